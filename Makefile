@@ -1,0 +1,47 @@
+# Every target sets up what it needs inside .venv; a machine with Python 3.11+ and make is enough.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: demo test test-all lint format docs bench clean
+
+demo: $(STAMP)
+	$(BIN)/markovia demo
+
+test: $(STAMP)-test
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term
+
+test-all: $(STAMP)-test
+	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+lint: $(STAMP)-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)-lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(STAMP)-docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+bench: $(STAMP)-test
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/loading.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(STAMP): pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(STAMP)-%: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	touch $@ $(STAMP)
+
+clean:
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -1,0 +1,124 @@
+"""markovia: probabilistic graphical models where the graph is the program.
+
+State variables and how they depend on each other, once, and ask; the library picks the mathematics and answers
+with its provenance.
+
+>>> import markovia as mk
+>>> bn = mk.BayesianNetwork()
+>>> bn.add("rain", states=["no", "yes"], p=[0.8, 0.2])
+>>> bn.add("wet", states=["no", "yes"], parents=["rain"], p=[[0.9, 0.1], [0.2, 0.8]])
+>>> print(bn.query("rain", given={"wet": "yes"}))
+rain         p
+no    0.333333
+yes   0.666667
+
+Names are imported on first use, so `import markovia` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from markovia import ports as _ports
+
+__version__ = "0.1.0"
+
+_EXPORTS = {
+    "markovia.errors": (
+        "MarkoviaError",
+        "CycleError",
+        "DuplicateName",
+        "ImpossibleEvidence",
+        "IncompleteModel",
+        "InvalidArgument",
+        "InvalidEvidence",
+        "InvalidGraph",
+        "InvalidTable",
+        "ParseError",
+        "TooLarge",
+        "UnknownArgument",
+        "UnknownEngine",
+        "UnknownFormat",
+        "UnknownState",
+        "UnknownVariable",
+        "UnsupportedModel",
+    ),
+    "markovia.factors.variable": ("Variable",),
+    "markovia.factors.factor": ("Factor",),
+    "markovia.factors.conditional": ("Conditional", "ConditionalTable"),
+    "markovia.factors.evidence": ("Not",),
+    "markovia.graphs.directed": ("DAG",),
+    "markovia.graphs.undirected": ("UndirectedGraph",),
+    "markovia.graphs.mixed": ("MixedGraph",),
+    "markovia.inference.posterior": ("Explanation", "Posterior"),
+    "markovia.models.bayesian_network": ("BayesianNetwork",),
+    "markovia.models.markov_network": ("MarkovNetwork",),
+    "markovia.models.factor_graph": ("FactorGraph",),
+    "markovia.io": ("load", "save"),
+}
+_MODULES = {
+    "engines": "markovia.engines",
+    "errors": "markovia.errors",
+    "examples": "markovia.models.examples",
+    "factors": "markovia.factors",
+    "generators": "markovia.models.generators",
+    "graphs": "markovia.graphs",
+    "io": "markovia.io",
+}
+_HOME = {name: module for module, names in _EXPORTS.items() for name in names}
+
+_ports.bind("save", "markovia.io:save")
+_ports.bind("plot-model", "markovia.plotting:plot_model")
+_ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
+
+__all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = import_module(_MODULES[name])
+    else:
+        raise AttributeError(f"module 'markovia' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from markovia import engines, errors, factors, graphs, io
+    from markovia.errors import (
+        CycleError,
+        DuplicateName,
+        ImpossibleEvidence,
+        IncompleteModel,
+        InvalidArgument,
+        InvalidEvidence,
+        InvalidGraph,
+        InvalidTable,
+        MarkoviaError,
+        ParseError,
+        TooLarge,
+        UnknownArgument,
+        UnknownEngine,
+        UnknownFormat,
+        UnknownState,
+        UnknownVariable,
+        UnsupportedModel,
+    )
+    from markovia.factors.conditional import Conditional, ConditionalTable
+    from markovia.factors.evidence import Not
+    from markovia.factors.factor import Factor
+    from markovia.factors.variable import Variable
+    from markovia.graphs.directed import DAG
+    from markovia.graphs.mixed import MixedGraph
+    from markovia.graphs.undirected import UndirectedGraph
+    from markovia.inference.posterior import Explanation, Posterior
+    from markovia.io import load, save
+    from markovia.models import examples, generators
+    from markovia.models.bayesian_network import BayesianNetwork
+    from markovia.models.factor_graph import FactorGraph
+    from markovia.models.markov_network import MarkovNetwork

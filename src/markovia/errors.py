@@ -1,0 +1,131 @@
+"""Every error markovia raises on bad input: one sentence that says what is wrong, where, and the cure.
+
+All of them are `MarkoviaError`; each is also the built-in exception a Python user would expect
+(`KeyError` for an unknown name, `ValueError` for a bad value, `TypeError` for a wrong keyword).
+"""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class MarkoviaError(Exception):
+    """Base class of all errors that markovia raises on purpose."""
+
+    def __str__(self) -> str:
+        """Show the plain sentence (`KeyError` would show its repr)."""
+        return str(self.args[0]) if self.args else ""
+
+
+class UnknownVariable(MarkoviaError, KeyError):
+    """A name that the model or graph does not have."""
+
+    def __init__(self, name: object, known: Iterable[object] = (), where: str = "the model") -> None:
+        known = list(known)
+        super().__init__(f"unknown variable {name!r} in {where}{did_you_mean(name, known)}")
+        self.name = name
+
+
+class UnknownState(MarkoviaError, ValueError):
+    """A state that a variable does not have."""
+
+    def __init__(self, variable: str, state: object, states: Sequence[object]) -> None:
+        shown = ", ".join(repr(s) for s in states[:12]) + (", ..." if len(states) > 12 else "")
+        super().__init__(
+            f"unknown state {state!r} for {variable!r}; its states are {shown}{did_you_mean(state, states)}"
+        )
+        self.variable = variable
+        self.state = state
+
+
+class DuplicateName(MarkoviaError, ValueError):
+    """A name that is already taken."""
+
+
+class InvalidTable(MarkoviaError, ValueError):
+    """Numbers that are not a table of the announced shape, or not a probability table."""
+
+
+class InvalidGraph(MarkoviaError, ValueError):
+    """A graph that is not what the operation needs."""
+
+
+class CycleError(InvalidGraph):
+    """Directed edges that close a cycle; `cycle` lists its nodes, the first one repeated at the end."""
+
+    def __init__(self, cycle: Sequence[str]) -> None:
+        super().__init__("the edges form a directed cycle: " + " -> ".join(str(n) for n in cycle))
+        self.cycle = tuple(cycle)
+
+
+class IncompleteModel(MarkoviaError, ValueError):
+    """A question about numbers asked of a model that has only a structure."""
+
+
+class InvalidArgument(MarkoviaError, ValueError):
+    """A value that a function cannot work with."""
+
+
+class UnknownArgument(MarkoviaError, TypeError):
+    """A keyword that a function does not have, with the one that was probably meant."""
+
+
+class InvalidEvidence(MarkoviaError, ValueError):
+    """Evidence that is not a state, a likelihood for every state, or `Not(...)`."""
+
+
+class ImpossibleEvidence(MarkoviaError, ValueError):
+    """Evidence of probability zero; `evidence` is a minimal subset that is already impossible."""
+
+    def __init__(self, evidence: dict[str, object]) -> None:
+        shown = ", ".join(f"{k}={v!r}" for k, v in evidence.items())
+        super().__init__(
+            f"the evidence has probability zero; already these together are impossible: {shown}"
+            if evidence
+            else "the model gives every configuration weight zero"
+        )
+        self.evidence = dict(evidence)
+
+
+class TooLarge(MarkoviaError, MemoryError):
+    """An exact computation whose estimated size is over the budget; raised before anything is allocated."""
+
+
+class UnknownEngine(MarkoviaError, ValueError):
+    """An inference engine that is not registered."""
+
+
+class UnknownFormat(MarkoviaError, ValueError):
+    """A file whose suffix or `format=` names no supported format."""
+
+
+class UnsupportedModel(MarkoviaError, ValueError):
+    """A model that a file format or another library cannot express."""
+
+
+class ParseError(MarkoviaError, ValueError):
+    """A malformed file: where (file, line, column, both from 1) and what was expected there."""
+
+    def __init__(
+        self, message: str, *, file: str | Path | None = None, line: int = 1, column: int = 1
+    ) -> None:
+        super().__init__(f"{file if file is not None else '<string>'}:{line}:{column}: {message}")
+        self.file = None if file is None else str(file)
+        self.line = line
+        self.column = column
+        self.expected = message
+
+
+def did_you_mean(wrong: object, known: Iterable[object]) -> str:
+    """Return ` (did you mean 'x'?)` for the nearest known name, or the empty string.
+
+    Examples
+    --------
+    >>> did_you_mean("Yes", ["no", "yes"])
+    " (did you mean 'yes'?)"
+    """
+    folded: dict[str, object] = {}
+    for candidate in known:
+        folded.setdefault(str(candidate).casefold(), candidate)
+    near = get_close_matches(str(wrong).casefold(), folded, n=1, cutoff=0.6)
+    return f" (did you mean {folded[near[0]]!r}?)" if near else ""

@@ -1,0 +1,161 @@
+"""Discrete random variables: a name and an ordered tuple of states."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from markovia.errors import InvalidArgument, UnknownState
+
+State: TypeAlias = str | int | bool
+
+
+class Variable:
+    """A discrete random variable.
+
+    Parameters
+    ----------
+    name
+        Any non-empty string.
+    states
+        The states in order (strings, integers or booleans, no two equal), or a number `k` for the
+        integers `0 ... k-1`.
+
+    Examples
+    --------
+    >>> Variable("rain", ["no", "yes"])
+    Variable('rain', ['no', 'yes'])
+    >>> Variable("die", 6).states
+    (0, 1, 2, 3, 4, 5)
+    >>> Variable("rain", ["no", "yes"]).index("yes")
+    1
+    """
+
+    __slots__ = ("_codes", "name", "states")
+
+    name: str
+    states: tuple[State, ...]
+
+    def __init__(self, name: str, states: int | Iterable[State] = 2) -> None:
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"a variable's name is a non-empty string, not {name!r}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "states", _clean_states(name, states))
+        object.__setattr__(self, "_codes", None)
+
+    @classmethod
+    def of(cls, name: str, states: "tuple[State, ...]") -> "Variable":
+        """Build from states already known to be distinct plain Python values (no checks)."""
+        variable = object.__new__(cls)
+        object.__setattr__(variable, "name", name)
+        object.__setattr__(variable, "states", states)
+        object.__setattr__(variable, "_codes", None)
+        return variable
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Variable is immutable; cannot set {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Variable.of, (self.name, self.states))
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    @property
+    def cardinality(self) -> int:
+        """The number of states."""
+        return len(self.states)
+
+    @property
+    def codes(self) -> Mapping[State, int]:
+        """A mapping from state to position."""
+        codes = self._codes  # type: ignore[has-type]
+        if codes is None:
+            codes = {state: i for i, state in enumerate(self.states)}
+            object.__setattr__(self, "_codes", codes)
+        result: Mapping[State, int] = codes
+        return result
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the states are just `0 ... k-1`."""
+        return self.states == tuple(range(len(self.states))) and not isinstance(self.states[0], bool)
+
+    def index(self, state: object) -> int:
+        """Return the position of a state.
+
+        Raises
+        ------
+        UnknownState
+            If the variable has no such state; the message lists those it has.
+        """
+        try:
+            return self.codes[state]  # type: ignore[index]
+        except (KeyError, TypeError):
+            raise UnknownState(self.name, state, self.states) from None
+
+    def parse(self, text: str) -> State:
+        """Return the state that prints as `text`, for command lines and files.
+
+        Examples
+        --------
+        >>> Variable("die", 6).parse("3")
+        3
+        """
+        for state in self.states:
+            if str(state) == text:
+                return state
+        if all(isinstance(s, bool) for s in self.states) and text.casefold() in ("true", "false"):
+            return text.casefold() == "true"
+        raise UnknownState(self.name, text, self.states)
+
+    def renamed(self, name: str) -> "Variable":
+        """Return the same states under another name."""
+        return Variable(name, self.states)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variable):
+            return NotImplemented
+        return (
+            self.name == other.name
+            and self.states == other.states
+            and list(map(type, self.states)) == list(map(type, other.states))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.states))
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, {list(self.states) if not self.numbered else len(self.states)!r})"
+
+
+def _clean_states(name: str, states: int | Iterable[State]) -> tuple[State, ...]:
+    if isinstance(states, bool | np.bool_) or isinstance(states, str):
+        raise InvalidArgument(f"the states of {name!r} are a list of states or their number, not {states!r}")
+    if isinstance(states, int | np.integer):
+        if states < 1:
+            raise InvalidArgument(f"{name!r} needs at least one state, not {states}")
+        return tuple(range(int(states)))
+    try:
+        items = tuple(_plain(name, state) for state in states)
+    except TypeError:
+        raise InvalidArgument(
+            f"the states of {name!r} are a list of states or their number, not {states!r}"
+        ) from None
+    if not items:
+        raise InvalidArgument(f"{name!r} needs at least one state")
+    if len(set(items)) != len(items):
+        seen: set[State] = set()
+        twice = next(s for s in items if s in seen or seen.add(s))  # type: ignore[func-returns-value]
+        raise InvalidArgument(f"the states of {name!r} repeat {twice!r}")
+    return items
+
+
+def _plain(name: str, state: object) -> State:
+    if isinstance(state, np.generic):
+        state = state.item()
+    if isinstance(state, str | int):
+        return str(state) if isinstance(state, str) else state
+    if isinstance(state, float) and state.is_integer():
+        return int(state)
+    raise InvalidArgument(f"a state of {name!r} is a string, an integer or a boolean, not {state!r}")

@@ -1,0 +1,138 @@
+"""Graphs without probabilities: structure, separation, maps between graph families, chordality.
+
+`DAG`, `UndirectedGraph`, `BipartiteGraph` (of factor graphs) and `MixedGraph` hold named nodes; everything
+else is a function of a graph.
+"""
+
+from markovia.graphs.bipartite import BipartiteGraph
+from markovia.graphs.chordal import (
+    chordless_cycle,
+    is_chordal,
+    is_decomposable,
+    maximal_cliques_chordal,
+    perfect_elimination_order,
+    simplicial_vertices,
+    to_directed,
+)
+from markovia.graphs.colouring import greedy_colouring
+from markovia.graphs.cutset import feedback_vertex_set, is_loop_cutset, loop_cutset
+from markovia.graphs.directed import DAG
+from markovia.graphs.elimination import Heuristic, greedy_order
+from markovia.graphs.equivalence import (
+    compelled_edges,
+    cpdag,
+    equivalence_class,
+    extend,
+    i_equivalent,
+    meek,
+    reversible_edges,
+)
+from markovia.graphs.generators import (
+    chain,
+    complete,
+    cycle,
+    grid,
+    random_dag,
+    random_k_tree,
+    random_tree,
+    star,
+)
+from markovia.graphs.imaps import (
+    GraphOracle,
+    MinimalIMap,
+    Oracle,
+    StatementOracle,
+    is_imap,
+    is_minimal_imap,
+    is_perfect_map,
+    minimal_imap,
+    minimal_undirected_imap,
+)
+from markovia.graphs.independencies import (
+    Independence,
+    all_independencies,
+    local_independencies,
+    pairwise_independencies,
+)
+from markovia.graphs.junction_tree import JunctionTree, junction_tree
+from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.projection import latent_projection
+from markovia.graphs.semigraphoid import closure, implies
+from markovia.graphs.separation import (
+    all_minimal_separators,
+    d_separated,
+    minimal_separator,
+    reachable,
+    separated,
+)
+from markovia.graphs.trails import Junction, Trail, is_active, open_trails, trails
+from markovia.graphs.triangulation import Triangulation, elimination_cliques, treewidth_of_order, triangulate
+from markovia.graphs.undirected import UndirectedGraph
+
+__all__ = [
+    "DAG",
+    "BipartiteGraph",
+    "GraphOracle",
+    "Heuristic",
+    "Independence",
+    "Junction",
+    "JunctionTree",
+    "Mark",
+    "MinimalIMap",
+    "MixedGraph",
+    "Oracle",
+    "StatementOracle",
+    "Trail",
+    "Triangulation",
+    "UndirectedGraph",
+    "all_independencies",
+    "all_minimal_separators",
+    "chain",
+    "chordless_cycle",
+    "closure",
+    "compelled_edges",
+    "complete",
+    "cpdag",
+    "cycle",
+    "d_separated",
+    "elimination_cliques",
+    "equivalence_class",
+    "extend",
+    "feedback_vertex_set",
+    "greedy_colouring",
+    "greedy_order",
+    "grid",
+    "i_equivalent",
+    "implies",
+    "is_active",
+    "is_chordal",
+    "is_decomposable",
+    "is_imap",
+    "is_loop_cutset",
+    "is_minimal_imap",
+    "is_perfect_map",
+    "junction_tree",
+    "latent_projection",
+    "local_independencies",
+    "loop_cutset",
+    "maximal_cliques_chordal",
+    "meek",
+    "minimal_imap",
+    "minimal_separator",
+    "minimal_undirected_imap",
+    "open_trails",
+    "pairwise_independencies",
+    "perfect_elimination_order",
+    "random_dag",
+    "random_k_tree",
+    "random_tree",
+    "reachable",
+    "reversible_edges",
+    "separated",
+    "simplicial_vertices",
+    "star",
+    "to_directed",
+    "trails",
+    "treewidth_of_order",
+    "triangulate",
+]

@@ -1,0 +1,71 @@
+"""The protocol that engines share, and the registry of their public names.
+
+A new engine is one new file with a dataclass that has these methods, and one line in `_REGISTRY`.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import UnknownEngine, did_you_mean
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Tables
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """An inference algorithm with its settings."""
+
+    name: ClassVar[str]
+    exact: ClassVar[bool]
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table over all targets together."""
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table for each target."""
+
+    def log_mass(self, problem: Problem) -> float:
+        """Return the log of the total weight that agrees with the findings; minus infinity for none."""
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the m best assignments of the targets, other variables summed out."""
+
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Draw n configurations of the free variables given the findings, as state codes."""
+
+
+_REGISTRY = {
+    "variable-elimination": "markovia.inference.variable_elimination:VariableElimination",
+    "enumeration": "markovia.inference.enumeration:Enumeration",
+}
+
+
+def engine_names() -> list[str]:
+    """Return the names that `engine=` accepts.
+
+    Examples
+    --------
+    >>> "variable-elimination" in engine_names()
+    True
+    """
+    return ["auto", *_REGISTRY]
+
+
+def get_engine(engine: "str | Engine") -> Engine:
+    """Return an engine by name, with default settings, or the given one; "auto" takes the best exact engine."""
+    if not isinstance(engine, str):
+        if isinstance(engine, Engine):
+            return engine
+        raise UnknownEngine(f"engine= is a name or an engine such as engines.VariableElimination(), not {engine!r}")
+    name = "variable-elimination" if engine == "auto" else engine
+    if name not in _REGISTRY:
+        raise UnknownEngine(
+            f"unknown engine {engine!r}; there are {', '.join(engine_names())}{did_you_mean(engine, engine_names())}"
+        )
+    module, _, attribute = _REGISTRY[name].partition(":")
+    made: Engine = getattr(import_module(module), attribute)()
+    return made

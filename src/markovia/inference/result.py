@@ -1,0 +1,64 @@
+"""What an engine gives back: tables or assignments, and how they were obtained."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from markovia.factors.factor import Factor
+
+
+@dataclass(frozen=True)
+class Info:
+    """The provenance of an answer.
+
+    Attributes
+    ----------
+    engine
+        The engine that answered (never "auto").
+    exact
+        Whether the answer is exact up to rounding.
+    converged
+        Whether an iterative engine reached its tolerance; always true for exact engines.
+    iterations, error
+        Iterations made and the engine's own error estimate; zero for exact engines.
+    log_evidence
+        log of the probability of the evidence (for undirected models relative to the whole mass, where known).
+    seconds
+        Wall-clock time.
+    details
+        What else the engine has to say: width, entries of the largest table, ...
+    """
+
+    engine: str
+    exact: bool = True
+    converged: bool = True
+    iterations: int = 0
+    error: float = 0.0
+    log_evidence: float | None = None
+    seconds: float = 0.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        parts = [self.engine, "exact" if self.exact else "approximate"]
+        if not self.converged:
+            parts.append("NOT CONVERGED")
+        if self.error:
+            parts.append(f"error {self.error:.2g}")
+        return f"{', '.join(parts)}, {self.seconds * 1e3:.3g} ms"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Normalised tables by target, the log mass that agrees with the evidence, and engine details."""
+
+    tables: list[Factor]
+    log_mass: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """State codes of the targets and the log weight of the best completion."""
+
+    codes: Mapping[str, int]
+    log_weight: float

@@ -1,0 +1,53 @@
+"""Learning from data: measures of association, tests of dependence, and graphs built from them."""
+
+from markovia.learning.association import (
+    AssociationMatrix,
+    conditional_entropy,
+    conditional_mutual_information,
+    covariance,
+    entropy,
+    joint_entropy,
+    kl_divergence,
+    mahalanobis,
+    mutual_information,
+    mutual_information_of_table,
+    partial_correlation,
+    pearson,
+)
+from markovia.learning.association_graphs import (
+    correlation_graph,
+    dependency_graph,
+    partial_correlation_graph,
+)
+from markovia.learning.kernel_tests import (
+    PermutationTest,
+    hsic,
+    hsic_test,
+    mmd,
+    mmd_test,
+    permutation_test,
+)
+
+__all__ = [
+    "AssociationMatrix",
+    "PermutationTest",
+    "conditional_entropy",
+    "conditional_mutual_information",
+    "correlation_graph",
+    "covariance",
+    "dependency_graph",
+    "entropy",
+    "hsic",
+    "hsic_test",
+    "joint_entropy",
+    "kl_divergence",
+    "mahalanobis",
+    "mmd",
+    "mmd_test",
+    "mutual_information",
+    "mutual_information_of_table",
+    "partial_correlation",
+    "partial_correlation_graph",
+    "pearson",
+    "permutation_test",
+]

@@ -1,0 +1,477 @@
+"""The verbs every discrete model shares: ask, sample, score, predict, convert.
+
+A model is thin: named variables, the pieces of its factorised distribution, and methods that hand both to an
+engine. Nothing here computes; see `markovia.inference`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from os import PathLike
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia import ports
+from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
+from markovia.factors.evidence import Finding, Findings, read_evidence
+from markovia.factors.factor import Factor, product
+from markovia.factors.variable import State, Variable
+from markovia.inference.conflict import impossible
+from markovia.inference.engine import Engine, get_engine
+from markovia.inference.posterior import Explanation, Posterior
+from markovia.inference.problem import Piece, Problem
+from markovia.inference.result import Info
+from markovia.models.frames import MISSING, as_frame, decode, encode
+from markovia.models.keywords import guided, missing_attribute
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Given = Mapping[str, Any] | None
+
+
+class GraphicalModel(ABC):
+    """What `BayesianNetwork`, `MarkovNetwork` and `FactorGraph` have in common."""
+
+    _variables: dict[str, Variable]
+    name: str
+    properties: dict[str, str]
+    """Free-form properties of the model, kept through files."""
+    node_properties: dict[str, dict[str, str]]
+    """Free-form properties of variables, kept through files."""
+
+    # -- what a concrete model says ------------------------------------------------------------------------
+
+    @abstractmethod
+    def pieces(self) -> list[Piece]:
+        """Return the factors or conditional tables whose product is the model."""
+
+    @abstractmethod
+    def independent(self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Say whether the graph separates x from y given the rest."""
+
+    @abstractmethod
+    def markov_blanket(self, name: str) -> set[str]:
+        """Return the smallest set that shields a variable from all others, read off the graph."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent copy."""
+
+    @property
+    @abstractmethod
+    def normalised(self) -> bool:
+        """Whether the product of the pieces sums to one by construction."""
+
+    # -- variables -------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables in order."""
+        return list(self._variables)
+
+    def variable(self, name: str) -> Variable:
+        """Return a variable by name."""
+        try:
+            return self._variables[name]
+        except (KeyError, TypeError):
+            raise UnknownVariable(name, self._variables) from None
+
+    def states(self, name: str) -> list[State]:
+        """Return a variable's states in order."""
+        return list(self.variable(name).states)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._variables
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise missing_attribute(self, name)
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    @guided
+    def query(
+        self, targets: str | Sequence[str], given: Given = None, engine: str | Engine = "auto"
+    ) -> Posterior:
+        """Return the posterior of one variable, or the joint posterior of several.
+
+        Parameters
+        ----------
+        targets
+            A name, or several for their joint distribution.
+        given
+            Evidence: a mapping from name to a state (hard), a list or dict of likelihoods (soft), or
+            `Not(state, ...)`.
+        engine
+            An engine's name or an engine with settings; "auto" picks one, and `info` says which.
+
+        Returns
+        -------
+        Posterior
+            A table that prints; its `info` tells how it was computed.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If the evidence has probability zero; the error names a minimal conflicting subset.
+        TooLarge
+            If exact inference does not fit the memory budget.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> print(bn.query("rain", given={"wet": "yes"}))
+        rain         p
+        no    0.292074
+        yes   0.707926
+        """
+        names = self._names(targets)
+        problem = self._problem(given)
+        fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
+        asked = [n for n in names if n not in fixed]
+        chosen = get_engine(engine)
+        start = perf_counter()
+        answer = chosen.joint(problem, asked)
+        self._check_possible(answer.log_mass, problem, chosen)
+        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details)
+        table = product([answer.tables[0], *(problem.findings[n].factor() for n in fixed)])
+        return Posterior(table.transpose(names), info)
+
+    @guided
+    def marginals(
+        self,
+        given: Given = None,
+        targets: Sequence[str] | None = None,
+        engine: str | Engine = "auto",
+    ) -> dict[str, Posterior]:
+        """Return the posterior of every unobserved variable (or of the named ones), by name.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> m = mk.examples.sprinkler().marginals(given={"wet": "yes"})
+        >>> list(m)
+        ['cloudy', 'sprinkler', 'rain']
+        """
+        problem = self._problem(given)
+        wanted = problem.free if targets is None else self._names(targets)
+        fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
+        asked = [n for n in wanted if n not in fixed]
+        chosen = get_engine(engine)
+        start = perf_counter()
+        answer = chosen.marginals(problem, asked)
+        self._check_possible(answer.log_mass, problem, chosen)
+        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details)
+        tables = dict(zip(asked, answer.tables, strict=True))
+        tables.update({n: problem.findings[n].factor() for n in fixed})
+        return {n: Posterior(tables[n], info) for n in wanted}
+
+    @guided
+    def map(
+        self,
+        given: Given = None,
+        targets: Sequence[str] | None = None,
+        m: int | None = None,
+        engine: str | Engine = "auto",
+    ) -> Any:
+        """Return the most probable explanation of the evidence.
+
+        Parameters
+        ----------
+        given
+            Evidence as in `query`.
+        targets
+            The variables to explain, all other unobserved ones being summed out (marginal MAP); every
+            unobserved variable by default.
+        m
+            Return a list of the m best explanations, best first.
+        engine
+            As in `query`.
+
+        Returns
+        -------
+        Explanation or list of Explanation
+            A mapping from name to state with `.log_prob`, `.bound` and `.info`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mk.examples.sprinkler().map(given={"wet": "yes"}).to_dict()
+        {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
+        """
+        problem = self._problem(given)
+        names = problem.free if targets is None else self._names(targets)
+        if m is not None and m < 1:
+            raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m}")
+        chosen = get_engine(engine)
+        start = perf_counter()
+        found = chosen.best(problem, names, 1 if m is None else m)
+        log_mass = chosen.log_mass(problem)
+        self._check_possible(log_mass, problem, chosen)
+        info = self._info(chosen, problem, log_mass, perf_counter() - start, {})
+        log_z = 0.0 if self.normalised else self._log_z(chosen)
+        answers = [
+            Explanation(
+                {n: self._variables[n].states[a.codes[n]] for n in names},
+                log_prob=a.log_weight - log_z,
+                log_posterior=min(0.0, a.log_weight - log_mass),
+                bound=a.log_weight - log_z,
+                info=info,
+            )
+            for a in found
+        ]
+        return answers[0] if m is None else answers
+
+    @guided
+    def log_evidence(self, given: Given = None, engine: str | Engine = "auto") -> float:
+        """Return log P(evidence); minus infinity if it is impossible.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> round(mk.examples.sprinkler().log_evidence(given={"wet": "yes"}), 4)
+        -0.4353
+        """
+        mass = self.log_partition(given, engine=engine)
+        return mass if self.normalised else mass - self._log_z(get_engine(engine))
+
+    @guided
+    def log_partition(self, given: Given = None, engine: str | Engine = "auto") -> float:
+        """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mn = mk.MarkovNetwork({"a": 2}, [mk.Factor(["a"], [3, 5])])
+        >>> round(float(np.exp(mn.log_partition())), 6)
+        8.0
+        """
+        return get_engine(engine).log_mass(self._problem(given))
+
+    def joint(self, *, max_entries: int = 2**24) -> Factor:
+        """Return the whole joint distribution as one normalised factor, for small models.
+
+        Raises
+        ------
+        TooLarge
+            If the table would have more than `max_entries` entries.
+        """
+        entries = prod(len(v) for v in self._variables.values())
+        if entries > max_entries:
+            raise TooLarge(f"the joint table has {entries:,} entries, over max_entries={max_entries:,}; use query()")
+        problem = self._problem(None)
+        table = product([Factor.of(tuple(self._variables.values()), np.ones([len(v) for v in self._variables.values()])), *problem.reduced(None)])
+        return (table if self.normalised else table.normalize()).transpose(self.variables)
+
+    # -- rows of data --------------------------------------------------------------------------------------------
+
+    @guided
+    def sample(
+        self, n: int = 1, given: Given = None, seed: Any = None, engine: str | Engine = "auto"
+    ) -> "pd.DataFrame":
+        """Draw n rows, from the model or from its exact posterior given evidence.
+
+        Parameters
+        ----------
+        n
+            The number of rows.
+        given
+            Evidence as in `query`; hard evidence fills its column.
+        seed
+            An integer or a NumPy generator; the same seed gives the same rows.
+        engine
+            Who draws when there is evidence (or the model is undirected).
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mk.examples.sprinkler().sample(3, seed=0).shape
+        (3, 4)
+        """
+        if n < 0:
+            raise InvalidArgument(f"n= is a number of rows, not {n}")
+        rng = np.random.default_rng(seed)
+        problem = self._problem(given)
+        codes = self._draw(problem, n, rng, get_engine(engine))
+        for name, finding in problem.findings.items():
+            if finding.code is not None:
+                codes[name] = np.full(n, finding.code, dtype=np.int64)
+        return decode(codes, self._variables.values())
+
+    def log_prob(self, frame: Any) -> NDArray[np.float64]:
+        """Return the log probability of each row; missing cells and columns are summed out.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> bn.log_prob([{"cloudy": "yes", "sprinkler": "no", "rain": "yes", "wet": "yes"}]).round(4).tolist()
+        [-1.1271]
+        """
+        data = as_frame(frame)
+        codes = encode(data, self._variables)
+        n = len(data)
+        table = np.full((n, len(self._variables)), MISSING, dtype=np.int64)
+        for k, name in enumerate(self._variables):
+            if name in codes:
+                table[:, k] = codes[name]
+        complete = (table != MISSING).all(axis=1)
+        result = np.empty(n)
+        if complete.any():
+            columns = dict(zip(self._variables, table[complete].T, strict=True))
+            result[complete] = self._log_weight(columns) - (0.0 if self.normalised else self._log_z())
+        if not complete.all():
+            result[~complete] = self._for_each_pattern(table[~complete], lambda p: self._log_evidence_of(p))
+        return result
+
+    @guided
+    def predict(self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto") -> Any:
+        """Return the most probable state of the target for every row, from the row's other cells.
+
+        A column of the target itself is ignored; missing cells and columns are summed out. For several targets
+        each column holds the mode of that target's own posterior.
+
+        Returns
+        -------
+        Series or DataFrame
+            Aligned with the rows' index.
+        """
+        import pandas as pd
+
+        names = self._names(target)
+        data, tables = self._posteriors(frame, names, engine)
+        columns = {
+            name: pd.Series(
+                np.array(self._variables[name].states, dtype=object)[tables[name].argmax(axis=1)],
+                index=data.index,
+                name=name,
+            ).infer_objects()
+            for name in names
+        }
+        return columns[target] if isinstance(target, str) else pd.DataFrame(columns)
+
+    @guided
+    def predict_proba(self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto") -> "pd.DataFrame":
+        """Return the posterior of the target for every row, one column a state.
+
+        For several targets the columns are pairs (target, state).
+        """
+        import pandas as pd
+
+        names = self._names(target)
+        data, tables = self._posteriors(frame, names, engine)
+        if isinstance(target, str):
+            states = pd.Index(self._variables[target].states, name=target)
+            return pd.DataFrame(tables[target], index=data.index, columns=states)
+        labels = [(name, s) for name in names for s in self._variables[name].states]
+        return pd.DataFrame(
+            np.hstack([tables[name] for name in names]),
+            index=data.index,
+            columns=pd.MultiIndex.from_tuples(labels, names=["target", "state"]),
+        )
+
+    # -- files and screens -----------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the model to a file; the suffix (or `format=`) decides the format."""
+        ports.call("save", self, path, format=format)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the graph; returns the matplotlib axes."""
+        return ports.call("plot-model", self, **options)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _names(self, targets: str | Iterable[str]) -> list[str]:
+        names = [targets] if isinstance(targets, str) else list(targets)
+        for name in names:
+            self.variable(name)
+        if len(set(names)) != len(names):
+            raise InvalidArgument(f"a variable is asked for twice: {names}")
+        if not names:
+            raise InvalidArgument("name at least one variable to ask for")
+        return names
+
+    def _problem(self, given: Given) -> Problem:
+        return Problem(self._variables, self.pieces(), read_evidence(self._variables, given))
+
+    def _check_possible(self, log_mass: float, problem: Problem, engine: Engine) -> None:
+        if np.isneginf(log_mass):
+            raise impossible(problem, engine.log_mass)
+
+    def _info(
+        self, engine: Engine, problem: Problem, log_mass: float, seconds: float, details: Mapping[str, Any]
+    ) -> Info:
+        log_evidence = log_mass if self.normalised else log_mass - (self._log_z(engine) if problem.findings else log_mass)
+        return Info(
+            engine=engine.name, exact=engine.exact, log_evidence=float(log_evidence), seconds=seconds, details=details
+        )
+
+    def _log_z(self, engine: Engine | None = None) -> float:
+        return (engine or get_engine("auto")).log_mass(self._problem(None))
+
+    def _draw(
+        self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
+    ) -> dict[str, NDArray[np.int64]]:
+        self._check_possible(engine.log_mass(problem), problem, engine)
+        return engine.sample(problem, n, rng)
+
+    def _log_weight(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
+        """Return the log of the product of the pieces for complete rows."""
+        total = np.zeros(len(next(iter(codes.values()), ())))
+        for piece in self.pieces():
+            if isinstance(piece, Factor):
+                with np.errstate(divide="ignore"):
+                    total += np.log(piece.values[tuple(codes[n] for n in piece.names)])
+            else:
+                total += piece.log_prob(codes[piece.variable.name], [codes[p] for p in piece.parent_names])
+        return total
+
+    def _findings(self, row: NDArray[np.int64]) -> Findings:
+        return {
+            name: Finding(variable, variable.states[code], code=int(code))
+            for (name, variable), code in zip(self._variables.items(), row, strict=True)
+            if code != MISSING
+        }
+
+    def _log_evidence_of(self, row: NDArray[np.int64]) -> float:
+        problem = Problem(self._variables, self.pieces(), self._findings(row))
+        engine = get_engine("auto")
+        return engine.log_mass(problem) - (0.0 if self.normalised else self._log_z(engine))
+
+    def _for_each_pattern(self, rows: NDArray[np.int64], answer: Any) -> Any:
+        """Answer each distinct row once and spread the answers over the rows."""
+        distinct, where = np.unique(rows, axis=0, return_inverse=True)
+        return np.array([answer(row) for row in distinct])[where.reshape(-1)]
+
+    def _posteriors(
+        self, frame: Any, names: list[str], engine: str | Engine
+    ) -> tuple["pd.DataFrame", dict[str, NDArray[np.float64]]]:
+        """Return, for each target, an array of posteriors with one row a data row."""
+        data = as_frame(frame)
+        codes = encode(data.drop(columns=[n for n in names if n in data.columns]), self._variables)
+        table = np.full((len(data), len(self._variables)), MISSING, dtype=np.int64)
+        for k, name in enumerate(self._variables):
+            if name in codes:
+                table[:, k] = codes[name]
+        chosen = get_engine(engine)
+
+        def ask(row: NDArray[np.int64]) -> NDArray[np.float64]:
+            problem = Problem(self._variables, self.pieces(), self._findings(row))
+            answer = chosen.marginals(problem, names)
+            self._check_possible(answer.log_mass, problem, chosen)
+            return np.concatenate([t.values for t in answer.tables])
+
+        width = sum(len(self._variables[n]) for n in names)
+        flat = self._for_each_pattern(table, ask) if len(table) else np.empty((0, width))
+        edges = np.cumsum([len(self._variables[n]) for n in names])[:-1]
+        return data, dict(zip(names, np.split(flat, edges, axis=1), strict=True))

@@ -1,0 +1,603 @@
+"""Bayesian networks: a directed acyclic graph and a conditional distribution for every node."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import (
+    DuplicateName,
+    IncompleteModel,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidTable,
+    MarkoviaError,
+    UnknownVariable,
+)
+from markovia.factors.conditional import Conditional, ConditionalTable, random_table, uniform_table
+from markovia.factors.evidence import read_evidence
+from markovia.factors.table_forms import LocalModel, argument_names, as_conditional
+from markovia.factors.variable import State, Variable
+from markovia.graphs.directed import DAG
+from markovia.graphs.independencies import Independence, all_independencies, local_independencies
+from markovia.graphs.separation import d_separated
+from markovia.graphs.trails import Trail, open_trails
+from markovia.inference.engine import Engine
+from markovia.inference.problem import Piece, Problem
+from markovia.models.base import GraphicalModel
+from markovia.models.keywords import guided
+from markovia.models.one_line import parse_one_line
+
+Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
+
+
+class BayesianNetwork(GraphicalModel):
+    """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
+
+    Parameters
+    ----------
+    structure
+        Nothing (add nodes by hand), a one-line text such as `"rain->wet{no|yes}<-sprinkler; wet->slip[3]"`, a
+        `DAG`, a mapping from name to parents, or a list of edges.
+    states
+        States of some or all variables of the structure: a list, or a number for `0 ... k-1`. Two by default.
+    tables
+        "uniform" or "random" to fill every table at once; without it the network is only a structure until
+        tables are set.
+    seed
+        Seed of random tables.
+    name
+        A name that files keep.
+
+    Examples
+    --------
+    >>> bn = BayesianNetwork()
+    >>> bn.add("rain", states=["no", "yes"], p=[0.8, 0.2])
+    >>> bn.add("wet", states=["no", "yes"], parents=["rain"], p=[[0.9, 0.1], [0.2, 0.8]])
+    >>> round(bn.query("rain", given={"wet": "yes"})["yes"], 4)
+    0.6667
+    >>> BayesianNetwork("a->b{lo|mid|hi}<-c").states("b")
+    ['lo', 'mid', 'hi']
+    """
+
+    @guided
+    def __init__(
+        self,
+        structure: Structure | None = None,
+        *,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        tables: str | None = None,
+        seed: Any = None,
+        name: str = "",
+    ) -> None:
+        self._variables: dict[str, Variable] = {}
+        self._parents: dict[str, tuple[str, ...]] = {}
+        self._tables: dict[str, Conditional | None] = {}
+        self._graph: DAG | None = None
+        self.name = name
+        self.properties: dict[str, str] = {}
+        self.node_properties: dict[str, dict[str, str]] = {}
+        if structure is not None:
+            self._build(structure, states or {})
+        if tables is not None:
+            self.fill(tables, seed=seed)
+
+    @classmethod
+    def from_conditionals(cls, conditionals: Iterable[Conditional], name: str = "") -> Self:
+        """Build from ready conditional distributions, in any order.
+
+        Raises
+        ------
+        UnknownVariable, InvalidTable, CycleError
+            If a parent is missing, has other states elsewhere, or the edges close a cycle.
+        """
+        network = cls(name=name)
+        items = list(conditionals)
+        for c in items:
+            if c.variable.name in network._variables:
+                raise DuplicateName(f"two distributions for {c.variable.name!r}")
+            network._variables[c.variable.name] = c.variable
+            network._tables[c.variable.name] = c
+            network._parents[c.variable.name] = c.parent_names
+        for c in items:
+            for parent in c.parents:
+                known = network.variable(parent.name)
+                if known is not parent and known.states != parent.states:
+                    raise InvalidTable(
+                        f"{c.variable.name!r} thinks {parent.name!r} has states {list(parent.states)}, "
+                        f"but they are {list(known.states)}"
+                    )
+        network._graph = DAG.from_parents(network._parents)
+        return network
+
+    # -- building and editing: each edit is checked first and then made at once -------------------------------
+
+    @guided
+    def add(
+        self,
+        name: str,
+        distribution: Any = None,
+        *,
+        states: int | Sequence[State] | None = None,
+        parents: Sequence[str] | str | None = None,
+        p: Any = None,
+    ) -> None:
+        """Add a variable.
+
+        Parameters
+        ----------
+        name
+            A new name.
+        distribution, p
+            The table, in any form: nested lists (parents first, child last), a dict of rows, a DataFrame,
+            "uniform" or "random", a function of the parents' states, or a local model such as `NoisyOr(...)`.
+            A function's argument names are its parents. Without either the node has no table yet.
+        states
+            A list of states or their number; read off the table where it can be.
+        parents
+            Names of variables that are already there.
+
+        Examples
+        --------
+        >>> bn = BayesianNetwork()
+        >>> bn.add("a", p=[0.5, 0.5])
+        >>> bn.add("b", p=[0.9, 0.1])
+        >>> bn.add("either", lambda a, b: a or b)
+        >>> bn.parents("either"), round(bn.query("either")[1], 6)
+        (['a', 'b'], 0.55)
+        """
+        if name in self._variables:
+            raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
+        if distribution is not None and p is not None:
+            raise InvalidArgument("give the distribution either by position or as p=, not both")
+        form = distribution if distribution is not None else p
+        named = self._parent_names(form, parents)
+        parent_variables = tuple(self.variable(n) for n in named)
+        variable = Variable(name, _states_of(form, states, parent_variables))
+        table = None if form is None else as_conditional(variable, parent_variables, form)
+        if table is not None and table.parents != parent_variables:
+            named = table.parent_names
+        self._variables[name] = variable
+        self._parents[name] = tuple(named)
+        self._tables[name] = table
+        self._graph = None
+
+    @guided
+    def replace(
+        self, name: str, distribution: Any = None, *, parents: Sequence[str] | str | None = None, p: Any = None
+    ) -> None:
+        """Give a variable a new table, and new parents if they are named.
+
+        Raises
+        ------
+        CycleError
+            If the new parents would close a directed cycle; the network is left as it was.
+        """
+        variable = self.variable(name)
+        form = distribution if distribution is not None else p
+        if form is None:
+            raise InvalidArgument(f"replace({name!r}) needs a distribution or p=")
+        named = self._parent_names(form, parents) if parents is not None or _names_parents(form) else self._parents[name]
+        table = as_conditional(variable, tuple(self.variable(n) for n in named), form)
+        if set(table.parent_names) != set(self._parents[name]):
+            self._graph = DAG.from_parents({**self._parents, name: table.parent_names})
+        self._parents[name] = table.parent_names
+        self._tables[name] = table
+
+    def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:
+        """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
+        if tables not in ("uniform", "random"):
+            raise InvalidArgument(f"tables= is 'uniform' or 'random', not {tables!r}")
+        rng = np.random.default_rng(seed)
+        for name, variable in self._variables.items():
+            if only_missing and self._tables[name] is not None:
+                continue
+            parents = tuple(self._variables[q] for q in self._parents[name])
+            self._tables[name] = (
+                uniform_table(variable, parents) if tables == "uniform" else random_table(variable, parents, rng)
+            )
+
+    def remove(self, name: str) -> None:
+        """Remove a variable that has no children."""
+        self.variable(name)
+        children = self.children(name)
+        if children:
+            raise InvalidGraph(
+                f"{name!r} has children {children}; remove them first, or give them other parents with replace()"
+            )
+        for store in (self._variables, self._parents, self._tables, self.node_properties):
+            store.pop(name, None)
+        self._graph = None
+
+    def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
+        """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
+        mapping = {old: new} if isinstance(old, str) else dict(old)
+        for name in mapping:
+            self.variable(name)
+        fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in self._variables.items()}  # type: ignore[arg-type]
+        if len({v.name for v in fresh.values()}) != len(fresh):
+            raise DuplicateName(f"renaming {mapping} would give two variables one name")
+        self._rebind(fresh)
+
+    def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
+        """Rename a variable's states: a mapping from old to new, or all new states in order."""
+        variable = self.variable(name)
+        if isinstance(states, Mapping):
+            for state in states:
+                variable.index(state)
+            states = [states.get(s, s) for s in variable.states]
+        if len(states) != len(variable):
+            raise InvalidArgument(f"{name!r} has {len(variable)} states; {len(states)} new names were given")
+        self._rebind({**self._variables, name: Variable(name, states)})
+
+    @guided
+    def add_edge(self, parent: str, child: str, p: Any = None) -> None:
+        """Add an edge; without a new table the child's rows are repeated, which leaves the distribution as it is."""
+        self.variable(parent)
+        if parent in self._parents[self.variable(child).name]:
+            raise InvalidGraph(f"there is already an edge {parent} -> {child}")
+        named = (*self._parents[child], parent)
+        graph = DAG.from_parents({**self._parents, child: named})
+        old = self._tables[child]
+        table: Conditional | None = None
+        parents = tuple(self._variables[n] for n in named)
+        if p is not None:
+            table = as_conditional(self._variables[child], parents, p)
+        elif old is not None:
+            repeated = np.repeat(old.values[..., None, :], len(self._variables[parent]), axis=-2)
+            table = ConditionalTable.of(self._variables[child], parents, repeated)
+        self._parents[child], self._tables[child], self._graph = named, table, graph
+
+    @guided
+    def remove_edge(self, parent: str, child: str, p: Any = None) -> None:
+        """Remove an edge; the child's new table is needed unless it does not depend on that parent."""
+        self.variable(parent)
+        if parent not in self._parents[self.variable(child).name]:
+            raise InvalidGraph(f"there is no edge {parent} -> {child}")
+        named = tuple(n for n in self._parents[child] if n != parent)
+        parents = tuple(self._variables[n] for n in named)
+        old = self._tables[child]
+        table: Conditional | None = None
+        if p is not None:
+            table = as_conditional(self._variables[child], parents, p)
+        elif old is not None:
+            axis = old.parent_names.index(parent)
+            first = old.values.take([0], axis=axis)
+            if not np.allclose(old.values, first, rtol=0.0, atol=1e-12):
+                raise InvalidTable(
+                    f"{child!r} depends on {parent!r}; say its table without that parent: remove_edge(..., p=...)"
+                )
+            table = ConditionalTable.of(self._variables[child], parents, first.squeeze(axis).copy())
+        self._parents[child], self._tables[child], self._graph = named, table, None
+
+    # -- looking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> DAG:
+        """The directed acyclic graph (a copy: edit the network, not its graph)."""
+        return self._dag().copy()
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """All edges (parent, child)."""
+        return [(q, n) for n in self._variables for q in self._parents[n]]
+
+    @property
+    def normalised(self) -> bool:
+        """A Bayesian network sums to one."""
+        return True
+
+    def parents(self, name: str) -> list[str]:
+        """Return a variable's parents, in the order of its table's axes."""
+        self.variable(name)
+        return list(self._parents[name])
+
+    def children(self, name: str) -> list[str]:
+        """Return a variable's children."""
+        self.variable(name)
+        return self._dag().children(name)
+
+    def __getitem__(self, name: str) -> Conditional:
+        """Return a node's conditional distribution."""
+        self.variable(name)
+        table = self._tables[name]
+        if table is None:
+            raise IncompleteModel(f"{name!r} has no table yet; use replace({name!r}, p=...) or fill('uniform')")
+        return table
+
+    def has_table(self, name: str) -> bool:
+        """Say whether a node has its distribution."""
+        self.variable(name)
+        return self._tables[name] is not None
+
+    def pieces(self) -> list[Piece]:
+        """Return every node's conditional distribution."""
+        tables = self._tables.values()
+        if None in tables:
+            missing = [n for n, t in self._tables.items() if t is None]
+            raise IncompleteModel(
+                f"{len(missing)} of {len(self)} variables have no table yet ({', '.join(map(repr, missing[:4]))}"
+                f"{', ...' if len(missing) > 4 else ''}); use replace(), fill('uniform') or fill('random')"
+            )
+        return list(tables)  # type: ignore[arg-type]
+
+    def count_parameters(self) -> int:
+        """Return the number of free parameters of all tables."""
+        total = 0
+        for name, table in self._tables.items():
+            if table is not None:
+                total += table.n_parameters
+            else:
+                rows = int(np.prod([len(self._variables[q]) for q in self._parents[name]], dtype=object))
+                total += rows * (len(self._variables[name]) - 1)
+        return total
+
+    def validate(self) -> None:
+        """Check the whole network: acyclic, every node has a table whose rows sum to one over known parents.
+
+        Raises
+        ------
+        MarkoviaError
+            Naming the first thing that is wrong.
+        """
+        DAG.from_parents(self._parents)
+        for piece in self.pieces():
+            if isinstance(piece, ConditionalTable):
+                ConditionalTable(piece.variable, piece.parents, piece.values)
+            for parent in getattr(piece, "parents", ()):
+                if self.variable(parent.name) != parent:
+                    raise InvalidTable(f"the table of {piece.names[-1]!r} has another idea of {parent.name!r}'s states")
+
+    # -- independence -------------------------------------------------------------------------------------------------
+
+    @guided
+    def independent(self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Say whether the graph makes x and y independent given the observed variables (d-separation).
+
+        Examples
+        --------
+        >>> bn = BayesianNetwork("smoke->lung->xray; smoke->bronc")
+        >>> bn.independent("smoke", "xray"), bn.independent("smoke", "xray", given="lung")
+        (False, True)
+        """
+        return d_separated(self._dag(), x, y, given)
+
+    @guided
+    def open_trails(self, x: str, y: str, given: str | Iterable[str] = ()) -> list[Trail]:
+        """Return the trails along which x and y are dependent given the observed variables; empty if none."""
+        return open_trails(self._dag(), x, y, given)
+
+    def markov_blanket(self, name: str) -> set[str]:
+        """Return parents, children and the children's other parents."""
+        self.variable(name)
+        return self._dag().markov_blanket(name)
+
+    def independencies(self, kind: str = "local") -> list[Independence]:
+        """Return the independencies the graph promises: "local" (one a node) or "all" (small graphs)."""
+        if kind == "local":
+            return list(local_independencies(self._dag()))
+        if kind == "all":
+            return list(all_independencies(self._dag()))
+        raise InvalidArgument(f"kind= is 'local' or 'all', not {kind!r}")
+
+    # -- other models from this one -------------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Return an independent copy (tables are immutable and shared)."""
+        twin = type(self)(name=self.name)
+        twin._variables = dict(self._variables)
+        twin._parents = dict(self._parents)
+        twin._tables = dict(self._tables)
+        twin._graph = self._graph
+        twin.properties = dict(self.properties)
+        twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
+        return twin
+
+    def do(self, interventions: Mapping[str, Any] | None = None, /, **more: Any) -> Self:
+        """Return the network after setting variables from outside, which cuts them off from their parents.
+
+        Parameters
+        ----------
+        interventions, more
+            Name and state, as a mapping or as keywords; a list or dict of probabilities sets the variable to
+            a random state instead.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> seen = bn.query("rain", given={"sprinkler": "yes"})["yes"]
+        >>> done = bn.do(sprinkler="yes").query("rain")["yes"]
+        >>> round(seen, 3), round(done, 3)
+        (0.3, 0.5)
+        """
+        twin = self.copy()
+        for name, value in {**(interventions or {}), **more}.items():
+            finding = read_evidence(self._variables, {name: value})[name]
+            weights = finding.weights()
+            if abs(weights.sum() - 1.0) > 1e-6:
+                raise InvalidArgument(f"the probabilities to set {name!r} to must sum to one, not {weights.sum():.6g}")
+            twin._tables[name] = ConditionalTable.of(self._variables[name], (), weights)
+            twin._parents[name] = ()
+        twin._graph = None
+        return twin
+
+    def relevant(self, targets: str | Sequence[str], given: str | Iterable[str] = ()) -> Self:
+        """Return the sub-network that the posterior of the targets given the observed names depends on.
+
+        Observed variables that are d-separated from the targets by the others go first, then everything that is
+        not an ancestor of what is left.
+        """
+        names = self._names(targets)
+        observed = [given] if isinstance(given, str) else list(given)
+        for name in observed:
+            self.variable(name)
+        dag = self._dag()
+        kept = list(observed)
+        for name in observed:
+            others = [n for n in kept if n != name]
+            if name not in names and d_separated(dag, [n for n in names if n not in others], [name], others):
+                kept = others
+        wanted = dag.ancestors([*names, *kept], include_self=True)
+        return self.subnetwork([n for n in self._variables if n in wanted])
+
+    def subnetwork(self, names: Iterable[str]) -> Self:
+        """Return the network of the named variables, which must include their parents."""
+        keep = [self.variable(n).name for n in names]
+        inside = set(keep)
+        twin = self.copy()
+        for name in keep:
+            outside = [q for q in self._parents[name] if q not in inside]
+            if outside:
+                raise InvalidGraph(f"{name!r} needs its parents {outside} in the sub-network too")
+        twin._variables = {n: v for n, v in self._variables.items() if n in inside}
+        twin._parents = {n: self._parents[n] for n in twin._variables}
+        twin._tables = {n: self._tables[n] for n in twin._variables}
+        twin.node_properties = {n: dict(q) for n, q in self.node_properties.items() if n in inside}
+        twin._graph = None
+        return twin
+
+    def allclose(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> bool:
+        """Say whether two networks have the same variables, edges and (up to `atol`) tables."""
+        return not self.compare(other, atol=atol)
+
+    def compare(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> "list[Difference]":
+        """Return what differs between two networks; the empty list if nothing does."""
+        return list(_differences(self, other, atol))
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        missing = sum(t is None for t in self._tables.values())
+        tail = f", {missing} without tables" if missing else f", {self.count_parameters():,} parameters"
+        return f"BayesianNetwork({title}{len(self)} variables, {len(self.edges)} edges{tail})"
+
+    # -- inside -----------------------------------------------------------------------------------------------------------
+
+    def _dag(self) -> DAG:
+        if self._graph is None:
+            self._graph = DAG.from_parents(self._parents)
+        return self._graph
+
+    def _build(self, structure: Structure, states: Mapping[str, int | Sequence[State]]) -> None:
+        written: Mapping[str, Sequence[State]] = {}
+        if isinstance(structure, str):
+            parsed = parse_one_line(structure)
+            parents: dict[str, Sequence[str]] = dict(parsed.parents)
+            written = parsed.states
+        elif isinstance(structure, DAG):
+            parents = {n: structure.parents(n) for n in structure.nodes}
+        elif isinstance(structure, Mapping):
+            parents = {**{q: [] for ps in structure.values() for q in ps if q not in structure}, **structure}
+        else:
+            dag = DAG(structure)
+            parents = {n: dag.parents(n) for n in dag.nodes}
+        for name in states:
+            if name not in parents:
+                raise UnknownVariable(name, parents, "the structure")
+        self._graph = DAG.from_parents(parents)
+        self._parents = {n: tuple(q) for n, q in parents.items()}
+        self._variables = {n: Variable(n, states.get(n, written.get(n, 2))) for n in parents}
+        self._tables = dict.fromkeys(parents)
+
+    def _parent_names(self, form: Any, parents: Sequence[str] | str | None) -> tuple[str, ...]:
+        if parents is not None:
+            return (parents,) if isinstance(parents, str) else tuple(parents)
+        if isinstance(form, Conditional | LocalModel):
+            return tuple(form.parent_names or ())
+        if callable(form) and not hasattr(form, "columns"):
+            return argument_names(form)
+        return ()
+
+    def _rebind(self, fresh: Mapping[str, Variable]) -> None:
+        """Give every variable (by old name) its new name and states, everywhere."""
+        tables = {}
+        for name, table in self._tables.items():
+            if table is not None:
+                table = table.rebound(fresh[name], tuple(fresh[q] for q in self._parents[name]))
+            tables[fresh[name].name] = table
+        self._parents = {fresh[n].name: tuple(fresh[q].name for q in ps) for n, ps in self._parents.items()}
+        self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
+        self._tables = tables
+        self._variables = {v.name: v for v in fresh.values()}
+        self._graph = None
+
+    def _draw(
+        self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
+    ) -> dict[str, NDArray[np.int64]]:
+        if problem.findings:
+            return super()._draw(problem, n, rng, engine)
+        self.pieces()
+        codes: dict[str, NDArray[np.int64]] = {}
+        for name in self._dag().topological_order():
+            codes[name] = self[name].sample([codes[q] for q in self._parents[name]], n, rng)
+        return codes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way in which two networks differ."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def _differences(one: BayesianNetwork, two: BayesianNetwork, atol: float) -> Iterable[Difference]:
+    for name in one.variables:
+        if name not in two:
+            yield Difference(name, "only in the first")
+    for name in two.variables:
+        if name not in one:
+            yield Difference(name, "only in the second")
+    for name in one.variables:
+        if name not in two:
+            continue
+        if one.variable(name) != two.variable(name):
+            yield Difference(name, f"states {one.states(name)} and {two.states(name)}")
+        elif set(one.parents(name)) != set(two.parents(name)):
+            yield Difference(name, f"parents {one.parents(name)} and {two.parents(name)}")
+        elif one.has_table(name) != two.has_table(name):
+            yield Difference(name, "a table in only one of them")
+        elif one.has_table(name) and not one[name].allclose(two[name], atol=atol):
+            try:
+                turned = two[name].factor().transpose(one[name].names)
+                gap = float(np.abs(one[name].values - turned.values).max())
+                yield Difference(name, f"tables differ by up to {gap:.3g}")
+            except MarkoviaError:
+                yield Difference(name, "tables differ")
+
+
+def _names_parents(form: Any) -> bool:
+    return isinstance(form, Conditional) or (isinstance(form, LocalModel) and form.parent_names is not None)
+
+
+def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[Variable, ...]) -> Any:
+    """Return the states as given, or as the form of the distribution implies them."""
+    if states is not None:
+        return states
+    if isinstance(form, Conditional):
+        return form.variable.states
+    if isinstance(form, LocalModel):
+        implied = form.implied_states(parents) if hasattr(form, "implied_states") else None
+        return implied or form.default_states() or 2
+    if isinstance(form, Mapping) and form and not parents and set(form) != {()}:
+        return list(form)
+    if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):
+        return list(form.columns)
+    if form is None or callable(form) or isinstance(form, str | Mapping):
+        return 2
+    try:
+        shape = np.shape(form)
+    except ValueError:
+        return 2
+    if len(shape) == 1 and parents:
+        rows = int(np.prod([len(q) for q in parents]))
+        return max(1, shape[0] // rows)
+    return shape[-1] if shape else 2
+
+
+

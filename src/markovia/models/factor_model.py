@@ -1,0 +1,259 @@
+"""What undirected models and factor graphs share: variables and any non-negative factors over them."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from markovia.errors import DuplicateName, IncompleteModel, InvalidArgument, InvalidTable
+from markovia.factors.evidence import read_evidence
+from markovia.factors.factor import Factor
+from markovia.factors.variable import State, Variable
+from markovia.graphs.separation import separated
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.inference.engine import Engine, get_engine
+from markovia.inference.problem import Piece
+from markovia.models.base import Given, GraphicalModel
+from markovia.models.keywords import guided
+
+Variables = Mapping[str, int | Sequence[State]] | Iterable[Variable]
+
+
+class FactorModel(GraphicalModel):
+    """A model `P(x) = (1/Z) prod_f f(x_f)`; see `MarkovNetwork` and `FactorGraph`."""
+
+    @guided
+    def __init__(self, variables: Variables = (), factors: Iterable[Factor] = (), *, name: str = "") -> None:
+        self._variables: dict[str, Variable] = {}
+        self._factors: list[Factor] = []
+        self._undirected: UndirectedGraph | None = None
+        self._known_log_z: float | None = None
+        self.name = name
+        self.properties: dict[str, str] = {}
+        self.node_properties: dict[str, dict[str, str]] = {}
+        if isinstance(variables, Mapping):
+            variables = [v if isinstance(v, Variable) else Variable(n, v) for n, v in variables.items()]
+        for variable in variables:
+            self._insert(variable)
+        given = list(factors)
+        for factor in given:
+            for v in factor.variables:
+                if v.name not in self._variables:
+                    self._insert(v)
+        self._factors = [self._fitted(f) for f in given]
+
+    # -- editing: each edit is checked first and then made at once ------------------------------------------------
+
+    @guided
+    def add(self, name: str, states: int | Sequence[State] = 2) -> None:
+        """Add a variable that no factor mentions yet."""
+        self._insert(Variable(name, states))
+        self._changed()
+
+    def add_factor(self, factor: Factor) -> None:
+        """Add a factor; variables that are new come with it."""
+        fresh = [v for v in factor.variables if v.name not in self._variables]
+        for v in fresh:
+            self._variables[v.name] = v
+        try:
+            fitted = self._fitted(factor)
+        except InvalidTable:
+            for v in fresh:
+                del self._variables[v.name]
+            raise
+        self._factors.append(fitted)
+        self._changed()
+
+    def remove_factor(self, index: int) -> None:
+        """Remove a factor by its position in `factors`."""
+        if not -len(self._factors) <= index < len(self._factors):
+            raise InvalidArgument(f"there are {len(self._factors)} factors; {index} is none of them")
+        del self._factors[index]
+        self._changed()
+
+    def remove(self, name: str) -> None:
+        """Remove a variable that no factor mentions; to sum it out instead use `marginalise`."""
+        self.variable(name)
+        using = [i for i, f in enumerate(self._factors) if name in f.names]
+        if using:
+            raise InvalidArgument(
+                f"{len(using)} factors mention {name!r}; remove them first, or sum the variable out with marginalise()"
+            )
+        del self._variables[name]
+        self.node_properties.pop(name, None)
+        self._changed()
+
+    def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
+        """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
+        mapping = {old: new} if isinstance(old, str) else dict(old)
+        for name in mapping:
+            self.variable(name)
+        fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in self._variables.items()}  # type: ignore[arg-type]
+        if len({v.name for v in fresh.values()}) != len(fresh):
+            raise DuplicateName(f"renaming {mapping} would give two variables one name")
+        self._factors = [Factor.of(tuple(fresh[n] for n in f.names), f.values) for f in self._factors]
+        self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
+        self._variables = {v.name: v for v in fresh.values()}
+        self._changed()
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    @property
+    def factors(self) -> list[Factor]:
+        """The factors in order."""
+        return list(self._factors)
+
+    @property
+    def undirected_graph(self) -> UndirectedGraph:
+        """The graph with an edge between two variables that share a factor."""
+        return self._interactions().copy()
+
+    @property
+    @abstractmethod
+    def graph(self) -> Any:
+        """The graph that the model is drawn as."""
+
+    @property
+    def normalised(self) -> bool:
+        """An undirected model needs its partition function."""
+        return False
+
+    def pieces(self) -> list[Piece]:
+        """Return the factors."""
+        return list(self._factors)
+
+    def neighbors(self, name: str) -> list[str]:
+        """Return the variables that share a factor with a variable."""
+        self.variable(name)
+        return self._interactions().neighbors(name)
+
+    def markov_blanket(self, name: str) -> set[str]:
+        """Return the neighbours."""
+        return set(self.neighbors(name))
+
+    @guided
+    def independent(self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Say whether the graph separates x from y once the given variables are taken out."""
+        return separated(self._interactions(), x, y, given)
+
+    def count_parameters(self) -> int:
+        """Return the number of table entries."""
+        return sum(f.size for f in self._factors)
+
+    def energy(self, assignment: Mapping[str, State]) -> float:
+        """Return `-log` of the unnormalised weight of a full assignment."""
+        findings = read_evidence(self._variables, assignment)
+        missing = [n for n in self._variables if n not in findings]
+        if missing:
+            raise InvalidArgument(f"the energy needs a state for every variable; {missing[0]!r} has none")
+        codes = {n: f.code for n, f in findings.items()}
+        return float(-sum(f.log_values[tuple(codes[n] for n in f.names)] for f in self._factors))
+
+    def validate(self) -> None:
+        """Check that the factors fit the variables and that some configuration has positive weight."""
+        for factor in self._factors:
+            self._fitted(Factor(factor.variables, factor.values))
+        if self._log_z() == float("-inf"):
+            raise IncompleteModel("every configuration has weight zero; the model defines no distribution")
+
+    # -- other models from this one -------------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Return an independent copy (factors are immutable and shared)."""
+        twin = type(self)(name=self.name)
+        twin._variables = dict(self._variables)
+        twin._factors = list(self._factors)
+        twin._undirected = self._undirected
+        twin._known_log_z = self._known_log_z
+        twin.properties = dict(self.properties)
+        twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
+        return twin
+
+    def condition(self, given: Given) -> Self:
+        """Return the model of the unobserved variables: observed ones are cut out of every factor.
+
+        The partition function of the result is the mass that agrees with the evidence.
+        """
+        problem = self._problem(given)
+        twin = self.copy()
+        twin._variables = {n: v for n, v in self._variables.items() if n in set(problem.free)}
+        twin._factors = [problem.cut(f) for f in self._factors] + [
+            f.factor() for f in problem.findings.values() if not f.hard
+        ]
+        twin.node_properties = {n: q for n, q in twin.node_properties.items() if n in twin._variables}
+        twin._changed()
+        return twin
+
+    def marginalise(self, names: str | Sequence[str]) -> Self:
+        """Return the model of the other variables with the named ones summed out of the factors that mention them."""
+        gone = self._names(names)
+        twin = self.copy()
+        for name in gone:
+            inside = [f for f in twin._factors if name in f.names]
+            rest = [f for f in twin._factors if name not in f.names]
+            message = Factor.of((self._variables[name],), np.ones(len(self._variables[name])))
+            for f in inside:
+                message = message * f
+            twin._factors = [*rest, message.sum_out(name)]
+            del twin._variables[name]
+            twin.node_properties.pop(name, None)
+        twin._changed()
+        return twin
+
+    def allclose(self, other: "FactorModel", *, atol: float = 1e-9) -> bool:
+        """Say whether two models have the same variables and the same multiset of factors up to `atol`."""
+        if set(self._variables.values()) != set(other._variables.values()):
+            return False
+        left = list(other._factors)
+        for factor in self._factors:
+            match = next((i for i, g in enumerate(left) if factor.allclose(g, atol=atol)), None)
+            if match is None:
+                return False
+            del left[match]
+        return not left
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        return f"{type(self).__name__}({title}{len(self)} variables, {len(self._factors)} factors)"
+
+    # -- inside -----------------------------------------------------------------------------------------------------------
+
+    def _insert(self, variable: Variable) -> None:
+        if variable.name in self._variables:
+            raise DuplicateName(f"the model already has a variable {variable.name!r}")
+        self._variables[variable.name] = variable
+
+    def _fitted(self, factor: Factor) -> Factor:
+        """Give a factor the model's variables; numbered axes take over the model's states."""
+        if not isinstance(factor, Factor):
+            raise InvalidArgument(f"a factor is a Factor, not {type(factor).__name__}")
+        own = []
+        for v in factor.variables:
+            known = self._variables[v.name]
+            if len(known) != len(v):
+                raise InvalidTable(f"a factor gives {v.name!r} {len(v)} states, but it has {len(known)}")
+            if known.states != v.states and not v.numbered:
+                raise InvalidTable(f"a factor has states {list(v.states)} for {v.name!r}, the model {list(known.states)}")
+            own.append(known)
+        return Factor.of(tuple(own), factor.values)
+
+    def _interactions(self) -> UndirectedGraph:
+        if self._undirected is None:
+            graph = UndirectedGraph.from_cliques([f.names for f in self._factors])
+            self._undirected = UndirectedGraph(graph.edges, nodes=self._variables)
+        return self._undirected
+
+    def _changed(self) -> None:
+        self._undirected = None
+        self._known_log_z = None
+
+    def _log_z(self, engine: Engine | None = None) -> float:
+        chosen = engine or get_engine("auto")
+        if self._known_log_z is not None and chosen.exact:
+            return self._known_log_z
+        log_z = super()._log_z(chosen)
+        if chosen.exact:
+            self._known_log_z = log_z
+        return log_z
+

@@ -1,0 +1,89 @@
+"""Between data frames and arrays of state codes.
+
+Rows come as a pandas DataFrame, a mapping of columns, or a list of mappings; a missing cell is None or NaN.
+Inside, a column is an array of state codes with -1 for missing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
+from markovia.factors.variable import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MISSING = -1
+
+
+def as_frame(rows: Any) -> "pd.DataFrame":
+    """Return rows of any accepted form as a DataFrame."""
+    import pandas as pd
+
+    if isinstance(rows, pd.DataFrame):
+        return rows
+    if isinstance(rows, Mapping):
+        if rows and not any(isinstance(c, list | tuple | np.ndarray | pd.Series) for c in rows.values()):
+            return pd.DataFrame([dict(rows)])
+        return pd.DataFrame(dict(rows))
+    if isinstance(rows, list | tuple) and all(isinstance(r, Mapping) for r in rows):
+        return pd.DataFrame([dict(r) for r in rows])
+    if hasattr(rows, "to_pandas"):
+        converted: pd.DataFrame = rows.to_pandas()
+        return converted
+    raise InvalidArgument(
+        f"rows are a DataFrame, a mapping of columns or a list of mappings, not {type(rows).__name__}"
+    )
+
+
+def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> dict[str, NDArray[np.int64]]:
+    """Return the state codes of every column that the model knows.
+
+    Raises
+    ------
+    UnknownVariable
+        For a column that is no variable.
+    UnknownState
+        For a cell that is no state of its column's variable.
+    """
+    codes: dict[str, NDArray[np.int64]] = {}
+    for name in frame.columns:
+        if name not in variables:
+            raise UnknownVariable(name, variables)
+        codes[name] = encode_column(frame[name], variables[name])
+    return codes
+
+
+def encode_column(column: "pd.Series[Any]", variable: Variable) -> NDArray[np.int64]:
+    """Return the state codes of one column, -1 for missing cells."""
+    import pandas as pd
+
+    positions, uniques = pd.factorize(column)
+    lookup = np.empty(len(uniques) + 1, dtype=np.int64)
+    lookup[-1] = MISSING
+    for i, value in enumerate(uniques):
+        code = variable.codes.get(value)
+        if code is None:
+            raise UnknownState(variable.name, value, variable.states)
+        lookup[i] = code
+    return lookup[positions]
+
+
+def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable]) -> "pd.DataFrame":
+    """Return a DataFrame of states: numbers and booleans as such, anything else as a categorical column."""
+    import pandas as pd
+
+    return pd.DataFrame({v.name: decode_column(codes[v.name], v.states) for v in variables})
+
+
+def decode_column(codes: NDArray[np.int64], states: Sequence[Any]) -> Any:
+    """Return one column of states from its codes."""
+    import pandas as pd
+
+    kinds = {type(s) for s in states}
+    if kinds == {int} or kinds == {bool}:
+        return np.array(states)[codes]
+    return pd.Categorical.from_codes(codes, categories=pd.Index(states, dtype=object))

@@ -1,0 +1,86 @@
+"""A wrong keyword gets an answer that names the right one.
+
+Other libraries say `evidence=`, `evs=`, `n_samples=`; a bare `TypeError` does not help a newcomer.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from markovia.errors import UnknownArgument, did_you_mean
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ELSEWHERE = {
+    "given": ("evidence", "evs", "hard_evidence", "observed", "obs", "observations", "data", "virtual_evidence", "knowing"),
+    "targets": ("variables", "target", "query", "query_variables", "nodes", "node", "on", "names"),
+    "target": ("variables", "variable", "targets", "nodes"),
+    "n": ("n_samples", "size", "num_samples", "samples", "draws", "nsamples"),
+    "seed": ("random_state", "rng", "random_seed"),
+    "p": ("cpd", "cpt", "values", "probabilities", "table", "probs"),
+    "parents": ("evidence", "parent"),
+    "states": ("state_names", "labels", "domain", "cardinality", "card", "n_states", "variable_card"),
+    "engine": ("method", "algorithm", "inference", "solver"),
+    "frame": ("df", "X", "data", "rows", "dataframe"),
+}
+
+METHODS = {
+    "map_query": "map",
+    "mpe": "map",
+    "posterior": "query",
+    "predict_probability": "predict_proba",
+    "simulate": "sample",
+    "get_cpds": "bn['name'] (a node's table)",
+    "cpt": "bn['name'] (a node's table)",
+    "add_cpds": "add",
+    "nodes": "variables",
+    "names": "variables",
+    "is_dconnected": "independent",
+    "isIndependent": "independent",
+    "active_trail_nodes": "open_trails",
+    "check_model": "validate",
+    "log_probability": "log_prob",
+    "log_likelihood": "log_prob",
+    "get_state_probability": "log_prob",
+    "evidenceProbability": "log_evidence",
+    "add_node": "add",
+    "remove_node": "remove",
+    "get_markov_blanket": "markov_blanket",
+    "moralize": "to_markov_network",
+    "to_markov_model": "to_markov_network",
+    "get_independencies": "independencies",
+    "get_partition_function": "log_partition",
+}
+
+
+def guided(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a method answer an unknown keyword with the keyword that was probably meant."""
+    known = [n for n in inspect.signature(function).parameters if n != "self"]
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for word in kwargs:
+            if word not in known:
+                raise UnknownArgument(_advice(function.__name__, word, known))
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _advice(name: str, word: str, known: list[str]) -> str:
+    for right in known:
+        if word in ELSEWHERE.get(right, ()):
+            return f"{name}() has no argument {word!r}; it is {right}= here"
+    listed = ", ".join(f"{k}=" for k in known)
+    return f"{name}() has no argument {word!r}{did_you_mean(word, known)}; its arguments are {listed}"
+
+
+def missing_attribute(owner: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that is not there, with markovia's word for it where known."""
+    kind = type(owner).__name__
+    if name in METHODS:
+        return AttributeError(f"{kind} has no attribute {name!r}; here it is {METHODS[name]}")
+    public = [n for n in dir(type(owner)) if not n.startswith("_")]
+    return AttributeError(f"{kind} has no attribute {name!r}{did_you_mean(name, public)}")
