@@ -37,6 +37,7 @@ _EXPORTS = {
         "TooLarge",
         "UnknownArgument",
         "UnknownEngine",
+        "UnknownExample",
         "UnknownFormat",
         "UnknownState",
         "UnknownVariable",
@@ -46,6 +47,22 @@ _EXPORTS = {
     "markovia.factors.factor": ("Factor",),
     "markovia.factors.conditional": ("Conditional", "ConditionalTable"),
     "markovia.factors.evidence": ("Not",),
+    "markovia.factors.logical": (
+        "AndGate",
+        "AtLeast",
+        "Count",
+        "Exists",
+        "ForAll",
+        "Max",
+        "Min",
+        "NotGate",
+        "OrGate",
+        "Sum",
+        "XorGate",
+    ),
+    "markovia.factors.logistic": ("Logistic", "Softmax"),
+    "markovia.factors.log_linear": ("Feature", "LogLinear"),
+    "markovia.factors.noisy": ("NoisyAnd", "NoisyMax", "NoisyMin", "NoisyOr"),
     "markovia.graphs.directed": ("DAG",),
     "markovia.graphs.undirected": ("UndirectedGraph",),
     "markovia.graphs.mixed": ("MixedGraph",),
@@ -53,7 +70,16 @@ _EXPORTS = {
     "markovia.models.bayesian_network": ("BayesianNetwork",),
     "markovia.models.markov_network": ("MarkovNetwork",),
     "markovia.models.factor_graph": ("FactorGraph",),
-    "markovia.io": ("load", "save"),
+    "markovia.io": (
+        "load",
+        "save",
+        "from_networkx",
+        "from_pgmpy",
+        "from_pyagrum",
+        "to_networkx",
+        "to_pgmpy",
+        "to_pyagrum",
+    ),
 }
 _MODULES = {
     "engines": "markovia.engines",
@@ -63,6 +89,8 @@ _MODULES = {
     "generators": "markovia.models.generators",
     "graphs": "markovia.graphs",
     "io": "markovia.io",
+    "learning": "markovia.learning",
+    "plotting": "markovia.plotting",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -70,7 +98,7 @@ _ports.bind("save", "markovia.io:save")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 
-__all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
@@ -89,7 +117,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from markovia import engines, errors, factors, graphs, io
+    from markovia import engines, errors, factors, graphs, io, learning, plotting
     from markovia.errors import (
         CycleError,
         DuplicateName,
@@ -104,6 +132,7 @@ if TYPE_CHECKING:
         TooLarge,
         UnknownArgument,
         UnknownEngine,
+        UnknownExample,
         UnknownFormat,
         UnknownState,
         UnknownVariable,
@@ -112,12 +141,37 @@ if TYPE_CHECKING:
     from markovia.factors.conditional import Conditional, ConditionalTable
     from markovia.factors.evidence import Not
     from markovia.factors.factor import Factor
+    from markovia.factors.log_linear import Feature, LogLinear
+    from markovia.factors.logical import (
+        AndGate,
+        AtLeast,
+        Count,
+        Exists,
+        ForAll,
+        Max,
+        Min,
+        NotGate,
+        OrGate,
+        Sum,
+        XorGate,
+    )
+    from markovia.factors.logistic import Logistic, Softmax
+    from markovia.factors.noisy import NoisyAnd, NoisyMax, NoisyMin, NoisyOr
     from markovia.factors.variable import Variable
     from markovia.graphs.directed import DAG
     from markovia.graphs.mixed import MixedGraph
     from markovia.graphs.undirected import UndirectedGraph
     from markovia.inference.posterior import Explanation, Posterior
-    from markovia.io import load, save
+    from markovia.io import (
+        from_networkx,
+        from_pgmpy,
+        from_pyagrum,
+        load,
+        save,
+        to_networkx,
+        to_pgmpy,
+        to_pyagrum,
+    )
     from markovia.models import examples, generators
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.factor_graph import FactorGraph

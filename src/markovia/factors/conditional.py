@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidTable, TooLarge
+from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
 from markovia.factors.factor import Array, Factor, check_non_negative, render_table
 from markovia.factors.variable import State, Variable
 
@@ -71,6 +71,12 @@ class Conditional(ABC):
 
     def row(self, **parents: State) -> Array:
         """Return P(child | those parent states) as an array over the child's states."""
+        for name in parents:
+            if name not in self.parent_names:
+                raise UnknownVariable(name, self.parent_names, f"the parents of {self.variable.name!r}")
+        missing = [n for n in self.parent_names if n not in parents]
+        if missing:
+            raise InvalidArgument(f"a row of {self.variable.name!r} needs a state for its parent {missing[0]!r} too")
         return self.factor().reduce(parents).transpose([self.variable.name]).values
 
     def to_pandas(self) -> Any:
@@ -99,7 +105,9 @@ class Conditional(ABC):
         given = f" | {', '.join(self.parent_names)}" if self.parents else ""
         kind = type(self).__name__
         if self.n_rows * len(self.variable) > 4096:
-            return f"{kind} P({self.variable.name}{given}), {self.n_rows:,} rows x {len(self.variable)} states"
+            return (
+                f"{kind} P({self.variable.name}{given}), {self.n_rows:,} rows x {len(self.variable)} states"
+            )
         return f"{kind} P({self.variable.name}{given})\n" + render_table(
             (*self.parents, self.variable), self.values, "p"
         )
@@ -182,13 +190,11 @@ def draw_rows(rows: Array, size: int, rng: np.random.Generator) -> NDArray[np.in
     """Draw one index a row of unnormalised weights (or `size` indices from a single row)."""
     edges = np.cumsum(rows, axis=-1)
     u = rng.random(size) * edges[..., -1]
-    if edges.ndim == 1:
-        drawn = np.searchsorted(edges, u, side="right")
-    else:
-        drawn = (u[:, None] >= edges).sum(axis=1)
+    drawn = np.searchsorted(edges, u, side="right") if edges.ndim == 1 else (u[:, None] >= edges).sum(axis=1)
     # rounding can put u on the last edge; a state of weight zero must never be drawn
     last = edges.shape[-1] - 1 - np.argmax((rows > 0)[..., ::-1], axis=-1)
-    return np.minimum(drawn, last).astype(np.int64)
+    codes: NDArray[np.int64] = np.minimum(drawn, last).astype(np.int64)
+    return codes
 
 
 def uniform_table(variable: Variable, parents: tuple[Variable, ...]) -> ConditionalTable:
@@ -224,7 +230,9 @@ def _checked(variable: Variable, parents: tuple[Variable, ...], values: Any, tol
     try:
         array = np.array(values, dtype=np.float64)
     except (ValueError, TypeError):
-        raise InvalidTable(f"the table of {variable.name!r} is not a regular nested list of numbers") from None
+        raise InvalidTable(
+            f"the table of {variable.name!r} is not a regular nested list of numbers"
+        ) from None
     shape = table_shape(variable, parents)
     if array.shape != shape:
         raise InvalidTable(_wrong_shape(variable, parents, array, shape))

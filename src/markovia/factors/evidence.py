@@ -102,7 +102,7 @@ def read_finding(variable: Variable, said: Any) -> Finding:
         missing = [s for s in variable.states if s not in said]
         if missing:
             raise InvalidEvidence(
-                f"the likelihood for {variable.name!r} leaves out {', '.join(map(repr, missing))}; every state needs one"
+                f"the likelihood for {variable.name!r} leaves out {', '.join(map(repr, missing))}; all need one"
             )
         return _from_weights(variable, said, _numbers(variable, [said[s] for s in variable.states]))
     if isinstance(said, list | tuple | np.ndarray) and not (isinstance(said, np.ndarray) and said.ndim == 0):
@@ -132,5 +132,7 @@ def _numbers(variable: Variable, values: Iterable[Any]) -> Array:
             f"soft evidence on {variable.name!r} needs {len(variable)} likelihoods, one a state, not {weights.size}"
         )
     if not np.all((weights >= 0) & np.isfinite(weights)):
-        raise InvalidEvidence(f"likelihoods are finite and not negative, not {weights.tolist()} for {variable.name!r}")
+        raise InvalidEvidence(
+            f"likelihoods are finite and not negative, not {weights.tolist()} for {variable.name!r}"
+        )
     return weights

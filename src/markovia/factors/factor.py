@@ -56,7 +56,9 @@ class Factor:
         try:
             array = np.array(values, dtype=np.float64)
         except (ValueError, TypeError):
-            raise InvalidTable("a factor's values are a (nested) list of numbers, all rows equally long") from None
+            raise InvalidTable(
+                "a factor's values are a (nested) list of numbers, all rows equally long"
+            ) from None
         if len(axes) > MAX_AXES:
             raise TooLarge(f"a factor has at most {MAX_AXES} axes, not {len(axes)}")
         if array.ndim != len(axes):
@@ -84,6 +86,7 @@ class Factor:
     @classmethod
     def of(cls, variables: tuple[Variable, ...], values: Array) -> "Factor":
         """Wrap an array already known to fit (no checks, no copy)."""
+        values.setflags(write=False)
         factor = object.__new__(cls)
         object.__setattr__(factor, "variables", variables)
         object.__setattr__(factor, "values", values)
@@ -103,7 +106,7 @@ class Factor:
 
     @classmethod
     def scalar(cls, value: float = 1.0) -> "Factor":
-        """A factor over no variables: one number."""
+        """Build a factor over no variables: one number."""
         return cls.of((), np.array(float(value)))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -156,7 +159,9 @@ class Factor:
         if isinstance(key, Mapping):
             reduced = self.reduce(key)
             if reduced.variables:
-                raise InvalidArgument(f"a state for {reduced.names[0]!r} is missing; use reduce() to fix only some")
+                raise InvalidArgument(
+                    f"a state for {reduced.names[0]!r} is missing; use reduce() to fix only some"
+                )
             return float(reduced.values)
         states = key if isinstance(key, tuple) else (key,)
         if len(states) != len(self.variables):
@@ -167,7 +172,7 @@ class Factor:
 
     def __mul__(self, other: "Factor | float") -> "Factor":
         if isinstance(other, int | float):
-            return Factor.of(self.variables, self.values * other)
+            return Factor(self.variables, self.values * other)
         if not isinstance(other, Factor):
             return NotImplemented
         return product((self, other))
@@ -177,7 +182,9 @@ class Factor:
     def __truediv__(self, other: "Factor | float") -> "Factor":
         """Divide entry by entry with 0/0 = 0; a positive number over zero is an error."""
         if isinstance(other, int | float):
-            return Factor.of(self.variables, self.values / other)
+            if other == 0:
+                raise InvalidTable("division of a factor by zero")
+            return Factor(self.variables, self.values / other)
         if not isinstance(other, Factor):
             return NotImplemented
         variables = union_of_axes((self, other))
@@ -280,17 +287,22 @@ class Factor:
 
         Infinite where `other` gives zero mass to something that has mass here.
         """
-        p = self.normalize().values
-        q = other.transpose(self.names).normalize().values
-        if p.shape != q.shape:
-            raise InvalidArgument("the divergence needs two factors over the same variables")
+        turned = other.transpose(self.names)
+        if turned.variables != self.variables:
+            raise InvalidArgument("the divergence needs two factors over the same variables with the same states")
+        p, q = self.normalize().values, turned.normalize().values
         support = p > 0
         if np.any(q[support] == 0):
             return float("inf")
         return max(0.0, float((p[support] * np.log(p[support] / q[support])).sum() / _unit(base)))
 
     def mutual_information(
-        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = (), *, base: float | None = None
+        self,
+        x: str | Iterable[str],
+        y: str | Iterable[str],
+        given: str | Iterable[str] = (),
+        *,
+        base: float | None = None,
     ) -> float:
         """Return the (conditional) mutual information I(x; y | given) of the normalised factor.
 
@@ -448,7 +460,10 @@ def render_table(variables: Sequence[Variable], values: Array, label: str, limit
     widths = [max(len(row[c]) for row in [header, *lines]) for c in range(len(header))]
     last = len(header) - 1
     text = [
-        "  ".join(cell.rjust(w) if c == last else cell.ljust(w) for c, (cell, w) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            cell.rjust(w) if c == last else cell.ljust(w)
+            for c, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
         for row in [header, *lines]
     ]
     if values.size > limit:

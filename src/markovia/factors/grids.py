@@ -1,8 +1,8 @@
 """Ising and Potts models on rectangular grids of any size.
 
 Variables are called `x_0_0, x_0_1, ...` (row, then column), rows first. Everything is computed as whole
-arrays; the only Python loop makes the factor objects, about a microsecond each, so 512 x 512 takes around a
-second.
+arrays; the only Python loop makes the factor objects, about a microsecond each, so 512 x 512 takes a
+few seconds.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, TooLarge, UnknownVariable
 from markovia.factors.conditional import MAX_TABLE_ENTRIES
 from markovia.factors.factor import Array, Factor, product
+from markovia.factors.local_models import number
 from markovia.factors.potentials import exponential, finite
 from markovia.factors.variable import State, Variable
 
@@ -81,7 +82,8 @@ class Feature:
             variables = tuple(v if isinstance(v, Variable) else Variable(v) for v in axes)
             table = np.empty([len(v) for v in variables])
             for at in np.ndindex(*table.shape):
-                table[at] = value(*(v.states[i] for v, i in zip(variables, at, strict=True)))
+                states = tuple(v.states[i] for v, i in zip(variables, at, strict=True))
+                table[at] = number(value(*states), f"the feature {self.name!r} at {states}")
         else:
             table = np.array(finite(value, f"values of the feature {self.name!r}"))
             if table.ndim != len(axes):
@@ -138,7 +140,8 @@ class LogLinear:
         self.weights = np.array(finite(weights, "weights"))
         if self.weights.shape != (len(self.features),):
             raise InvalidArgument(
-                f"{len(self.features)} features need {len(self.features)} weights, not shape {self.weights.shape}"
+                f"one weight a feature is needed, {len(self.features)}, not an array of shape "
+                f"{self.weights.shape}"
             )
         self.weights.setflags(write=False)
         seen: dict[str, Variable] = {}

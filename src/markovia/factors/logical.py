@@ -23,6 +23,7 @@ from markovia.factors.variable import State, Variable
 Integers = NDArray[np.int64]
 Truth = NDArray[np.bool_]
 _MAX_OUTCOMES = 2**20
+_MAX_VALUE = 2**40
 
 
 class DeterministicConditional(CausalIndependence):
@@ -326,7 +327,12 @@ class Arithmetic(Deterministic):
                 raise InvalidArgument(
                     f"a {self.kind} needs integer states; {parent.name!r} has the state {words[0]!r}"
                 )
-            values.append(np.array([int(s) for s in parent.states], dtype=np.int64)[:, None])
+            numbers = [int(s) for s in parent.states]
+            if max(map(abs, numbers)) > _MAX_VALUE:
+                raise InvalidArgument(
+                    f"a {self.kind} takes states up to {_MAX_VALUE:,}; {parent.name!r} has larger"
+                )
+            values.append(np.array(numbers, dtype=np.int64)[:, None])
         return values
 
     def _outcomes(self, contributions: list[Integers]) -> Integers:

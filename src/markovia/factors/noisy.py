@@ -282,7 +282,7 @@ class NoisyMax(Recipe):
 
     def __init__(
         self,
-        effects: Mapping[str, ArrayLike | Mapping[State, ArrayLike]],
+        effects: Mapping[str, Any],
         leak: ArrayLike | None = None,
     ) -> None:
         check_mapping(effects, type(self).__name__, "{'flu': [[1, 0, 0], [0.2, 0.5, 0.3]]}")

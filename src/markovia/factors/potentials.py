@@ -14,11 +14,12 @@ grids.
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise as neighbours
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
+from markovia.errors import InvalidArgument, InvalidTable
 from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import State, Variable
 
@@ -26,9 +27,7 @@ Edge = tuple[str, str]
 SPINS = np.array([-1.0, 1.0])
 
 
-def pairwise(
-    unary: Mapping[str | Variable, ArrayLike], edges: Mapping[tuple[str, str], ArrayLike]
-) -> list[Factor]:
+def pairwise(unary: Mapping[Any, Any], edges: Mapping[Edge, Any]) -> list[Factor]:
     """Return one factor a variable and one an edge.
 
     Parameters
@@ -58,8 +57,7 @@ def pairwise(
             raise InvalidArgument(f"{factor.names[0]!r} has two lists of unary weights")
         known[factor.names[0]] = factor.variables[0]
         factors.append(factor)
-    for (a, b), matrix in edges.items():
-        check_edge(a, b)
+    for (a, b), matrix in zip(check_edges(edges), edges.values(), strict=True):
         factor = Factor([known.get(a, a), known.get(b, b)], matrix)
         known.update(zip(factor.names, factor.variables, strict=True))
         factors.append(factor)
@@ -91,13 +89,14 @@ def ising(
     if len(states) != 2:
         raise InvalidArgument(f"an Ising variable has two states, not {list(states)}")
     fields = dict(fields or {})
-    names = dict.fromkeys([n for edge in couplings for n in edge] + list(fields))
+    edges = check_edges(couplings)
+    names = dict.fromkeys([n for edge in edges for n in edge] + list(fields))
     variables = {name: Variable(name, states) for name in names}
     weights = finite([fields.get(name, 0.0) for name in names], "fields")
     strengths = finite(list(couplings.values()), "couplings")
     return assemble(
         variables,
-        list(couplings),
+        edges,
         strengths[:, None, None] * np.outer(SPINS, SPINS),
         weights[:, None] * SPINS,
     )
@@ -107,7 +106,7 @@ def potts(
     edges: Mapping[Edge, float] | Iterable[Edge],
     n_states: int | Sequence[State],
     strength: float = 1.0,
-    fields: Mapping[str, ArrayLike] | None = None,
+    fields: Mapping[str, Any] | None = None,
 ) -> list[Factor]:
     """Return the factors `exp(J [x_i = x_j])` and `exp(h_i(x_i))` of a Potts model.
 
@@ -129,7 +128,8 @@ def potts(
     [2.0, 0.0, 0.0]
     """
     own = dict(edges) if isinstance(edges, Mapping) else dict.fromkeys(edges, strength)
-    names = dict.fromkeys([n for edge in own for n in edge] + list(fields or {}))
+    pairs = check_edges(own)
+    names = dict.fromkeys([n for edge in pairs for n in edge] + list(fields or {}))
     variables = {name: Variable(name, n_states) for name in names}
     k = len(next(iter(variables.values()))) if variables else 1
     weights = np.zeros((len(names), k))
@@ -142,7 +142,7 @@ def potts(
                 )
             weights[i] = field
     strengths = finite(list(own.values()), "strengths")
-    return assemble(variables, list(own), strengths[:, None, None] * np.eye(k), weights)
+    return assemble(variables, pairs, strengths[:, None, None] * np.eye(k), weights)
 
 
 def boltzmann(
@@ -210,7 +210,11 @@ def from_energy(variables: Iterable[Variable | str], energies: ArrayLike, temper
     """
     if not 0 < temperature < np.inf:
         raise InvalidArgument(f"a temperature is positive and finite, not {temperature}")
-    return Factor.from_log(variables, -np.asarray(energies, dtype=np.float64) / temperature)
+    try:
+        logs = -np.asarray(energies, dtype=np.float64) / temperature
+    except (ValueError, TypeError):
+        raise InvalidTable("energies are a (nested) list of numbers, all rows equally long") from None
+    return Factor.from_log(variables, logs)
 
 
 def chain(
@@ -245,7 +249,8 @@ def chain(
     labels = [f"x{i}" for i in range(names)] if isinstance(names, int) else list(names)
     if not labels or len(set(labels)) != len(labels):
         raise InvalidArgument(f"a chain has one or more variables of different names, not {labels}")
-    k = states if states is not None else np.shape(pair)[0] if np.ndim(pair) else 0
+    size = finite(pair, "the table of neighbours").shape
+    k = states if states is not None else size[0] if size else 0
     variables = [Variable(name, k) for name in labels]
     factors = []
     if unary is not None:
@@ -271,10 +276,6 @@ def assemble(
 
     Unary tables that are all zero are left out, except where the variable has no edge (it would be lost).
     """
-    for a, b in edges:
-        check_edge(a, b)
-        if a not in variables or b not in variables:
-            raise UnknownVariable(a if a not in variables else b, variables, "the edges")
     tied = {n for edge in edges for n in edge}
     factors = []
     for (name, variable), row, used in zip(
@@ -298,10 +299,19 @@ def exponential(logs: Array) -> Array:
     return values
 
 
-def check_edge(a: object, b: object) -> None:
-    """Raise unless an edge joins two different names."""
-    if not isinstance(a, str) or not isinstance(b, str) or a == b:
-        raise InvalidArgument(f"an edge joins two different names, not ({a!r}, {b!r})")
+def check_edges(edges: Iterable[Any]) -> list[Edge]:
+    """Return the edges, or raise unless each is a pair of different names and none comes twice."""
+    seen: set[frozenset[str]] = set()
+    pairs: list[Edge] = []
+    for edge in edges:
+        if not isinstance(edge, tuple) or len(edge) != 2 or edge[0] == edge[1]:
+            raise InvalidArgument(f"an edge is a pair of two different names, not {edge!r}")
+        key = frozenset(edge)
+        if key in seen:
+            raise InvalidArgument(f"the edge {edge!r} is given twice; both directions are the same edge")
+        seen.add(key)
+        pairs.append(edge)
+    return pairs
 
 
 def finite(numbers: ArrayLike, what: str) -> Array:

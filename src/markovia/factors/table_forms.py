@@ -33,14 +33,18 @@ class LocalModel(Protocol):
         """The parents the recipe itself names, or None where any parents will do."""
 
     def default_states(self) -> Sequence[Any] | None:
-        """The child's states where the recipe implies them (booleans for a logical gate), else None."""
+        """Return the child's states where the recipe implies them (booleans for a logical gate), else None."""
 
     def bind(self, variable: Variable, parents: tuple[Variable, ...]) -> Conditional:
         """Return the distribution over the given variables."""
 
 
 def as_conditional(
-    variable: Variable, parents: tuple[Variable, ...], p: Any, *, seed: int | np.random.Generator | None = None
+    variable: Variable,
+    parents: tuple[Variable, ...],
+    p: Any,
+    *,
+    seed: int | np.random.Generator | None = None,
 ) -> Conditional:
     """Turn any accepted form into a checked conditional distribution.
 
@@ -55,8 +59,12 @@ def as_conditional(
     """
     if isinstance(p, Conditional):
         if p.variable != variable or set(p.parents) != set(parents):
-            raise InvalidTable(f"the given distribution is over {p.names}, not over {variable.name!r} and its parents")
+            raise InvalidTable(
+                f"the given distribution is over {p.names}, not over {variable.name!r} and its parents"
+            )
         return p
+    if isinstance(p, type):
+        raise InvalidArgument(f"p={p.__name__} is a class; write {p.__name__}(...)")
     if isinstance(p, LocalModel):
         return p.bind(variable, parents)
     if isinstance(p, str):
@@ -75,7 +83,9 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(function).parameters.values()
     if any(q.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for q in parameters):
-        raise InvalidArgument("a function with *args or **kwargs does not name its parents; pass parents=[...]")
+        raise InvalidArgument(
+            "a function with *args or **kwargs does not name its parents; pass parents=[...]"
+        )
     return tuple(q.name for q in parameters if q.kind in kinds and q.default is inspect.Parameter.empty)
 
 
@@ -102,7 +112,9 @@ def _nested(variable: Variable, parents: tuple[Variable, ...], p: Any) -> Any:
     return p
 
 
-def _from_rows(variable: Variable, parents: tuple[Variable, ...], rows: Mapping[Any, Any]) -> ConditionalTable:
+def _from_rows(
+    variable: Variable, parents: tuple[Variable, ...], rows: Mapping[Any, Any]
+) -> ConditionalTable:
     shape = table_shape(variable, parents)
     if not parents:
         if set(rows) == {()}:
@@ -136,7 +148,9 @@ def _from_function(
         where = f"the answer for ({', '.join(map(repr, states))})"
         if isinstance(answer, np.generic):
             answer = answer.item()
-        if isinstance(answer, str | int | bool) or (isinstance(answer, float) and answer in variable.codes):
+        if answer is None:
+            raise InvalidTable(f"{where} of {variable.name!r} is None; return a state or probabilities")
+        if isinstance(answer, str | int | bool):
             row = np.zeros(len(variable))
             row[variable.index(answer)] = 1.0
             values[codes] = row
@@ -158,7 +172,7 @@ def _one_row(variable: Variable, row: Any, where: str) -> Any:
         for state in row:
             if state not in variable.codes:
                 raise UnknownState(variable.name, state, variable.states)
-        return [float(row.get(state, 0.0)) for state in variable.states]
+        row = [row.get(state, 0.0) for state in variable.states]
     try:
         values = np.asarray(row, dtype=np.float64)
     except (ValueError, TypeError):
@@ -166,8 +180,17 @@ def _one_row(variable: Variable, row: Any, where: str) -> Any:
     if values.ndim == 0:
         return _bernoulli(variable, float(values), where)
     if values.shape != (len(variable),):
-        raise InvalidTable(f"{where} of {variable.name!r} has {values.size} entries for {len(variable)} states")
+        raise InvalidTable(
+            f"{where} of {variable.name!r} has {values.size} entries for {len(variable)} states"
+        )
     return values
+
+
+def _floats(variable: Variable, numbers: Any) -> Any:
+    try:
+        return numbers.to_numpy(dtype=float)
+    except (ValueError, TypeError):
+        raise InvalidTable(f"the frame for {variable.name!r} holds entries that are not numbers") from None
 
 
 def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -> ConditionalTable:
@@ -183,17 +206,23 @@ def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -
         values = np.full(table_shape(variable, parents), np.nan)
         axes = (*parents, variable)
         codes = tuple([q.index(s) for s in frame[q.name]] for q in axes)
-        values[codes] = frame[extra[0]].to_numpy(dtype=float)
+        if len(set(zip(*codes, strict=True))) != len(frame):
+            raise InvalidTable(f"the long frame for {variable.name!r} lists a combination of states twice")
+        values[codes] = _floats(variable, frame[extra[0]])
         if np.isnan(values).any():
-            raise InvalidTable(f"the long frame for {variable.name!r} does not list every combination of states")
+            raise InvalidTable(
+                f"the long frame for {variable.name!r} does not list every combination of states"
+            )
         return ConditionalTable(variable, parents, values)
     rows = {}
-    for key, row in zip(frame.index, frame.to_numpy(dtype=float), strict=True):
+    for key, row in zip(frame.index, _floats(variable, frame), strict=True):
         rows[key if parents else ()] = dict(zip(columns, row, strict=True))
     names = [n for n in frame.index.names if n is not None]
     if parents and len(names) == len(parents) and names != [q.name for q in parents]:
         if set(names) != {q.name for q in parents}:
-            raise InvalidTable(f"the frame's index levels are {names}, the parents {[q.name for q in parents]}")
+            raise InvalidTable(
+                f"the frame's index levels are {names}, the parents {[q.name for q in parents]}"
+            )
         order = [names.index(q.name) for q in parents]
         rows = {tuple(key[i] for i in order): row for key, row in rows.items()}
     return _from_rows(variable, parents, rows)

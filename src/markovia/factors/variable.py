@@ -35,6 +35,7 @@ class Variable:
 
     name: str
     states: tuple[State, ...]
+    _codes: dict[State, int] | None
 
     def __init__(self, name: str, states: int | Iterable[State] = 2) -> None:
         if not isinstance(name, str) or not name:
@@ -69,12 +70,10 @@ class Variable:
     @property
     def codes(self) -> Mapping[State, int]:
         """A mapping from state to position."""
-        codes = self._codes  # type: ignore[has-type]
-        if codes is None:
-            codes = {state: i for i, state in enumerate(self.states)}
-            object.__setattr__(self, "_codes", codes)
-        result: Mapping[State, int] = codes
-        return result
+        if self._codes is None:
+            object.__setattr__(self, "_codes", {state: i for i, state in enumerate(self.states)})
+        assert self._codes is not None
+        return self._codes
 
     @property
     def numbered(self) -> bool:
@@ -130,7 +129,7 @@ class Variable:
 
 
 def _clean_states(name: str, states: int | Iterable[State]) -> tuple[State, ...]:
-    if isinstance(states, bool | np.bool_) or isinstance(states, str):
+    if isinstance(states, bool | np.bool_ | str):
         raise InvalidArgument(f"the states of {name!r} are a list of states or their number, not {states!r}")
     if isinstance(states, int | np.integer):
         if states < 1:

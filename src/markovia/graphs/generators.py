@@ -5,6 +5,7 @@ and column.
 """
 
 from itertools import combinations, pairwise
+from typing import Literal, overload
 
 import numpy as np
 
@@ -73,6 +74,14 @@ def random_dag(
         counts = [int(rng.integers(0, r + 1)) for r in room]
     parents = {f"x{i}": [f"x{j}" for j in sorted(_choose(i, count, rng))] for i, count in enumerate(counts)}
     return DAG.from_parents(parents)
+
+
+@overload
+def random_tree(n: int, seed: Seed = None, *, directed: Literal[False] = False) -> UndirectedGraph: ...
+
+
+@overload
+def random_tree(n: int, seed: Seed = None, *, directed: Literal[True]) -> DAG: ...
 
 
 def random_tree(n: int, seed: Seed = None, *, directed: bool = False) -> DAG | UndirectedGraph:
@@ -176,6 +185,14 @@ def grid(rows: int, cols: int, *, diagonal: bool = False, torus: bool = False) -
                 if 0 <= i < rows and 0 <= j < cols and (i, j) != (r, c):
                     graph._link(r * cols + c, i * cols + j)
     return graph
+
+
+@overload
+def chain(n: int, *, directed: Literal[False] = False) -> UndirectedGraph: ...
+
+
+@overload
+def chain(n: int, *, directed: Literal[True]) -> DAG: ...
 
 
 def chain(n: int, *, directed: bool = False) -> DAG | UndirectedGraph:

@@ -83,7 +83,7 @@ class JunctionTree:
             for name in separator:
                 shared[name] = shared.get(name, 0) + 1
         is_tree = len(components(adjacency)) <= 1 and len(self.edges) == max(len(self.cliques) - 1, 0)
-        # in a tree, the cliques of a variable are connected exactly if all but one bring an edge that carries it
+        # on a tree, a variable's k cliques are connected exactly if k - 1 edges carry it
         return is_tree and all(shared.get(n, 0) == len(where) - 1 for n, where in self._containing.items())
 
     def to_networkx(self) -> Any:

@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Literal
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names
+from markovia.graphs._named import Names, as_names
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
@@ -54,13 +54,13 @@ def d_separated(dag: DAG, x: Names, y: Names, given: Names = (), method: Method 
     >>> d_separated(alarm, "burglar", "quake"), d_separated(alarm, "burglar", "quake", given="call")
     (True, False)
     """
+    x, y, given = as_names(x), as_names(y), as_names(given)
     if method == "bayes-ball":
         observed = set(dag._numbers(given))
         targets = set(dag._numbers(y)) - observed
         return targets.isdisjoint(_bayes_ball(dag, dag._numbers(x), observed))
     if method == "moral":
-        names = dag._named({*dag._numbers(x), *dag._numbers(y), *dag._numbers(given)})
-        return separated(dag.ancestral_graph(names).moral_graph(), x, y, given)
+        return separated(dag.ancestral_graph([*x, *y, *given]).moral_graph(), x, y, given)
     if method == "trails":
         from markovia.graphs.trails import every_trail
 
@@ -200,7 +200,8 @@ def all_minimal_separators(
     >>> [sorted(s) for s in all_minimal_separators(g, "a", "d")]
     [['b', 'e'], ['c', 'e']]
     """
-    ends = set(graph._numbers(x)) | set(graph._numbers(y))
+    x, y = as_names(x), as_names(y)
+    ends = set(graph._numbers([*x, *y]))
     usable = range(len(graph)) if within is None else graph._numbers(within)
     candidates = graph._named(i for i in sorted(usable) if i not in ends)
     if isinstance(graph, DAG):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markovia.errors import InvalidArgument
+from markovia.graphs._named import as_names
 from markovia.graphs.elimination import Heuristic, greedy_order
 from markovia.graphs.undirected import UndirectedGraph
 
@@ -128,6 +129,7 @@ def _eliminate(graph: UndirectedGraph, order: list[int]) -> tuple[list[set[int]]
 
 
 def _order_numbers(graph: UndirectedGraph, order: Sequence[str]) -> list[int]:
+    order = as_names(order)
     numbers = graph._numbers(order)
     if len(numbers) < len(graph) or len(order) > len(numbers):
         missing = [name for name in graph if name not in set(order)]

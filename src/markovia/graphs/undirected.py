@@ -259,7 +259,7 @@ class UndirectedGraph(NamedGraph):
         (True, False)
         """
         numbers = self._numbers(names)
-        if not numbers or not self.is_complete(names):
+        if not numbers or not all(j in self._neighbors[i] for i, j in combinations(numbers, 2)):
             return False
         return not (maximal and set.intersection(*(set(self._neighbors[i]) for i in numbers)))
 

@@ -60,7 +60,9 @@ def get_engine(engine: "str | Engine") -> Engine:
     if not isinstance(engine, str):
         if isinstance(engine, Engine):
             return engine
-        raise UnknownEngine(f"engine= is a name or an engine such as engines.VariableElimination(), not {engine!r}")
+        raise UnknownEngine(
+            f"engine= is a name or an engine such as engines.VariableElimination(), not {engine!r}"
+        )
     name = "variable-elimination" if engine == "auto" else engine
     if name not in _REGISTRY:
         raise UnknownEngine(

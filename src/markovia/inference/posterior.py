@@ -131,7 +131,8 @@ class Posterior:
             cells = [str(v.states[i]) for v, i in zip(self.variables, index, strict=True)]
             cells.append(f"{self._factor.values[index]:.6g}")
             rows.append("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>")
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table><small>{escape(str(self.info))}</small>"
+        body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return f"{body}<small>{escape(str(self.info))}</small>"
 
     def _only(self, what: str) -> Variable:
         if len(self.variables) != 1:

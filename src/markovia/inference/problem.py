@@ -36,8 +36,19 @@ class Problem:
         return replace(self, findings=findings)
 
     def fixed(self, codes: Mapping[str, int]) -> "Problem":
-        """Return the problem with more variables fixed to a state (given by code)."""
-        more = {n: Finding(self.variables[n], None, code=c) for n, c in codes.items()}
+        """Return the problem with more variables fixed to a state (given by code).
+
+        The likelihood that soft evidence gave to that state still counts.
+        """
+        more = {}
+        for name, code in codes.items():
+            known = self.findings.get(name)
+            if known is None or known.hard:
+                more[name] = Finding(self.variables[name], None, code=code)
+            else:
+                weights = np.zeros(len(self.variables[name]))
+                weights[code] = known.weights()[code]
+                more[name] = Finding(self.variables[name], None, likelihood=weights)
         return self.with_findings({**self.findings, **more})
 
     def relevant(self, targets: Iterable[str] | None) -> list[Piece]:

@@ -10,11 +10,11 @@ Use it for single queries on models of moderate width: NumPy only, no compilatio
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import prod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,9 @@ class VariableElimination:
         return {net.variables[i].name: c for i, c in codes.items()}
 
     def _best_one(self, problem: Problem, targets: Sequence[str]) -> Assignment | None:
-        fixed = {t: f.code for t in targets if (f := problem.findings.get(t)) is not None and f.code is not None}
+        fixed = {
+            t: f.code for t in targets if (f := problem.findings.get(t)) is not None and f.code is not None
+        }
         net = _Net(problem, problem.reduced(targets))
         free = [net.ids[t] for t in targets if t not in fixed]
         plan = self._plan(net, last=[free])
@@ -149,7 +151,7 @@ class VariableElimination:
             for i in group:
                 stages[i] = stage
         if isinstance(self.order, str):
-            order = greedy_order(net.adjacency, self.order, net.cards, stages)
+            order = greedy_order(net.adjacency, cast(Heuristic, self.order), net.cards, stages)
         else:
             order = _user_order(self.order, net, stages)
         kept = set(keep)
@@ -312,7 +314,9 @@ def _backward(buckets: list[_Bucket]) -> dict[int, Array]:
             axes = [*above.scope, above.variable]
             outside = tuple(j for j, a in enumerate(axes) if a not in scope)
             remaining = [a for a in axes if a in scope]
-            incoming = beliefs[where[scope[0]]].sum(axis=outside).transpose([remaining.index(s) for s in scope])
+            incoming = (
+                beliefs[where[scope[0]]].sum(axis=outside).transpose([remaining.index(s) for s in scope])
+            )
             sent = table.sum(axis=-1)
             ratio = np.divide(incoming, sent, out=np.zeros(sent.shape), where=sent > 0)
             beliefs[k] = table * ratio[..., None]
@@ -340,5 +344,5 @@ def _excluding(problem: Problem, name: str, code: int) -> Problem | None:
     weights[code] = 0.0
     if not weights.any():
         return None
-    findings: Mapping[str, Finding] = {**problem.findings, name: Finding(variable, None, likelihood=weights)}
+    findings = {**problem.findings, name: Finding(variable, None, likelihood=weights)}
     return replace(problem, findings=findings)

@@ -2,15 +2,8 @@
 
 from markovia.learning.association import (
     AssociationMatrix,
-    conditional_entropy,
-    conditional_mutual_information,
     covariance,
-    entropy,
-    joint_entropy,
-    kl_divergence,
     mahalanobis,
-    mutual_information,
-    mutual_information_of_table,
     partial_correlation,
     pearson,
 )
@@ -18,6 +11,15 @@ from markovia.learning.association_graphs import (
     correlation_graph,
     dependency_graph,
     partial_correlation_graph,
+)
+from markovia.learning.information import (
+    conditional_entropy,
+    conditional_mutual_information,
+    entropy,
+    joint_entropy,
+    kl_divergence,
+    mutual_information,
+    mutual_information_of_table,
 )
 from markovia.learning.kernel_tests import (
     PermutationTest,

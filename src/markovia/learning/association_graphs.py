@@ -25,16 +25,9 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.graphs import UndirectedGraph
-from markovia.learning.association import (
-    AssociationMatrix,
-    Data,
-    FloatArray,
-    is_numeric,
-    mutual_information,
-    partial_correlation,
-    pearson,
-    read_columns,
-)
+from markovia.learning.association import AssociationMatrix, partial_correlation, pearson
+from markovia.learning.columns import Data, FloatArray, is_numeric, read_columns
+from markovia.learning.information import mutual_information
 from markovia.learning.kernel_tests import (
     Kernel,
     PermutationTest,

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument, did_you_mean
-from markovia.learning.association import (
+from markovia.learning.columns import (
     Data,
     FloatArray,
     discrete_codes,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from markovia import ports
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
-from markovia.factors.evidence import Finding, Findings, read_evidence
+from markovia.factors.evidence import read_evidence
 from markovia.factors.factor import Factor, product
 from markovia.factors.variable import State, Variable
 from markovia.inference.conflict import impossible
@@ -24,11 +24,16 @@ from markovia.inference.engine import Engine, get_engine
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Info
-from markovia.models.frames import MISSING, as_frame, decode, encode
+from markovia.models import rows
+from markovia.models.frames import decode
 from markovia.models.keywords import guided, missing_attribute
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from markovia.models.bayesian_network import BayesianNetwork
+    from markovia.models.factor_graph import FactorGraph
+    from markovia.models.markov_network import MarkovNetwork
 
 Given = Mapping[str, Any] | None
 
@@ -43,14 +48,16 @@ class GraphicalModel(ABC):
     node_properties: dict[str, dict[str, str]]
     """Free-form properties of variables, kept through files."""
 
-    # -- what a concrete model says ------------------------------------------------------------------------
+    # -- what a concrete model says ------------------------------------------------------------------------------
 
     @abstractmethod
     def pieces(self) -> list[Piece]:
         """Return the factors or conditional tables whose product is the model."""
 
     @abstractmethod
-    def independent(self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
         """Say whether the graph separates x from y given the rest."""
 
     @abstractmethod
@@ -66,7 +73,7 @@ class GraphicalModel(ABC):
     def normalised(self) -> bool:
         """Whether the product of the pieces sums to one by construction."""
 
-    # -- variables -------------------------------------------------------------------------------------------
+    # -- variables -----------------------------------------------------------------------------------------------
 
     @property
     def variables(self) -> list[str]:
@@ -95,7 +102,7 @@ class GraphicalModel(ABC):
             raise AttributeError(name)
         raise missing_attribute(self, name)
 
-    # -- questions ---------------------------------------------------------------------------------------------
+    # -- questions -----------------------------------------------------------------------------------------------
 
     @guided
     def query(
@@ -214,14 +221,15 @@ class GraphicalModel(ABC):
             raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m}")
         chosen = get_engine(engine)
         start = perf_counter()
-        found = chosen.best(problem, names, 1 if m is None else m)
+        fixed = {n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None}
+        found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
         log_mass = chosen.log_mass(problem)
         self._check_possible(log_mass, problem, chosen)
         info = self._info(chosen, problem, log_mass, perf_counter() - start, {})
         log_z = 0.0 if self.normalised else self._log_z(chosen)
         answers = [
             Explanation(
-                {n: self._variables[n].states[a.codes[n]] for n in names},
+                {n: self._variables[n].states[fixed[n] if n in fixed else a.codes[n]] for n in names},
                 log_prob=a.log_weight - log_z,
                 log_posterior=min(0.0, a.log_weight - log_mass),
                 bound=a.log_weight - log_z,
@@ -267,10 +275,49 @@ class GraphicalModel(ABC):
         """
         entries = prod(len(v) for v in self._variables.values())
         if entries > max_entries:
-            raise TooLarge(f"the joint table has {entries:,} entries, over max_entries={max_entries:,}; use query()")
+            raise TooLarge(
+                f"the joint table has {entries:,} entries, over max_entries={max_entries:,}; use query()"
+            )
         problem = self._problem(None)
-        table = product([Factor.of(tuple(self._variables.values()), np.ones([len(v) for v in self._variables.values()])), *problem.reduced(None)])
+        table = product(problem.reduced(None))
         return (table if self.normalised else table.normalize()).transpose(self.variables)
+
+    @guided
+    def mutual_information(
+        self,
+        x: str | Iterable[str],
+        y: str | Iterable[str],
+        given: str | Iterable[str] = (),
+        base: float | None = None,
+        engine: str | Engine = "auto",
+    ) -> float:
+        """Return the mutual information I(x; y | given) under the model, in nats unless a base is given.
+
+        Here `given` names the variables conditioned on, over all their states, as in `independent`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> round(bn.mutual_information("sprinkler", "rain"), 6)
+        0.042275
+        >>> round(bn.mutual_information("sprinkler", "rain", given="cloudy"), 6)
+        0.0
+        """
+        groups = [[n] if isinstance(n, str) else list(n) for n in (x, y, given)]
+        table = self.query([n for group in groups for n in group], engine=engine).factor()
+        return table.mutual_information(*groups, base=base)
+
+    @guided
+    def correlation(self, x: str, y: str, given: Given = None, engine: str | Engine = "auto") -> float:
+        """Return the Pearson correlation of two variables with numeric states, given evidence."""
+        table = self.query([x, y], given=given, engine=engine)
+        a, b = table.marginal(x), table.marginal(y)
+        scale = (a.var() * b.var()) ** 0.5
+        if scale == 0.0:
+            raise InvalidArgument(f"{x!r} or {y!r} is constant, so they have no correlation")
+        mean = table.factor().expectation(lambda u, v: float(u) * float(v))
+        return float((mean - a.mean() * b.mean()) / scale)
 
     # -- rows of data --------------------------------------------------------------------------------------------
 
@@ -317,21 +364,7 @@ class GraphicalModel(ABC):
         >>> bn.log_prob([{"cloudy": "yes", "sprinkler": "no", "rain": "yes", "wet": "yes"}]).round(4).tolist()
         [-1.1271]
         """
-        data = as_frame(frame)
-        codes = encode(data, self._variables)
-        n = len(data)
-        table = np.full((n, len(self._variables)), MISSING, dtype=np.int64)
-        for k, name in enumerate(self._variables):
-            if name in codes:
-                table[:, k] = codes[name]
-        complete = (table != MISSING).all(axis=1)
-        result = np.empty(n)
-        if complete.any():
-            columns = dict(zip(self._variables, table[complete].T, strict=True))
-            result[complete] = self._log_weight(columns) - (0.0 if self.normalised else self._log_z())
-        if not complete.all():
-            result[~complete] = self._for_each_pattern(table[~complete], lambda p: self._log_evidence_of(p))
-        return result
+        return rows.log_prob(self, frame)
 
     @guided
     def predict(self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto") -> Any:
@@ -345,41 +378,53 @@ class GraphicalModel(ABC):
         Series or DataFrame
             Aligned with the rows' index.
         """
-        import pandas as pd
-
-        names = self._names(target)
-        data, tables = self._posteriors(frame, names, engine)
-        columns = {
-            name: pd.Series(
-                np.array(self._variables[name].states, dtype=object)[tables[name].argmax(axis=1)],
-                index=data.index,
-                name=name,
-            ).infer_objects()
-            for name in names
-        }
-        return columns[target] if isinstance(target, str) else pd.DataFrame(columns)
+        return rows.predict(self, frame, target, get_engine(engine))
 
     @guided
-    def predict_proba(self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto") -> "pd.DataFrame":
+    def predict_proba(
+        self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto"
+    ) -> "pd.DataFrame":
         """Return the posterior of the target for every row, one column a state.
 
         For several targets the columns are pairs (target, state).
         """
-        import pandas as pd
+        return rows.predict_proba(self, frame, target, get_engine(engine))
 
-        names = self._names(target)
-        data, tables = self._posteriors(frame, names, engine)
-        if isinstance(target, str):
-            states = pd.Index(self._variables[target].states, name=target)
-            return pd.DataFrame(tables[target], index=data.index, columns=states)
-        labels = [(name, s) for name in names for s in self._variables[name].states]
-        return pd.DataFrame(
-            np.hstack([tables[name] for name in names]),
-            index=data.index,
-            columns=pd.MultiIndex.from_tuples(labels, names=["target", "state"]),
-        )
+    # -- other kinds of model ------------------------------------------------------------------------------------
 
-    # -- files and screens -----------------------------------------------------------------------------------------
+    def to_markov_network(self) -> "MarkovNetwork":
+        """Return the model as a Markov network over the same variables (moralisation for a directed one)."""
+        from markovia.models import conversions
+
+        return conversions.to_markov_network(self)
+
+    def to_factor_graph(self) -> "FactorGraph":
+        """Return the model as a factor graph with one factor a piece."""
+        from markovia.models import conversions
+
+        return conversions.to_factor_graph(self)
+
+    def to_bayesian_network(
+        self, *, allow_fill: bool = True, engine: str | Engine = "auto"
+    ) -> "BayesianNetwork":
+        """Return a Bayesian network with the same joint distribution, through a chordal graph.
+
+        A graph that is not chordal is triangulated first, unless `allow_fill` is false.
+        """
+        from markovia.models import conversions
+
+        return conversions.to_bayesian_network(self, allow_fill=allow_fill, engine=engine)
+
+    def condition(self, given: Given) -> Any:
+        """Return the undirected model of the unobserved variables given the evidence.
+
+        Its partition function is the mass that agrees with the evidence.
+        """
+        from markovia.models import conversions
+
+        return conversions.to_markov_network(self).condition(given)
+
+    # -- files and screens ---------------------------------------------------------------------------------------
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the model to a file; the suffix (or `format=`) decides the format."""
@@ -389,7 +434,7 @@ class GraphicalModel(ABC):
         """Draw the graph; returns the matplotlib axes."""
         return ports.call("plot-model", self, **options)
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- inside --------------------------------------------------------------------------------------------------
 
     def _names(self, targets: str | Iterable[str]) -> list[str]:
         names = [targets] if isinstance(targets, str) else list(targets)
@@ -411,9 +456,17 @@ class GraphicalModel(ABC):
     def _info(
         self, engine: Engine, problem: Problem, log_mass: float, seconds: float, details: Mapping[str, Any]
     ) -> Info:
-        log_evidence = log_mass if self.normalised else log_mass - (self._log_z(engine) if problem.findings else log_mass)
+        log_evidence = (
+            log_mass
+            if self.normalised
+            else log_mass - (self._log_z(engine) if problem.findings else log_mass)
+        )
         return Info(
-            engine=engine.name, exact=engine.exact, log_evidence=float(log_evidence), seconds=seconds, details=details
+            engine=engine.name,
+            exact=engine.exact,
+            log_evidence=float(log_evidence),
+            seconds=seconds,
+            details=details,
         )
 
     def _log_z(self, engine: Engine | None = None) -> float:
@@ -424,54 +477,3 @@ class GraphicalModel(ABC):
     ) -> dict[str, NDArray[np.int64]]:
         self._check_possible(engine.log_mass(problem), problem, engine)
         return engine.sample(problem, n, rng)
-
-    def _log_weight(self, codes: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float64]:
-        """Return the log of the product of the pieces for complete rows."""
-        total = np.zeros(len(next(iter(codes.values()), ())))
-        for piece in self.pieces():
-            if isinstance(piece, Factor):
-                with np.errstate(divide="ignore"):
-                    total += np.log(piece.values[tuple(codes[n] for n in piece.names)])
-            else:
-                total += piece.log_prob(codes[piece.variable.name], [codes[p] for p in piece.parent_names])
-        return total
-
-    def _findings(self, row: NDArray[np.int64]) -> Findings:
-        return {
-            name: Finding(variable, variable.states[code], code=int(code))
-            for (name, variable), code in zip(self._variables.items(), row, strict=True)
-            if code != MISSING
-        }
-
-    def _log_evidence_of(self, row: NDArray[np.int64]) -> float:
-        problem = Problem(self._variables, self.pieces(), self._findings(row))
-        engine = get_engine("auto")
-        return engine.log_mass(problem) - (0.0 if self.normalised else self._log_z(engine))
-
-    def _for_each_pattern(self, rows: NDArray[np.int64], answer: Any) -> Any:
-        """Answer each distinct row once and spread the answers over the rows."""
-        distinct, where = np.unique(rows, axis=0, return_inverse=True)
-        return np.array([answer(row) for row in distinct])[where.reshape(-1)]
-
-    def _posteriors(
-        self, frame: Any, names: list[str], engine: str | Engine
-    ) -> tuple["pd.DataFrame", dict[str, NDArray[np.float64]]]:
-        """Return, for each target, an array of posteriors with one row a data row."""
-        data = as_frame(frame)
-        codes = encode(data.drop(columns=[n for n in names if n in data.columns]), self._variables)
-        table = np.full((len(data), len(self._variables)), MISSING, dtype=np.int64)
-        for k, name in enumerate(self._variables):
-            if name in codes:
-                table[:, k] = codes[name]
-        chosen = get_engine(engine)
-
-        def ask(row: NDArray[np.int64]) -> NDArray[np.float64]:
-            problem = Problem(self._variables, self.pieces(), self._findings(row))
-            answer = chosen.marginals(problem, names)
-            self._check_possible(answer.log_mass, problem, chosen)
-            return np.concatenate([t.values for t in answer.tables])
-
-        width = sum(len(self._variables[n]) for n in names)
-        flat = self._for_each_pattern(table, ask) if len(table) else np.empty((0, width))
-        edges = np.cumsum([len(self._variables[n]) for n in names])[:-1]
-        return data, dict(zip(names, np.split(flat, edges, axis=1), strict=True))

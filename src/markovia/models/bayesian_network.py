@@ -16,9 +16,8 @@ from markovia.errors import (
     MarkoviaError,
     UnknownVariable,
 )
-from markovia.factors.conditional import Conditional, ConditionalTable, random_table, uniform_table
+from markovia.factors.conditional import Conditional, ConditionalTable
 from markovia.factors.evidence import read_evidence
-from markovia.factors.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.variable import State, Variable
 from markovia.graphs.directed import DAG
 from markovia.graphs.independencies import Independence, all_independencies, local_independencies
@@ -26,14 +25,14 @@ from markovia.graphs.separation import d_separated
 from markovia.graphs.trails import Trail, open_trails
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Piece, Problem
-from markovia.models.base import GraphicalModel
+from markovia.models.editing import EditableNetwork
 from markovia.models.keywords import guided
 from markovia.models.one_line import parse_one_line
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
 
 
-class BayesianNetwork(GraphicalModel):
+class BayesianNetwork(EditableNetwork):
     """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
 
     Parameters
@@ -112,167 +111,7 @@ class BayesianNetwork(GraphicalModel):
         network._graph = DAG.from_parents(network._parents)
         return network
 
-    # -- building and editing: each edit is checked first and then made at once -------------------------------
-
-    @guided
-    def add(
-        self,
-        name: str,
-        distribution: Any = None,
-        *,
-        states: int | Sequence[State] | None = None,
-        parents: Sequence[str] | str | None = None,
-        p: Any = None,
-    ) -> None:
-        """Add a variable.
-
-        Parameters
-        ----------
-        name
-            A new name.
-        distribution, p
-            The table, in any form: nested lists (parents first, child last), a dict of rows, a DataFrame,
-            "uniform" or "random", a function of the parents' states, or a local model such as `NoisyOr(...)`.
-            A function's argument names are its parents. Without either the node has no table yet.
-        states
-            A list of states or their number; read off the table where it can be.
-        parents
-            Names of variables that are already there.
-
-        Examples
-        --------
-        >>> bn = BayesianNetwork()
-        >>> bn.add("a", p=[0.5, 0.5])
-        >>> bn.add("b", p=[0.9, 0.1])
-        >>> bn.add("either", lambda a, b: a or b)
-        >>> bn.parents("either"), round(bn.query("either")[1], 6)
-        (['a', 'b'], 0.55)
-        """
-        if name in self._variables:
-            raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
-        if distribution is not None and p is not None:
-            raise InvalidArgument("give the distribution either by position or as p=, not both")
-        form = distribution if distribution is not None else p
-        named = self._parent_names(form, parents)
-        parent_variables = tuple(self.variable(n) for n in named)
-        variable = Variable(name, _states_of(form, states, parent_variables))
-        table = None if form is None else as_conditional(variable, parent_variables, form)
-        if table is not None and table.parents != parent_variables:
-            named = table.parent_names
-        self._variables[name] = variable
-        self._parents[name] = tuple(named)
-        self._tables[name] = table
-        self._graph = None
-
-    @guided
-    def replace(
-        self, name: str, distribution: Any = None, *, parents: Sequence[str] | str | None = None, p: Any = None
-    ) -> None:
-        """Give a variable a new table, and new parents if they are named.
-
-        Raises
-        ------
-        CycleError
-            If the new parents would close a directed cycle; the network is left as it was.
-        """
-        variable = self.variable(name)
-        form = distribution if distribution is not None else p
-        if form is None:
-            raise InvalidArgument(f"replace({name!r}) needs a distribution or p=")
-        named = self._parent_names(form, parents) if parents is not None or _names_parents(form) else self._parents[name]
-        table = as_conditional(variable, tuple(self.variable(n) for n in named), form)
-        if set(table.parent_names) != set(self._parents[name]):
-            self._graph = DAG.from_parents({**self._parents, name: table.parent_names})
-        self._parents[name] = table.parent_names
-        self._tables[name] = table
-
-    def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:
-        """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
-        if tables not in ("uniform", "random"):
-            raise InvalidArgument(f"tables= is 'uniform' or 'random', not {tables!r}")
-        rng = np.random.default_rng(seed)
-        for name, variable in self._variables.items():
-            if only_missing and self._tables[name] is not None:
-                continue
-            parents = tuple(self._variables[q] for q in self._parents[name])
-            self._tables[name] = (
-                uniform_table(variable, parents) if tables == "uniform" else random_table(variable, parents, rng)
-            )
-
-    def remove(self, name: str) -> None:
-        """Remove a variable that has no children."""
-        self.variable(name)
-        children = self.children(name)
-        if children:
-            raise InvalidGraph(
-                f"{name!r} has children {children}; remove them first, or give them other parents with replace()"
-            )
-        for store in (self._variables, self._parents, self._tables, self.node_properties):
-            store.pop(name, None)
-        self._graph = None
-
-    def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
-        """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
-        mapping = {old: new} if isinstance(old, str) else dict(old)
-        for name in mapping:
-            self.variable(name)
-        fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in self._variables.items()}  # type: ignore[arg-type]
-        if len({v.name for v in fresh.values()}) != len(fresh):
-            raise DuplicateName(f"renaming {mapping} would give two variables one name")
-        self._rebind(fresh)
-
-    def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
-        """Rename a variable's states: a mapping from old to new, or all new states in order."""
-        variable = self.variable(name)
-        if isinstance(states, Mapping):
-            for state in states:
-                variable.index(state)
-            states = [states.get(s, s) for s in variable.states]
-        if len(states) != len(variable):
-            raise InvalidArgument(f"{name!r} has {len(variable)} states; {len(states)} new names were given")
-        self._rebind({**self._variables, name: Variable(name, states)})
-
-    @guided
-    def add_edge(self, parent: str, child: str, p: Any = None) -> None:
-        """Add an edge; without a new table the child's rows are repeated, which leaves the distribution as it is."""
-        self.variable(parent)
-        if parent in self._parents[self.variable(child).name]:
-            raise InvalidGraph(f"there is already an edge {parent} -> {child}")
-        named = (*self._parents[child], parent)
-        graph = DAG.from_parents({**self._parents, child: named})
-        old = self._tables[child]
-        table: Conditional | None = None
-        parents = tuple(self._variables[n] for n in named)
-        if p is not None:
-            table = as_conditional(self._variables[child], parents, p)
-        elif old is not None:
-            repeated = np.repeat(old.values[..., None, :], len(self._variables[parent]), axis=-2)
-            table = ConditionalTable.of(self._variables[child], parents, repeated)
-        self._parents[child], self._tables[child], self._graph = named, table, graph
-
-    @guided
-    def remove_edge(self, parent: str, child: str, p: Any = None) -> None:
-        """Remove an edge; the child's new table is needed unless it does not depend on that parent."""
-        self.variable(parent)
-        if parent not in self._parents[self.variable(child).name]:
-            raise InvalidGraph(f"there is no edge {parent} -> {child}")
-        named = tuple(n for n in self._parents[child] if n != parent)
-        parents = tuple(self._variables[n] for n in named)
-        old = self._tables[child]
-        table: Conditional | None = None
-        if p is not None:
-            table = as_conditional(self._variables[child], parents, p)
-        elif old is not None:
-            axis = old.parent_names.index(parent)
-            first = old.values.take([0], axis=axis)
-            if not np.allclose(old.values, first, rtol=0.0, atol=1e-12):
-                raise InvalidTable(
-                    f"{child!r} depends on {parent!r}; say its table without that parent: remove_edge(..., p=...)"
-                )
-            table = ConditionalTable.of(self._variables[child], parents, first.squeeze(axis).copy())
-        self._parents[child], self._tables[child], self._graph = named, table, None
-
-    # -- looking ----------------------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------
 
     @property
     def graph(self) -> DAG:
@@ -304,7 +143,9 @@ class BayesianNetwork(GraphicalModel):
         self.variable(name)
         table = self._tables[name]
         if table is None:
-            raise IncompleteModel(f"{name!r} has no table yet; use replace({name!r}, p=...) or fill('uniform')")
+            raise IncompleteModel(
+                f"{name!r} has no table yet; use replace({name!r}, p=...) or fill('uniform')"
+            )
         return table
 
     def has_table(self, name: str) -> bool:
@@ -348,12 +189,16 @@ class BayesianNetwork(GraphicalModel):
                 ConditionalTable(piece.variable, piece.parents, piece.values)
             for parent in getattr(piece, "parents", ()):
                 if self.variable(parent.name) != parent:
-                    raise InvalidTable(f"the table of {piece.names[-1]!r} has another idea of {parent.name!r}'s states")
+                    raise InvalidTable(
+                        f"the table of {piece.names[-1]!r} has another idea of {parent.name!r}'s states"
+                    )
 
-    # -- independence -------------------------------------------------------------------------------------------------
+    # -- independence --------------------------------------------------------------------------------------------
 
     @guided
-    def independent(self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
         """Say whether the graph makes x and y independent given the observed variables (d-separation).
 
         Examples
@@ -382,7 +227,7 @@ class BayesianNetwork(GraphicalModel):
             return list(all_independencies(self._dag()))
         raise InvalidArgument(f"kind= is 'local' or 'all', not {kind!r}")
 
-    # -- other models from this one -------------------------------------------------------------------------------------
+    # -- other models from this one ------------------------------------------------------------------------------
 
     def copy(self) -> Self:
         """Return an independent copy (tables are immutable and shared)."""
@@ -418,7 +263,9 @@ class BayesianNetwork(GraphicalModel):
             finding = read_evidence(self._variables, {name: value})[name]
             weights = finding.weights()
             if abs(weights.sum() - 1.0) > 1e-6:
-                raise InvalidArgument(f"the probabilities to set {name!r} to must sum to one, not {weights.sum():.6g}")
+                raise InvalidArgument(
+                    f"the probabilities to set {name!r} to must sum to one, not {weights.sum():.6g}"
+                )
             twin._tables[name] = ConditionalTable.of(self._variables[name], (), weights)
             twin._parents[name] = ()
         twin._graph = None
@@ -473,12 +320,7 @@ class BayesianNetwork(GraphicalModel):
         tail = f", {missing} without tables" if missing else f", {self.count_parameters():,} parameters"
         return f"BayesianNetwork({title}{len(self)} variables, {len(self.edges)} edges{tail})"
 
-    # -- inside -----------------------------------------------------------------------------------------------------------
-
-    def _dag(self) -> DAG:
-        if self._graph is None:
-            self._graph = DAG.from_parents(self._parents)
-        return self._graph
+    # -- inside --------------------------------------------------------------------------------------------------
 
     def _build(self, structure: Structure, states: Mapping[str, int | Sequence[State]]) -> None:
         written: Mapping[str, Sequence[State]] = {}
@@ -500,28 +342,6 @@ class BayesianNetwork(GraphicalModel):
         self._parents = {n: tuple(q) for n, q in parents.items()}
         self._variables = {n: Variable(n, states.get(n, written.get(n, 2))) for n in parents}
         self._tables = dict.fromkeys(parents)
-
-    def _parent_names(self, form: Any, parents: Sequence[str] | str | None) -> tuple[str, ...]:
-        if parents is not None:
-            return (parents,) if isinstance(parents, str) else tuple(parents)
-        if isinstance(form, Conditional | LocalModel):
-            return tuple(form.parent_names or ())
-        if callable(form) and not hasattr(form, "columns"):
-            return argument_names(form)
-        return ()
-
-    def _rebind(self, fresh: Mapping[str, Variable]) -> None:
-        """Give every variable (by old name) its new name and states, everywhere."""
-        tables = {}
-        for name, table in self._tables.items():
-            if table is not None:
-                table = table.rebound(fresh[name], tuple(fresh[q] for q in self._parents[name]))
-            tables[fresh[name].name] = table
-        self._parents = {fresh[n].name: tuple(fresh[q].name for q in ps) for n, ps in self._parents.items()}
-        self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
-        self._tables = tables
-        self._variables = {v.name: v for v in fresh.values()}
-        self._graph = None
 
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
@@ -569,35 +389,3 @@ def _differences(one: BayesianNetwork, two: BayesianNetwork, atol: float) -> Ite
                 yield Difference(name, f"tables differ by up to {gap:.3g}")
             except MarkoviaError:
                 yield Difference(name, "tables differ")
-
-
-def _names_parents(form: Any) -> bool:
-    return isinstance(form, Conditional) or (isinstance(form, LocalModel) and form.parent_names is not None)
-
-
-def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[Variable, ...]) -> Any:
-    """Return the states as given, or as the form of the distribution implies them."""
-    if states is not None:
-        return states
-    if isinstance(form, Conditional):
-        return form.variable.states
-    if isinstance(form, LocalModel):
-        implied = form.implied_states(parents) if hasattr(form, "implied_states") else None
-        return implied or form.default_states() or 2
-    if isinstance(form, Mapping) and form and not parents and set(form) != {()}:
-        return list(form)
-    if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):
-        return list(form.columns)
-    if form is None or callable(form) or isinstance(form, str | Mapping):
-        return 2
-    try:
-        shape = np.shape(form)
-    except ValueError:
-        return 2
-    if len(shape) == 1 and parents:
-        rows = int(np.prod([len(q) for q in parents]))
-        return max(1, shape[0] // rows)
-    return shape[-1] if shape else 2
-
-
-

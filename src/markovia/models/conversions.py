@@ -15,7 +15,7 @@ from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import Variable
 from markovia.graphs import is_chordal, to_directed, triangulate
 from markovia.inference.engine import Engine
-from markovia.models.base import Given, GraphicalModel
+from markovia.models.base import GraphicalModel
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.factor_graph import FactorGraph
 from markovia.models.factor_model import FactorModel
@@ -76,18 +76,12 @@ def to_bayesian_network(
     return _with_properties(model, BayesianNetwork.from_conditionals(ordered, name=model.name))
 
 
-def condition(model: GraphicalModel, given: Given) -> MarkovNetwork | FactorGraph:
-    """Return the model of the unobserved variables; a directed model becomes undirected by conditioning."""
-    if isinstance(model, MarkovNetwork | FactorGraph):
-        return model.condition(given)
-    return to_markov_network(model).condition(given)
-
-
 def _rows(joint: Array) -> Array:
     """Divide a joint of (parents, child) into rows; a parent configuration of mass zero gets a uniform row."""
     mass = joint.sum(axis=-1, keepdims=True)
     uniform = np.full(joint.shape, 1.0 / joint.shape[-1])
-    return np.divide(joint, mass, out=uniform, where=mass > 0)
+    rows: Array = np.divide(joint, mass, out=uniform, where=mass > 0)
+    return rows
 
 
 def _variables(model: GraphicalModel) -> list[Variable]:

@@ -21,7 +21,8 @@ class FactorGraph(FactorModel):
     Examples
     --------
     >>> from markovia import Factor
-    >>> fg = FactorGraph({"a": 2, "b": 2, "c": 2}, [Factor(["a", "b"], [[3, 1], [1, 3]]), Factor(["b", "c"], [[1, 2], [2, 1]])])
+    >>> pairs = [Factor(["a", "b"], [[3, 1], [1, 3]]), Factor(["b", "c"], [[1, 2], [2, 1]])]
+    >>> fg = FactorGraph({"a": 2, "b": 2, "c": 2}, pairs)
     >>> fg.factor_names
     ['f0', 'f1']
     """

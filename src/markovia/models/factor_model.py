@@ -43,7 +43,7 @@ class FactorModel(GraphicalModel):
                     self._insert(v)
         self._factors = [self._fitted(f) for f in given]
 
-    # -- editing: each edit is checked first and then made at once ------------------------------------------------
+    # -- editing: each edit is checked first and then made at once -----------------------------------------------
 
     @guided
     def add(self, name: str, states: int | Sequence[State] = 2) -> None:
@@ -97,7 +97,7 @@ class FactorModel(GraphicalModel):
         self._variables = {v.name: v for v in fresh.values()}
         self._changed()
 
-    # -- looking ------------------------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------
 
     @property
     def factors(self) -> list[Factor]:
@@ -133,7 +133,9 @@ class FactorModel(GraphicalModel):
         return set(self.neighbors(name))
 
     @guided
-    def independent(self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
         """Say whether the graph separates x from y once the given variables are taken out."""
         return separated(self._interactions(), x, y, given)
 
@@ -157,7 +159,7 @@ class FactorModel(GraphicalModel):
         if self._log_z() == float("-inf"):
             raise IncompleteModel("every configuration has weight zero; the model defines no distribution")
 
-    # -- other models from this one -------------------------------------------------------------------------------------
+    # -- other models from this one ------------------------------------------------------------------------------
 
     def copy(self) -> Self:
         """Return an independent copy (factors are immutable and shared)."""
@@ -217,7 +219,7 @@ class FactorModel(GraphicalModel):
         title = f"{self.name!r}, " if self.name else ""
         return f"{type(self).__name__}({title}{len(self)} variables, {len(self._factors)} factors)"
 
-    # -- inside -----------------------------------------------------------------------------------------------------------
+    # -- inside --------------------------------------------------------------------------------------------------
 
     def _insert(self, variable: Variable) -> None:
         if variable.name in self._variables:
@@ -234,7 +236,9 @@ class FactorModel(GraphicalModel):
             if len(known) != len(v):
                 raise InvalidTable(f"a factor gives {v.name!r} {len(v)} states, but it has {len(known)}")
             if known.states != v.states and not v.numbered:
-                raise InvalidTable(f"a factor has states {list(v.states)} for {v.name!r}, the model {list(known.states)}")
+                raise InvalidTable(
+                    f"a factor has states {list(v.states)} for {v.name!r}, the model {list(known.states)}"
+                )
             own.append(known)
         return Factor.of(tuple(own), factor.values)
 
@@ -256,4 +260,3 @@ class FactorModel(GraphicalModel):
         if chosen.exact:
             self._known_log_z = log_z
         return log_z
-

@@ -14,7 +14,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ELSEWHERE = {
-    "given": ("evidence", "evs", "hard_evidence", "observed", "obs", "observations", "data", "virtual_evidence", "knowing"),
+    "given": (
+        "evidence",
+        "evs",
+        "hard_evidence",
+        "observed",
+        "obs",
+        "observations",
+        "data",
+        "virtual_evidence",
+        "knowing",
+    ),
     "targets": ("variables", "target", "query", "query_variables", "nodes", "node", "on", "names"),
     "target": ("variables", "variable", "targets", "nodes"),
     "n": ("n_samples", "size", "num_samples", "samples", "draws", "nsamples"),

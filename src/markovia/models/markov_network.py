@@ -1,8 +1,16 @@
 """Markov networks (Markov random fields): an undirected graph with potentials on its cliques."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
+from markovia.factors import potentials
+from markovia.factors.canonical import canonical_potentials
+from markovia.factors.factor import Factor
+from markovia.factors.log_linear import LogLinear
+from markovia.factors.variable import State, Variable
 from markovia.graphs.independencies import (
     Independence,
     all_independencies,
@@ -35,6 +43,85 @@ class MarkovNetwork(FactorModel):
     >>> mn.edges
     [('a', 'b')]
     """
+
+    # -- other ways to build one -------------------------------------------------------------------------------
+
+    @classmethod
+    def pairwise(cls, unary: Mapping[Any, ArrayLike], edges: Mapping[tuple[str, str], ArrayLike]) -> Self:
+        """Build from weights of single states and of pairs.
+
+        Examples
+        --------
+        >>> MarkovNetwork.pairwise({"a": [1, 2], "b": [1, 1]}, {("a", "b"): [[3, 1], [1, 3]]})
+        MarkovNetwork(2 variables, 3 factors)
+        """
+        return cls(factors=potentials.pairwise(unary, edges))
+
+    @classmethod
+    def ising(
+        cls,
+        couplings: Mapping[tuple[str, str], float],
+        fields: Mapping[str, float] | None = None,
+        states: Sequence[State] = (-1, 1),
+    ) -> Self:
+        """Build an Ising model `exp(sum w_ij x_i x_j + sum h_i x_i)`; a positive coupling attracts."""
+        return cls(factors=potentials.ising(couplings, fields, states))
+
+    @classmethod
+    def potts(
+        cls,
+        edges: Mapping[tuple[str, str], float] | Iterable[tuple[str, str]],
+        n_states: int | Sequence[State],
+        strength: float = 1.0,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Build a Potts model: neighbours in the same state weigh `exp(strength)`."""
+        return cls(factors=potentials.potts(edges, n_states, strength, fields))
+
+    @classmethod
+    def boltzmann(
+        cls,
+        theta: ArrayLike,
+        alpha: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        states: Sequence[int] = (-1, 1),
+    ) -> Self:
+        """Build a Boltzmann machine from its symmetric weight matrix and biases."""
+        return cls(factors=potentials.boltzmann(theta, alpha, names, states))
+
+    @classmethod
+    def from_energies(
+        cls, energies: Iterable[tuple[Iterable[Variable | str], ArrayLike]], temperature: float = 1.0
+    ) -> Self:
+        """Build from energies: each pair (variables, table) becomes the potential `exp(-table / temperature)`.
+
+        Examples
+        --------
+        >>> mn = MarkovNetwork.from_energies([(["a", "b"], [[0, 1], [1, 0]])])
+        >>> round(mn.query(["a", "b"])[0, 0], 4)
+        0.3655
+        """
+        return cls(factors=[potentials.from_energy(v, e, temperature) for v, e in energies])
+
+    @classmethod
+    def log_linear(cls, model: LogLinear) -> Self:
+        """Build from weighted features: `exp(sum_k w_k f_k(x))`."""
+        return cls(factors=model.factors())
+
+    @classmethod
+    def from_joint(cls, joint: Factor, reference: Mapping[str, State] | None = None) -> Self:
+        """Build from a strictly positive joint table by its canonical potentials (Hammersley-Clifford).
+
+        Only potentials that are not identically one are kept, so the graph has no more edges than it needs.
+        """
+        kept = [
+            factor
+            for scope, factor in canonical_potentials(joint, reference).items()
+            if not scope or abs(factor.values - 1.0).max() > 1e-9
+        ]
+        return cls(joint.variables, kept)
+
+    # -- looking -----------------------------------------------------------------------------------------------
 
     @property
     def graph(self) -> UndirectedGraph:

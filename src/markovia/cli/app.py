@@ -1,0 +1,99 @@
+"""The Typer application: which commands there are, and how any of them ends."""
+
+import os
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from markovia import __version__
+from markovia.cli import convert, demo, explain, independent, info, listing, query, sample
+from markovia.cli.loading import FileError
+from markovia.errors import MarkoviaError
+
+# Typer carries its own copy of Click in some versions and imports Click in others
+_UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+
+
+class Commands(TyperGroup):
+    """The group of all commands; turns what goes wrong into an exit code and one sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command to the last byte of its output; a reader that has gone away is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # what is still buffered would fail again when the interpreter shuts down
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        return result
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run and exit: 0 fine, 2 bad input, 130 interrupted; anything else keeps its traceback."""
+        options["standalone_mode"] = False
+        _survive_narrow_encodings()
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            try:
+                code = super().main(*args, **options)
+            except _UsageError as error:
+                _fail(error.format_message())
+            except (MarkoviaError, FileError) as error:
+                _fail(str(error))
+            except OSError as error:
+                _fail(_about_file(error))
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback(
+    invoke_without_command=True,
+    epilog="MODEL is a file of any supported format (`markovia formats`) or a bundled name (`markovia examples`)."
+    "\n\nEvery command takes --json and then prints one JSON document."
+    "\n\nStart with: markovia demo",
+)
+def markovia(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
+) -> None:
+    """Probabilistic graphical models on the command line: state the graph once, ask anything."""
+    if version:
+        typer.echo(f"markovia {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for module in (info, query, explain, sample, independent, convert, listing, demo):
+    module.register(app)
+
+
+def _fail(sentence: str) -> None:
+    typer.echo(f"markovia: {' '.join(sentence.splitlines())}", err=True)
+    sys.exit(2)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"markovia: warning: {' '.join(str(message).splitlines())}", err=True)
+
+
+def _about_file(error: OSError) -> str:
+    reason = (error.strerror or str(error) or type(error).__name__).lower()
+    return f"{error.filename!r}: {reason}" if error.filename is not None else reason
+
+
+def _survive_narrow_encodings() -> None:
+    """Let a name that the terminal cannot show come out escaped instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

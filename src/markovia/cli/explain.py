@@ -1,0 +1,93 @@
+"""`markovia map`: the most probable explanations of the evidence."""
+
+from math import exp
+from typing import Annotated, Any
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.evidence import intervened, read_given, read_names, said
+from markovia.cli.loading import complete_variable, open_model
+from markovia.cli.output import info_document, number, print_json, provenance, say, show_table
+from markovia.inference.posterior import Explanation
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        "map",
+        epilog=options.examples(
+            "markovia map asia --given dysp=yes",
+            "markovia map asia --given dysp=yes --targets lung,bronc",
+            "markovia map asia --given xray=yes -m 5 --json",
+        ),
+    )(explain)
+
+
+def explain(
+    model: options.Model,
+    given: options.Given = None,
+    soft: options.Soft = None,
+    ruled_out: options.RuledOut = None,
+    do: options.Do = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--targets",
+            "-t",
+            metavar="VAR,VAR,..",
+            help="Explain only these and sum out the rest (marginal MAP); all unobserved variables by default.",
+            autocompletion=complete_variable,
+            show_default=False,
+        ),
+    ] = None,
+    m: Annotated[int, typer.Option("-m", "--best", min=1, help="How many explanations, best first.")] = 1,
+    engine: options.Engine = "auto",
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Find the most probable states of all other variables together, given what is known."""
+    loaded = open_model(model, format)
+    names = read_names(loaded, targets or []) or None
+    asked, done = intervened(loaded, do or [])
+    evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
+    found: list[Explanation] = asked.map(given=evidence, targets=names, m=m, engine=engine)
+    if as_json:
+        print_json(
+            {
+                "model": loaded.name or model,
+                "given": evidence,
+                "do": done,
+                "explanations": [_document(e) for e in found],
+                "info": info_document(found[0].info) if found else None,
+            }
+        )
+        return
+    known = [said(n, v) for n, v in evidence.items()] + [f"do({n}={v})" for n, v in done.items()]
+    say(f"most probable explanation{' given ' + ', '.join(known) if known else ''}", style="bold")
+    best = found[0]
+    show_table(["", ""], [(name, str(state)) for name, state in best.items()], indent=2)
+    proof = "proved best" if best.gap <= 1e-9 else f"within {best.gap:.3g} of the best in log"
+    say(f"p = {number(exp(best.log_posterior))} given the evidence, log P = {best.log_prob:.6g}, {proof}")
+    if len(found) > 1:
+        say("", "the next best, where they differ from it")
+        rows = [
+            (str(rank), number(exp(other.log_posterior)), _changes(best, other))
+            for rank, other in enumerate(found[1:], start=2)
+        ]
+        show_table(["rank", "p", "changes"], rows, numbers=[0, 1], indent=2)
+    say(provenance(best.info, evidence), style="dim")
+
+
+def _changes(best: Explanation, other: Explanation) -> str:
+    return ", ".join(f"{name}={other[name]}" for name in best if other[name] != best[name])
+
+
+def _document(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "states": explanation.to_dict(),
+        "p": exp(explanation.log_posterior),
+        "log_prob": explanation.log_prob,
+        "log_posterior": explanation.log_posterior,
+        "bound": explanation.bound,
+    }

@@ -1,0 +1,193 @@
+"""`markovia independent`: whether the graph makes two sets of variables independent, and why.
+
+In a Bayesian network the reasons are trails: an open one carries dependence, and independence means that every
+trail is blocked somewhere. In an undirected model they are paths, which observed variables interrupt.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.evidence import read_names
+from markovia.cli.loading import complete_variable, open_model
+from markovia.cli.output import print_json, say
+from markovia.errors import InvalidArgument
+from markovia.graphs.separation import d_separated, separated
+from markovia.graphs.trails import Trail, every_trail
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.models.base import GraphicalModel
+from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.factor_model import FactorModel
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            "markovia independent asia smoke xray --given either",
+            "markovia independent asia lung bronc --given smoke --given dysp",
+            "markovia independent asia asia,smoke xray,dysp --given either,bronc --json",
+        )
+    )(independent)
+
+
+def independent(
+    model: options.Model,
+    x: Annotated[
+        str,
+        typer.Argument(
+            metavar="X", help="A variable, or several separated by commas.", autocompletion=complete_variable
+        ),
+    ],
+    y: Annotated[
+        str,
+        typer.Argument(
+            metavar="Y", help="A variable, or several separated by commas.", autocompletion=complete_variable
+        ),
+    ],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--given",
+            "-g",
+            metavar="VAR",
+            help="An observed variable. Repeat it, or separate several by commas.",
+            autocompletion=complete_variable,
+            show_default=False,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", min=0, help="Show at most so many trails or paths.")] = 10,
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Ask the graph whether X and Y are independent, and see the open or blocked trails between them."""
+    loaded = open_model(model, format)
+    xs, ys = read_names(loaded, [x]), read_names(loaded, [y])
+    observed = read_names(loaded, given or [])
+    _check_disjoint(xs, ys, observed)
+    answer = loaded.independent(xs, ys, given=observed)
+    reasons = explain_separation(loaded, xs, ys, observed, answer, limit)
+    if as_json:
+        print_json(
+            {
+                "model": loaded.name or model,
+                "x": xs,
+                "y": ys,
+                "given": observed,
+                "independent": answer,
+                **reasons,
+            }
+        )
+        return
+    verb = "is independent of" if len(xs) == 1 else "are independent of"
+    negated = verb.replace("independent", "not independent")
+    after = f" given {', '.join(observed)}" if observed else ""
+    say(f"{', '.join(xs)} {verb if answer else negated} {', '.join(ys)}{after}", style="green" if answer else "yellow")
+    for line in _reasons_as_text(reasons, answer):
+        say(f"  {line}")
+
+
+def explain_separation(
+    model: GraphicalModel,
+    x: Sequence[str],
+    y: Sequence[str],
+    given: Sequence[str],
+    answer: bool,
+    limit: int = 10,
+) -> dict[str, Any]:
+    """Return why the graph separates x from y or not: trails, or paths for undirected models.
+
+    Examples
+    --------
+    >>> from markovia.models.examples import asia
+    >>> why = explain_separation(asia(), ["lung"], ["bronc"], [], answer=False)
+    >>> [trail["trail"] for trail in why["trails"]]
+    ['lung <- smoke -> bronc']
+    """
+    if isinstance(model, BayesianNetwork):
+        dag = model.graph
+        pairs = [(a, b) for a in x for b in y if answer or not d_separated(dag, a, b, given)]
+        found = [t for a, b in pairs for t in islice(every_trail(dag, a, b, given, only_open=not answer), limit + 1)]
+        found.sort(key=lambda trail: len(trail.nodes))
+        return {"trails": [_trail(t) for t in found[:limit]], "more_trails": len(found) > limit}
+    if isinstance(model, FactorModel):
+        graph = model.undirected_graph
+        if answer:
+            return {"paths": [], "separated_by": _walls(graph, x, y, given)}
+        pairs = [(a, b) for a in x for b in y if not separated(graph, a, b, given)]
+        paths = [_shortest_path(graph, a, b, set(given)) for a, b in pairs[:limit]]
+        return {"paths": paths, "separated_by": None}
+    raise AssertionError(type(model))
+
+
+def _check_disjoint(x: list[str], y: list[str], given: list[str]) -> None:
+    for one, two, what in ((x, y, "X and Y"), (x, given, "X and --given"), (y, given, "Y and --given")):
+        shared = [name for name in one if name in two]
+        if shared:
+            raise InvalidArgument(f"{what} share {', '.join(map(repr, shared))}; ask about different variables")
+
+
+def _trail(trail: Trail) -> dict[str, Any]:
+    return {
+        "trail": str(trail),
+        "nodes": list(trail.nodes),
+        "arrows": list(trail.arrows),
+        "open": trail.is_open,
+        "junctions": [
+            {"node": j.node, "kind": j.kind, "open": j.open, "witness": j.witness, "why": str(j)}
+            for j in trail.junctions
+        ],
+    }
+
+
+def _reasons_as_text(reasons: dict[str, Any], answer: bool) -> list[str]:
+    lines: list[str] = []
+    if "trails" in reasons:
+        trails = reasons["trails"]
+        if answer:
+            lines.append("every trail between them is blocked" if trails else "no trail joins them")
+        for trail in trails:
+            lines.append(f"{trail['trail']}  ({'open' if trail['open'] else 'blocked'})")
+            # of a blocked trail only what blocks it matters; an open one is open at every node
+            lines += [f"    {j['why']}" for j in trail["junctions"] if j["open"] == trail["open"]]
+        if reasons["more_trails"]:
+            lines.append("and more; --limit shows more of them")
+        return lines
+    for path in reasons["paths"]:
+        lines.append(f"{' - '.join(path)}  (open: nothing on it is observed)")
+    if reasons["separated_by"]:
+        lines.append(f"every path between them passes through {', '.join(reasons['separated_by'])}")
+    elif answer:
+        lines.append("no path joins them")
+    return lines
+
+
+def _walls(graph: UndirectedGraph, x: Sequence[str], y: Sequence[str], given: Sequence[str]) -> list[str]:
+    """Return the observed nodes that keep x and y apart: those next to the part around x, if y lies behind."""
+    if separated(graph, x, y):
+        return []
+    inside = _around(graph, x, set(given))
+    return [name for name in given if any(other in inside for other in graph.neighbors(name))]
+
+
+def _around(graph: UndirectedGraph, start: Sequence[str], blocked: set[str]) -> dict[str, str | None]:
+    """Return every node that can be reached without passing a blocked one, with the node before it."""
+    before: dict[str, str | None] = dict.fromkeys(start)
+    queue = list(start)
+    for node in queue:
+        for other in graph.neighbors(node):
+            if other not in before and other not in blocked:
+                before[other] = node
+                queue.append(other)
+    return before
+
+
+def _shortest_path(graph: UndirectedGraph, x: str, y: str, blocked: set[str]) -> list[str]:
+    before = _around(graph, [x], blocked)
+    path = [y]
+    while (previous := before[path[-1]]) is not None:
+        path.append(previous)
+    return path[::-1]

@@ -1,0 +1,174 @@
+"""`markovia info`: what a model is made of, before anything is asked of it."""
+
+from collections import Counter
+from math import prod
+from typing import Annotated, Any
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.loading import open_model
+from markovia.cli.output import print_json, say, show_table
+from markovia.graphs.triangulation import treewidth_of_order, triangulate
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.models.base import GraphicalModel
+from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.factor_model import FactorModel
+
+FEW = 8
+"""Up to so many names are written out."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            "markovia info asia",
+            "markovia info hailfinder.bif --variables",
+            "markovia info model.uai --json | jq .treewidth_bound",
+        )
+    )(info)
+
+
+def info(
+    model: options.Model,
+    variables: Annotated[
+        bool, typer.Option("--variables", "-v", help="List every variable with its states and parents.")
+    ] = False,
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Describe a model: its variables, edges, parameters, and how hard exact inference is."""
+    loaded = open_model(model, format)
+    facts = describe(loaded)
+    if variables:
+        facts["variables_listed"] = list_variables(loaded)
+    if as_json:
+        print_json(facts)
+        return
+    show_table(["", ""], _lines(facts))
+    if variables:
+        say("")
+        neighbours = "parents" if isinstance(loaded, BayesianNetwork) else "neighbours"
+        show_table(
+            ["variable", "states", neighbours],
+            [
+                (v["name"], ", ".join(map(str, v["states"])), ", ".join(v[neighbours]))
+                for v in facts["variables_listed"]
+            ],
+        )
+
+
+def describe(model: GraphicalModel) -> dict[str, Any]:
+    """Return the facts that `info` prints.
+
+    Examples
+    --------
+    >>> from markovia.models.examples import asia
+    >>> facts = describe(asia())
+    >>> facts["variables"], facts["edges"], facts["parameters"], facts["treewidth_bound"]
+    (8, 8, 18, 2)
+    """
+    sizes = [len(model.states(name)) for name in model.variables]
+    facts: dict[str, Any] = {
+        "name": model.name,
+        "kind": type(model).__name__,
+        "variables": len(model),
+        "states": {str(size): count for size, count in sorted(Counter(sizes).items())},
+        "joint_states": prod(sizes),
+    }
+    if isinstance(model, BayesianNetwork):
+        facts |= _of_network(model)
+        graph = model.graph.moral_graph()
+    elif isinstance(model, FactorModel):
+        facts |= _of_factors(model)
+        graph = model.undirected_graph
+    else:
+        raise AssertionError(type(model))
+    components = graph.connected_components()
+    facts["components"] = len(components)
+    facts["largest_component"] = max(map(len, components), default=0)
+    facts["treewidth_bound"] = _width(graph)
+    facts["properties"] = dict(model.properties)
+    return facts
+
+
+def list_variables(model: GraphicalModel) -> list[dict[str, Any]]:
+    """Return name, states and parents (neighbours in undirected models) of every variable."""
+    if isinstance(model, BayesianNetwork):
+        return [
+            {"name": n, "states": model.states(n), "parents": model.parents(n)} for n in model.variables
+        ]
+    return [
+        {"name": n, "states": model.states(n), "neighbours": sorted(model.markov_blanket(n))}
+        for n in model.variables
+    ]
+
+
+def _of_network(model: BayesianNetwork) -> dict[str, Any]:
+    graph = model.graph
+    families = {n: prod(len(model.states(v)) for v in (n, *model.parents(n))) for n in model.variables}
+    widest = max(families, key=lambda n: (families[n], len(model.parents(n))), default=None)
+    return {
+        "edges": len(model.edges),
+        "parameters": model.count_parameters(),
+        "without_table": [n for n in model.variables if not model.has_table(n)],
+        "largest_family": None
+        if widest is None
+        else {"variable": widest, "parents": model.parents(widest), "entries": families[widest]},
+        "most_parents": max((len(model.parents(n)) for n in model.variables), default=0),
+        "roots": graph.roots(),
+        "leaves": graph.leaves(),
+    }
+
+
+def _of_factors(model: FactorModel) -> dict[str, Any]:
+    widest = max(model.factors, key=lambda f: f.size, default=None)
+    return {
+        "edges": len(model.undirected_graph.edges),
+        "factors": len(model.factors),
+        "parameters": model.count_parameters(),
+        "largest_factor": None
+        if widest is None
+        else {"variables": list(widest.names), "entries": widest.size},
+    }
+
+
+def _width(graph: UndirectedGraph) -> int:
+    return treewidth_of_order(graph, triangulate(graph, "min-fill").order) if len(graph) else 0
+
+
+def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    states = ", ".join(f"{count} with {size}" for size, count in facts["states"].items())
+    lines = [
+        ("name", facts["name"] or "(none)"),
+        ("kind", facts["kind"]),
+        ("variables", f"{facts['variables']:,}"),
+        ("states", states or "none"),
+        ("edges", f"{facts['edges']:,}"),
+    ]
+    if "factors" in facts:
+        lines.append(("factors", f"{facts['factors']:,}"))
+    lines.append(("parameters", f"{facts['parameters']:,}"))
+    if facts.get("without_table"):
+        lines.append(("without table", _named(facts["without_table"])))
+    family, factor = facts.get("largest_family"), facts.get("largest_factor")
+    if family is not None:
+        given = f" | {', '.join(family['parents'])}" if family["parents"] else ""
+        lines.append(("largest family", f"P({family['variable']}{given}): {family['entries']:,} entries"))
+        lines.append(("most parents", str(facts["most_parents"])))
+    if factor is not None:
+        lines.append(("largest factor", f"({', '.join(factor['variables'])}): {factor['entries']:,} entries"))
+    if "roots" in facts:
+        lines += [("roots", _named(facts["roots"])), ("leaves", _named(facts["leaves"]))]
+    components = f"{facts['components']:,}"
+    if facts["components"] > 1:
+        components += f" (the largest with {facts['largest_component']:,} variables)"
+    lines.append(("components", components))
+    lines.append(("treewidth", f"at most {facts['treewidth_bound']} (min-fill order)"))
+    return lines + [(f"property {key}", value) for key, value in facts["properties"].items()]
+
+
+def _named(names: list[str]) -> str:
+    shown = ", ".join(names[:FEW]) + (", ..." if len(names) > FEW else "")
+    return f"{len(names):,}: {shown}" if names else "none"

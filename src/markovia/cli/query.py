@@ -1,0 +1,148 @@
+"""`markovia query`: posteriors of some or all variables, after seeing and after doing."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from markovia.cli import options
+from markovia.cli.evidence import intervened, read_given, read_names, said
+from markovia.cli.loading import complete_variable, open_model
+from markovia.cli.output import (
+    bar,
+    console,
+    info_document,
+    number,
+    print_json,
+    provenance,
+    say,
+    show_table,
+    state_keys,
+)
+from markovia.errors import InvalidArgument
+from markovia.inference.posterior import Posterior
+
+MOST_ROWS = 64
+"""A joint table longer than this shows its most probable rows only."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            "markovia query asia lung --given smoke=yes",
+            "markovia query asia lung bronc --joint --given dysp=yes --given xray=no",
+            "markovia query asia --all --soft xray=0.9,0.2 --not asia=yes",
+            "markovia query asia lung --do bronc=yes",
+            "markovia query model.bif disease -g test=positive --json | jq .posteriors.disease",
+        )
+    )(query)
+
+
+def query(
+    model: options.Model,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TARGET]...",
+            help="The variables to ask for.",
+            autocompletion=complete_variable,
+            show_default=False,
+        ),
+    ] = None,
+    given: options.Given = None,
+    soft: options.Soft = None,
+    ruled_out: options.RuledOut = None,
+    do: options.Do = None,
+    joint: Annotated[
+        bool, typer.Option("--joint", "-j", help="One table over all targets together, not one for each.")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Ask for every variable without evidence.")] = False,
+    engine: options.Engine = "auto",
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Compute the probabilities of variables, given what is known about others."""
+    loaded = open_model(model, format)
+    names = _wanted(read_names(loaded, targets or []), joint, every)
+    asked, done = intervened(loaded, do or [])
+    evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
+    document: dict[str, Any] = {"model": loaded.name or model, "given": evidence, "do": done}
+    if joint:
+        posterior = asked.query(names, given=evidence, engine=engine)
+        if as_json:
+            print_json({**document, "joint": _joint_document(posterior), "info": info_document(posterior.info)})
+        else:
+            _show_joint(posterior, evidence, done)
+        return
+    posteriors = asked.marginals(given=evidence, targets=names or None, engine=engine)
+    if as_json:
+        tables = {
+            name: dict(zip(state_keys(p.variables[0]), p.values.tolist(), strict=True))
+            for name, p in posteriors.items()
+        }
+        found = next((info_document(p.info) for p in posteriors.values()), None)
+        print_json({**document, "posteriors": tables, "info": found})
+        return
+    for posterior in posteriors.values():
+        _show_posterior(posterior, evidence, done)
+    for posterior in list(posteriors.values())[:1]:
+        say(provenance(posterior.info, evidence), style="dim")
+
+
+def title(names: tuple[str, ...], given: Mapping[str, Any], done: Mapping[str, Any]) -> str:
+    """Write a question the way a book does.
+
+    Examples
+    --------
+    >>> title(("lung",), {"xray": "yes"}, {"smoke": "no"})
+    'P(lung | xray=yes, do(smoke=no))'
+    """
+    known = [said(name, value) for name, value in given.items()]
+    known += [f"do({name}={value})" for name, value in done.items()]
+    return f"P({', '.join(names)}{' | ' if known else ''}{', '.join(known)})"
+
+
+def _wanted(names: list[str], joint: bool, every: bool) -> list[str]:
+    if every and (names or joint):
+        raise InvalidArgument("--all asks for each variable by itself; leave out the targets and --joint")
+    if not every and not names:
+        raise InvalidArgument("name at least one variable to ask for, or say --all")
+    return names
+
+
+def _show_posterior(posterior: Posterior, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+    say(title(posterior.names, given, done), style="bold")
+    rows = [
+        (str(state), number(p), *([bar(p)] if console().is_terminal else []))
+        for state, p in zip(posterior.states, posterior.values.tolist(), strict=True)
+    ]
+    show_table([""] * len(rows[0]), rows, numbers=[1], indent=2)
+
+
+def _show_joint(posterior: Posterior, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+    say(title(posterior.names, given, done), style="bold")
+    flat = posterior.values.reshape(-1)
+    chosen = np.arange(len(flat)) if len(flat) <= MOST_ROWS else np.argsort(-flat, kind="stable")[:MOST_ROWS]
+    rows = []
+    for k in chosen:
+        index = np.unravel_index(k, posterior.values.shape)
+        states = [str(v.states[i]) for v, i in zip(posterior.variables, index, strict=True)]
+        rows.append((*states, number(float(flat[k])), *([bar(float(flat[k]))] if console().is_terminal else [])))
+    headers = [*posterior.names, "p", *([""] if console().is_terminal else [])]
+    show_table(headers, rows, numbers=[len(posterior.names)], indent=2)
+    if len(flat) > MOST_ROWS:
+        say(f"  the {MOST_ROWS} most probable of {len(flat):,} rows; --json has all of them")
+    say(provenance(posterior.info, given), style="dim")
+
+
+def _joint_document(posterior: Posterior) -> dict[str, Any]:
+    return {
+        "variables": list(posterior.names),
+        "states": {v.name: list(v.states) for v in posterior.variables},
+        "table": [
+            {"states": dict(zip(posterior.names, key if isinstance(key, tuple) else (key,), strict=True)), "p": p}
+            for key, p in posterior.to_dict().items()
+        ],
+    }

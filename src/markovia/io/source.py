@@ -1,0 +1,50 @@
+"""A text that is being read: turns an offset into a line and a column, and both into an error."""
+
+from markovia.errors import ParseError
+
+
+class Source:
+    """The text of a file and its name.
+
+    Parameters
+    ----------
+    text
+        What is read.
+    name
+        The file's name for messages.
+
+    Examples
+    --------
+    >>> source = Source("one\\ntwo", "demo.bif")
+    >>> source.position(4)
+    (2, 1)
+    >>> str(source.error(5, "expected a number"))
+    'demo.bif:2:2: expected a number'
+    """
+
+    __slots__ = ("name", "text")
+
+    def __init__(self, text: str, name: str | None = None) -> None:
+        self.text = text
+        self.name = name
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return line and column (from 1) of an offset."""
+        offset = min(offset, len(self.text))
+        return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
+
+    def error(self, offset: int, message: str) -> ParseError:
+        """Return the error to raise for what stands at an offset."""
+        line, column = self.position(offset)
+        return ParseError(message, file=self.name, line=line, column=column)
+
+
+def shown(token: str, limit: int = 40) -> str:
+    """Quote a token for a message, cut to a readable length.
+
+    Examples
+    --------
+    >>> shown("abc"), shown("x" * 99, limit=5)
+    ("'abc'", "'xxxxx...'")
+    """
+    return repr(token if len(token) <= limit else token[:limit] + "...")

@@ -1,0 +1,138 @@
+"""A model on rows of data: log probability, prediction, posterior tables.
+
+Rows that say the same are answered once. Complete rows are scored by indexing the tables, all at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.factors.evidence import Finding
+from markovia.factors.factor import Factor
+from markovia.inference.conflict import impossible
+from markovia.inference.engine import Engine, get_engine
+from markovia.inference.problem import Problem
+from markovia.models.frames import MISSING, as_frame, encode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from markovia.models.base import GraphicalModel
+
+Codes = NDArray[np.int64]
+
+
+def log_prob(model: "GraphicalModel", frame: Any) -> NDArray[np.float64]:
+    """Return the log probability of each row; missing cells and columns are summed out."""
+    data = as_frame(frame)
+    table = _code_table(model, data)
+    engine = get_engine("auto")
+    log_z = 0.0 if model.normalised else engine.log_mass(Problem(_variables(model), model.pieces(), {}))
+    complete = (table != MISSING).all(axis=1)
+    result = np.empty(len(data))
+    if complete.any():
+        result[complete] = (
+            _log_weight(model, dict(zip(model.variables, table[complete].T, strict=True))) - log_z
+        )
+    if not complete.all():
+        result[~complete] = _once_a_pattern(
+            table[~complete], lambda row: np.array(engine.log_mass(_problem(model, row)) - log_z)
+        )
+    return result
+
+
+def predict(model: "GraphicalModel", frame: Any, target: str | Sequence[str], engine: Engine) -> Any:
+    """Return the mode of each target's posterior for every row."""
+    import pandas as pd
+
+    names = [target] if isinstance(target, str) else list(target)
+    data, tables = posteriors(model, frame, names, engine)
+    columns = {
+        name: pd.Series(
+            np.array(model.variable(name).states, dtype=object)[tables[name].argmax(axis=1)],
+            index=data.index,
+            name=name,
+        ).infer_objects()
+        for name in names
+    }
+    return columns[target] if isinstance(target, str) else pd.DataFrame(columns)
+
+
+def predict_proba(
+    model: "GraphicalModel", frame: Any, target: str | Sequence[str], engine: Engine
+) -> "pd.DataFrame":
+    """Return the posterior of the target for every row, one column a state."""
+    import pandas as pd
+
+    names = [target] if isinstance(target, str) else list(target)
+    data, tables = posteriors(model, frame, names, engine)
+    if isinstance(target, str):
+        states = pd.Index(model.variable(target).states, name=target)
+        return pd.DataFrame(tables[target], index=data.index, columns=states)
+    labels = [(name, s) for name in names for s in model.variable(name).states]
+    return pd.DataFrame(
+        np.hstack([tables[name] for name in names]),
+        index=data.index,
+        columns=pd.MultiIndex.from_tuples(labels, names=["target", "state"]),
+    )
+
+
+def posteriors(
+    model: "GraphicalModel", frame: Any, names: list[str], engine: Engine
+) -> tuple["pd.DataFrame", dict[str, NDArray[np.float64]]]:
+    """Return, for each target, an array of posteriors with one row a data row."""
+    data = as_frame(frame)
+    cards = [len(model.variable(n)) for n in names]
+    table = _code_table(model, data.drop(columns=[n for n in names if n in data.columns]))
+
+    def ask(row: Codes) -> NDArray[np.float64]:
+        problem = _problem(model, row)
+        answer = engine.marginals(problem, names)
+        if np.isneginf(answer.log_mass):
+            raise impossible(problem, engine.log_mass)
+        return np.concatenate([t.values for t in answer.tables])
+
+    flat = _once_a_pattern(table, ask) if len(table) else np.empty((0, sum(cards)))
+    return data, dict(zip(names, np.split(flat, np.cumsum(cards)[:-1], axis=1), strict=True))
+
+
+def _code_table(model: "GraphicalModel", data: "pd.DataFrame") -> Codes:
+    codes = encode(data, _variables(model))
+    table = np.full((len(data), len(model)), MISSING, dtype=np.int64)
+    for k, name in enumerate(model.variables):
+        if name in codes:
+            table[:, k] = codes[name]
+    return table
+
+
+def _variables(model: "GraphicalModel") -> dict[str, Any]:
+    return {n: model.variable(n) for n in model.variables}
+
+
+def _problem(model: "GraphicalModel", row: Codes) -> Problem:
+    variables = _variables(model)
+    findings = {
+        name: Finding(variable, variable.states[code], code=int(code))
+        for (name, variable), code in zip(variables.items(), row, strict=True)
+        if code != MISSING
+    }
+    return Problem(variables, model.pieces(), findings)
+
+
+def _once_a_pattern(table: Codes, answer: Callable[[Codes], NDArray[np.float64]]) -> NDArray[np.float64]:
+    distinct, where = np.unique(table, axis=0, return_inverse=True)
+    return np.array([answer(row) for row in distinct])[where.reshape(-1)]
+
+
+def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes]) -> NDArray[np.float64]:
+    """Return the log of the product of the pieces for complete rows."""
+    total = np.zeros(len(next(iter(codes.values()), ())))
+    for piece in model.pieces():
+        if isinstance(piece, Factor):
+            with np.errstate(divide="ignore"):
+                total += np.log(piece.values[tuple(codes[n] for n in piece.names)])
+        else:
+            total += piece.log_prob(codes[piece.variable.name], [codes[p] for p in piece.parent_names])
+    return total

@@ -1,0 +1,18 @@
+"""Pictures of models, graphs and posteriors, drawn with matplotlib; Graphviz text for those who prefer that.
+
+>>> import markovia as mk
+>>> from markovia.plotting import to_dot
+>>> print(to_dot(mk.DAG([("rain", "wet")])))
+digraph {
+  node [shape=box, style="rounded,filled", fillcolor="#EAF3FA", color="#0072B2"];
+  "rain";
+  "wet";
+  "rain" -> "wet";
+}
+"""
+
+from markovia.plotting.dot import to_dot
+from markovia.plotting.graph_plot import plot_graph, plot_model
+from markovia.plotting.posterior_plot import plot_posterior
+
+__all__ = ["plot_graph", "plot_model", "plot_posterior", "to_dot"]

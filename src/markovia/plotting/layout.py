@@ -1,0 +1,205 @@
+"""Where a drawing puts its nodes: one method for each connected part, then parts side by side.
+
+Lengths are inches at the full size of the letters. Layered drawings know the sizes of the boxes; spring
+drawings and the user's own positions are points, spread just as far as the boxes need.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument, TooLarge, UnknownVariable, did_you_mean
+from markovia.plotting.layered_layout import layered_layout
+from markovia.plotting.stress_layout import stress_layout
+
+Array = NDArray[np.float64]
+Pair = tuple[int, int]
+
+MAX_NODES = 1500
+LAYOUTS = ("auto", "layered", "spring")
+PART_GAP = 0.45
+BOX_GAP = 0.18
+EDGE_GAP = 0.42
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Centres of the nodes, one row (x, y) each, and Bézier routes of the edges that are not straight."""
+
+    centres: Array
+    routes: tuple[Array | None, ...]
+
+
+def arrange(
+    names: Sequence[str],
+    sizes: Array,
+    edges: list[Pair],
+    method: str | Mapping[str, Sequence[float]],
+    *,
+    seed: int = 0,
+) -> Layout:
+    """Place nodes of the given sizes so that no two of them overlap.
+
+    Parameters
+    ----------
+    names
+        What the user calls the nodes.
+    sizes
+        One row (width, height) a node, in inches.
+    edges
+        Pairs of node numbers; for "layered" they form no directed cycle.
+    method
+        "layered", "spring", or a position for every name (its proportions are kept).
+    seed
+        Seed of the spring drawing.
+
+    Raises
+    ------
+    TooLarge
+        If there are more nodes than a page can show.
+
+    Examples
+    --------
+    >>> arrange(["a", "b"], np.ones((2, 2)), [(0, 1)], "layered").centres[:, 1].tolist()
+    [0.75, -0.75]
+    """
+    if len(names) > MAX_NODES:
+        raise TooLarge(
+            f"a drawing of {len(names):,} nodes is not legible (the limit is {MAX_NODES:,}); "
+            "plot a subgraph, such as a node with its Markov blanket"
+        )
+    if not len(names):
+        return Layout(np.zeros((0, 2)), ())
+    if not isinstance(method, str):
+        points = _given_positions(names, method)
+        return Layout(spread(points, sizes, edges), (None,) * len(edges))
+    centres, routes = np.zeros((len(names), 2)), [None] * len(edges)  # type: list[Array | None]
+    parts = _parts(len(names), edges)
+    placed = []
+    for nodes in parts:
+        number = {a: i for i, a in enumerate(nodes)}
+        inside = [e for e, (a, _) in enumerate(edges) if a in number]
+        own = [(number[edges[e][0]], number[edges[e][1]]) for e in inside]
+        if method == "layered":
+            at, ways = layered_layout(sizes[nodes], own)
+        else:
+            at, ways = spread(stress_layout(len(nodes), own, seed=seed), sizes[nodes], own), [None] * len(own)
+        placed.append((nodes, inside, at, ways))
+    for (nodes, inside, at, ways), shift in zip(placed, _shelves([_box(p[2], sizes[p[0]]) for p in placed]), strict=True):
+        centres[nodes] = at + shift
+        for e, way in zip(inside, ways, strict=True):
+            routes[e] = None if way is None else way + shift
+    low, high = _box(centres, sizes)
+    middle = (low + high) / 2
+    return Layout(centres - middle, tuple(None if r is None else r - middle for r in routes))
+
+
+def check_method(method: object) -> None:
+    """Refuse a layout that is neither a known name nor positions."""
+    if isinstance(method, Mapping) or (isinstance(method, str) and method in LAYOUTS):
+        return
+    raise InvalidArgument(
+        f"layout= is one of {', '.join(map(repr, LAYOUTS))} or a mapping from names to (x, y), "
+        f"not {method!r}{did_you_mean(method, LAYOUTS)}"
+    )
+
+
+def spread(points: Array, sizes: Array, edges: list[Pair]) -> Array:
+    """Scale points up until boxes of the given sizes around them do not overlap and edges can be seen."""
+    n = len(points)
+    if n == 1:
+        return points * 0.0
+    shape = np.clip(np.sqrt(sizes[:, 0].mean() / sizes[:, 1].mean()), 1.0, 1.6)
+    points = (points - points.mean(axis=0)) * np.array([shape, 1.0])
+    room = (sizes[:, None] + sizes[None]) / 2 + BOX_GAP
+    for a, b in edges:
+        room[a, b] += EDGE_GAP - BOX_GAP
+        room[b, a] = room[a, b]
+    apart = np.abs(points[:, None] - points[None])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        needed = np.where(apart > 1e-9, room / apart, np.inf).min(axis=2)
+    needed = needed[np.triu_indices(n, 1)]
+    # a few close pairs must not blow up the whole drawing: they are pushed apart instead
+    typical = np.quantile(needed[np.isfinite(needed)], 1 - min(1.0, 4.0 / n) / n) if np.isfinite(needed).any() else 1.0
+    return _pushed_apart(points * typical, sizes + BOX_GAP)
+
+
+def _pushed_apart(points: Array, sizes: Array) -> Array:
+    points = points.copy()
+    need = (sizes[:, None] + sizes[None]) / 2
+    order = np.arange(len(points))
+    for step in range(400):
+        delta = points[:, None] - points[None]
+        overlap = need - np.abs(delta)
+        hit = (overlap > 1e-9).all(axis=2)
+        np.fill_diagonal(hit, False)
+        if not hit.any():
+            break
+        along_x = overlap[..., 0] <= overlap[..., 1]
+        # nodes at one point part by their numbers
+        side = np.where(delta == 0, np.sign(order[:, None] - order[None])[..., None], np.sign(delta))
+        shift = np.zeros_like(delta)
+        shift[..., 0] = np.where(hit & along_x, side[..., 0] * overlap[..., 0], 0.0)
+        shift[..., 1] = np.where(hit & ~along_x, side[..., 1] * overlap[..., 1], 0.0)
+        points += 0.5 * shift.sum(axis=1) / np.maximum(1, hit.sum(axis=1))[:, None]
+        if step % 20 == 19:
+            points *= 1.1
+    return points
+
+
+def _given_positions(names: Sequence[str], positions: Mapping[str, Sequence[float]]) -> Array:
+    for name in positions:
+        if name not in names:
+            raise UnknownVariable(name, names, "the graph")
+    missing = [n for n in names if n not in positions]
+    if missing:
+        raise InvalidArgument(f"layout= gives no position for {missing[0]!r}; every node needs one")
+    try:
+        points = np.array([tuple(positions[n]) for n in names], dtype=np.float64)
+    except (TypeError, ValueError):
+        points = np.zeros((0, 0))
+    if points.shape != (len(names), 2) or not np.isfinite(points).all():
+        raise InvalidArgument("layout= gives each node a position (x, y) of two finite numbers")
+    return points
+
+
+def _parts(n: int, edges: list[Pair]) -> list[list[int]]:
+    root = list(range(n))
+
+    def find(a: int) -> int:
+        while root[a] != a:
+            root[a] = root[root[a]]
+            a = root[a]
+        return a
+
+    for a, b in edges:
+        root[find(a)] = find(b)
+    parts: dict[int, list[int]] = {}
+    for a in range(n):
+        parts.setdefault(find(a), []).append(a)
+    return list(parts.values())
+
+
+def _box(centres: Array, sizes: Array) -> tuple[Array, Array]:
+    return (centres - sizes / 2).min(axis=0), (centres + sizes / 2).max(axis=0)
+
+
+def _shelves(boxes: list[tuple[Array, Array]]) -> list[Array]:
+    """Put boxes on shelves from the top left, the high ones first; return how far each one moves."""
+    extents = [high - low for low, high in boxes]
+    area = sum(float((w + PART_GAP) * (h + PART_GAP)) for w, h in extents)
+    width = max(max(float(w) for w, _ in extents), 1.5 * sqrt(area))
+    key: Callable[[int], tuple[float, int]] = lambda k: (-float(extents[k][1]), k)  # noqa: E731
+    shifts: list[Array] = [np.zeros(2) for _ in boxes]
+    x = y = shelf = 0.0
+    for k in sorted(range(len(boxes)), key=key):
+        w, h = (float(v) for v in extents[k])
+        if x > 0 and x + w > width + 1e-9:
+            x, y, shelf = 0.0, y - shelf - PART_GAP, 0.0
+        low, high = boxes[k]
+        shifts[k] = np.array([x - float(low[0]), y - float(high[1])])
+        x, shelf = x + w + PART_GAP, max(shelf, h)
+    return shifts
