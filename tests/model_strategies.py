@@ -19,7 +19,12 @@ def bayesian_networks(draw, max_nodes=7, max_states=3, zeros=True):
         table = rng.random([*(len(bn.states(q)) for q in parents), k]) + 0.01
         table = table * (rng.random(table.shape) >= sparsity)
         table[..., 0] += table.sum(axis=-1) == 0
-        bn.add(name, states=[f"s{j}" for j in range(k)], parents=parents, p=table / table.sum(axis=-1, keepdims=True))
+        bn.add(
+            name,
+            states=[f"s{j}" for j in range(k)],
+            parents=parents,
+            p=table / table.sum(axis=-1, keepdims=True),
+        )
     return bn
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given as sampled
 from hypothesis import settings
 from hypothesis import strategies as st
-from model_strategies import bayesian_networks, brute_force, markov_networks, random_evidence
 
 import markovia as mk
+from model_strategies import bayesian_networks, brute_force, markov_networks, random_evidence
 
 ENGINES = ["variable-elimination", "enumeration"]
 models = st.one_of(bayesian_networks(), markov_networks(), markov_networks(kind=mk.FactorGraph))
@@ -34,7 +34,9 @@ def test_joint_posteriors_equal_the_joint_table(engine, model, seed):
     kept = [n for n in model.variables if n in targets]
     answer = model.query(targets, given=given, engine=engine)
     assert answer.names == tuple(targets)
-    np.testing.assert_allclose(answer.values, expected.transpose([kept.index(t) for t in targets]), atol=1e-10)
+    np.testing.assert_allclose(
+        answer.values, expected.transpose([kept.index(t) for t in targets]), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -74,7 +76,11 @@ def test_the_m_best_explanations_are_the_largest_entries(engine, model, seed):
         return
     total = brute_force(model, {}).sum()
     m = int(rng.integers(1, 6))
-    targets = None if rng.random() < 0.5 else [str(t) for t in rng.permutation(model.variables)[: rng.integers(1, 4)]]
+    targets = (
+        None
+        if rng.random() < 0.5
+        else [str(t) for t in rng.permutation(model.variables)[: rng.integers(1, 4)]]
+    )
     free = [n for n in model.variables if not isinstance(given.get(n), str | int)]
     asked = free if targets is None else targets
     marginal = table.sum(axis=axes_but(model.variables, asked))
@@ -159,8 +165,11 @@ def test_long_chains_of_tiny_weights_do_not_underflow():
     n = 20_000
     names = [f"x{i}" for i in range(n)]
     chain = mk.MarkovNetwork(
-        {name: 2 for name in names},
-        [mk.Factor([a, b], [[2e-300, 1e-300], [1e-300, 2e-300]]) for a, b in zip(names, names[1:], strict=False)],
+        dict.fromkeys(names, 2),
+        [
+            mk.Factor([a, b], [[2e-300, 1e-300], [1e-300, 2e-300]])
+            for a, b in zip(names, names[1:], strict=False)
+        ],
     )
     expected = np.log(2) + (n - 1) * (np.log(3) + np.log(1e-300))
     assert chain.log_partition() == pytest.approx(expected, rel=1e-12)

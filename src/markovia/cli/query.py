@@ -45,7 +45,7 @@ def query(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TARGET]...",
+            metavar="TARGET",
             help="The variables to ask for.",
             autocompletion=complete_variable,
             show_default=False,

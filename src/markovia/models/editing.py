@@ -202,6 +202,8 @@ class EditableNetwork(GraphicalModel):
         return self._graph
 
     def _parent_names(self, form: Any, parents: Sequence[str] | str | None) -> tuple[str, ...]:
+        if isinstance(form, type):
+            raise InvalidArgument(f"{form.__name__} is a class; write {form.__name__}(...)")
         if parents is not None:
             return (parents,) if isinstance(parents, str) else tuple(parents)
         if isinstance(form, Conditional | LocalModel):

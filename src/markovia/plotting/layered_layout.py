@@ -10,6 +10,7 @@ Cost: a sweep is O(E log E), with the dummy nodes counted in E. Good up to a few
 
 from bisect import bisect_right, insort
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -211,7 +212,7 @@ def _transpose(layers: list[list[int]], below: list[list[int]], above: list[list
 
 def _all_crossings(layers: list[list[int]], below: list[list[int]]) -> int:
     total = 0
-    for upper, lower in zip(layers, layers[1:], strict=False):
+    for upper, lower in pairwise(layers):
         place = {a: i for i, a in enumerate(lower)}
         seen: list[int] = []
         for a in upper:
@@ -231,7 +232,7 @@ def _abscissae(
     for row in layers:
         steps = [
             (widths[a] + widths[b]) / 2 + (NODE_GAP if a < n and b < n else DUMMY_GAP)
-            for a, b in zip(row, row[1:], strict=False)
+            for a, b in pairwise(row)
         ]
         offset = np.concatenate([[0.0], np.cumsum(steps)])
         offsets.append(offset)

@@ -4,7 +4,7 @@ Lengths are inches at the full size of the letters. Layered drawings know the si
 drawings and the user's own positions are points, spread just as far as the boxes need.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
@@ -31,6 +31,10 @@ class Layout:
 
     centres: Array
     routes: tuple[Array | None, ...]
+
+    def box(self, sizes: Array) -> tuple[Array, Array]:
+        """Return the lower left and the upper right corner of all boxes and routes."""
+        return _box(self.centres, sizes, self.routes)
 
 
 def arrange(
@@ -64,7 +68,7 @@ def arrange(
     Examples
     --------
     >>> arrange(["a", "b"], np.ones((2, 2)), [(0, 1)], "layered").centres[:, 1].tolist()
-    [0.75, -0.75]
+    [-0.5, -2.0]
     """
     if len(names) > MAX_NODES:
         raise TooLarge(
@@ -75,11 +79,9 @@ def arrange(
         return Layout(np.zeros((0, 2)), ())
     if not isinstance(method, str):
         points = _given_positions(names, method)
-        return Layout(spread(points, sizes, edges), (None,) * len(edges))
-    centres, routes = np.zeros((len(names), 2)), [None] * len(edges)  # type: list[Array | None]
-    parts = _parts(len(names), edges)
-    placed = []
-    for nodes in parts:
+        return Layout(spread(points, sizes, edges, rigid=True), (None,) * len(edges))
+    placed: list[tuple[list[int], list[int], Layout]] = []
+    for nodes in _parts(len(names), edges):
         number = {a: i for i, a in enumerate(nodes)}
         inside = [e for e, (a, _) in enumerate(edges) if a in number]
         own = [(number[edges[e][0]], number[edges[e][1]]) for e in inside]
@@ -87,14 +89,13 @@ def arrange(
             at, ways = layered_layout(sizes[nodes], own)
         else:
             at, ways = spread(stress_layout(len(nodes), own, seed=seed), sizes[nodes], own), [None] * len(own)
-        placed.append((nodes, inside, at, ways))
-    for (nodes, inside, at, ways), shift in zip(placed, _shelves([_box(p[2], sizes[p[0]]) for p in placed]), strict=True):
-        centres[nodes] = at + shift
-        for e, way in zip(inside, ways, strict=True):
-            routes[e] = None if way is None else way + shift
-    low, high = _box(centres, sizes)
-    middle = (low + high) / 2
-    return Layout(centres - middle, tuple(None if r is None else r - middle for r in routes))
+        placed.append((nodes, inside, Layout(at, tuple(ways))))
+    centres, routes = np.zeros((len(names), 2)), dict[int, Array]()
+    shifts = _shelves([part.box(sizes[nodes]) for nodes, _, part in placed])
+    for (nodes, inside, part), shift in zip(placed, shifts, strict=True):
+        centres[nodes] = part.centres + shift
+        routes.update({e: way + shift for e, way in zip(inside, part.routes, strict=True) if way is not None})
+    return Layout(centres, tuple(routes.get(e) for e in range(len(edges))))
 
 
 def check_method(method: object) -> None:
@@ -107,24 +108,27 @@ def check_method(method: object) -> None:
     )
 
 
-def spread(points: Array, sizes: Array, edges: list[Pair]) -> Array:
-    """Scale points up until boxes of the given sizes around them do not overlap and edges can be seen."""
-    n = len(points)
-    if n == 1:
+def spread(points: Array, sizes: Array, edges: list[Pair], *, rigid: bool = False) -> Array:
+    """Scale points up until boxes of the given sizes around them do not overlap and edges can be seen.
+
+    A rigid drawing is only scaled, unless two of its points coincide; otherwise the scale serves the edges, and
+    boxes that still overlap push each other apart, so that a few close pairs do not blow up the drawing.
+    """
+    if len(points) == 1:
         return points * 0.0
-    shape = np.clip(np.sqrt(sizes[:, 0].mean() / sizes[:, 1].mean()), 1.0, 1.6)
-    points = (points - points.mean(axis=0)) * np.array([shape, 1.0])
+    points = points - points.mean(axis=0)
+    if not rigid:
+        points = points * np.array([np.clip(np.sqrt(sizes[:, 0].mean() / sizes[:, 1].mean()), 1.0, 1.6), 1.0])
     room = (sizes[:, None] + sizes[None]) / 2 + BOX_GAP
+    joined = np.zeros(room.shape[:2], dtype=bool)
     for a, b in edges:
-        room[a, b] += EDGE_GAP - BOX_GAP
-        room[b, a] = room[a, b]
+        joined[a, b] = joined[b, a] = True
+    room[joined] += EDGE_GAP - BOX_GAP
     apart = np.abs(points[:, None] - points[None])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.where(apart > 1e-9, room / apart, np.inf).min(axis=2)
-    needed = needed[np.triu_indices(n, 1)]
-    # a few close pairs must not blow up the whole drawing: they are pushed apart instead
-    typical = np.quantile(needed[np.isfinite(needed)], 1 - min(1.0, 4.0 / n) / n) if np.isfinite(needed).any() else 1.0
-    return _pushed_apart(points * typical, sizes + BOX_GAP)
+    needed = np.divide(room, apart, out=np.full_like(room, np.inf), where=apart > 1e-9).min(axis=2)
+    counted = np.triu(np.isfinite(needed) & (joined if edges and not rigid else True), 1)
+    scale = float(np.quantile(needed[counted], 1.0 if rigid else 0.95)) if counted.any() else 1.0
+    return _pushed_apart(points * scale, sizes + BOX_GAP)
 
 
 def _pushed_apart(points: Array, sizes: Array) -> Array:
@@ -134,7 +138,7 @@ def _pushed_apart(points: Array, sizes: Array) -> Array:
     for step in range(400):
         delta = points[:, None] - points[None]
         overlap = need - np.abs(delta)
-        hit = (overlap > 1e-9).all(axis=2)
+        hit = np.asarray((overlap > 1e-9).all(axis=2))
         np.fill_diagonal(hit, False)
         if not hit.any():
             break
@@ -183,8 +187,11 @@ def _parts(n: int, edges: list[Pair]) -> list[list[int]]:
     return list(parts.values())
 
 
-def _box(centres: Array, sizes: Array) -> tuple[Array, Array]:
-    return (centres - sizes / 2).min(axis=0), (centres + sizes / 2).max(axis=0)
+def _box(centres: Array, sizes: Array, routes: Sequence[Array | None]) -> tuple[Array, Array]:
+    drawn = [r for r in routes if r is not None]
+    low = np.concatenate([centres - sizes / 2, *drawn]).min(axis=0)
+    high = np.concatenate([centres + sizes / 2, *drawn]).max(axis=0)
+    return low, high
 
 
 def _shelves(boxes: list[tuple[Array, Array]]) -> list[Array]:
@@ -192,10 +199,9 @@ def _shelves(boxes: list[tuple[Array, Array]]) -> list[Array]:
     extents = [high - low for low, high in boxes]
     area = sum(float((w + PART_GAP) * (h + PART_GAP)) for w, h in extents)
     width = max(max(float(w) for w, _ in extents), 1.5 * sqrt(area))
-    key: Callable[[int], tuple[float, int]] = lambda k: (-float(extents[k][1]), k)  # noqa: E731
     shifts: list[Array] = [np.zeros(2) for _ in boxes]
     x = y = shelf = 0.0
-    for k in sorted(range(len(boxes)), key=key):
+    for k in sorted(range(len(boxes)), key=lambda k: (-round(float(extents[k][1]), 6), k)):
         w, h = (float(v) for v in extents[k])
         if x > 0 and x + w > width + 1e-9:
             x, y, shelf = 0.0, y - shelf - PART_GAP, 0.0

@@ -87,9 +87,7 @@ def graph_distances(n: int, edges: list[Pair]) -> Array:
 
 def _classical_scaling(distance: Array) -> Array:
     squared = distance**2
-    centred = -0.5 * (
-        squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
-    )
+    centred = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean())
     values, vectors = np.linalg.eigh(centred)
     axes = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
     # an eigenvector's sign is arbitrary: fix it, so that every machine draws the same picture

@@ -1,0 +1,66 @@
+"""`markovia formats`, `markovia examples` and `markovia engines`: what there is to name."""
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.loading import bundled_names
+from markovia.cli.output import print_json, say, show_table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.command(epilog=options.examples("markovia examples", "markovia info monty-hall"))(examples)
+    app.command(epilog=options.examples("markovia engines", "markovia query asia lung --engine enumeration"))(
+        engines
+    )
+
+
+def examples(as_json: options.Json = False) -> None:
+    """List the bundled models, each usable wherever a command wants a MODEL."""
+    from markovia.models import examples as bundled
+
+    rows = []
+    for name in bundled_names():
+        model = bundled.get(name)
+        about = (getattr(bundled, name.replace("-", "_")).__doc__ or "").strip().splitlines()[0]
+        rows.append(
+            {
+                "name": name,
+                "kind": type(model).__name__,
+                "variables": len(model),
+                "about": about.removeprefix("Return ").removesuffix("."),
+            }
+        )
+    if as_json:
+        print_json({"examples": rows})
+        return
+    show_table(
+        ["name", "kind", "variables", "what it is"],
+        [(str(r["name"]), str(r["kind"]), str(r["variables"]), str(r["about"])) for r in rows],
+        numbers=[2],
+    )
+
+
+def engines(as_json: options.Json = False) -> None:
+    """List the inference engines that --engine accepts."""
+    from markovia.inference.engine import engine_names, get_engine
+
+    rows = []
+    for name in engine_names():
+        engine = get_engine(name)
+        about = (type(engine).__doc__ or "").strip().splitlines()[0].removesuffix(".")
+        rows.append(
+            {
+                "name": name,
+                "exact": engine.exact,
+                "about": f"picks for you; now {engine.name}" if name == "auto" else about,
+            }
+        )
+    if as_json:
+        print_json({"engines": rows})
+        return
+    show_table(
+        ["name", "answers", "what it is"],
+        [(str(r["name"]), "exact" if r["exact"] else "approximate", str(r["about"])) for r in rows],
+    )
+    say("", "query, map and sample take one with --engine NAME")

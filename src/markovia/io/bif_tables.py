@@ -1,0 +1,285 @@
+"""The body of a BIF probability block: rows of numbers to an array.
+
+Two ways to read a body give the same table. The fast one splits it at its semicolons, looks all parent states
+up column by column and converts all numbers in one call; it handles complete lists of rows and root tables,
+which is nearly everything that real files hold. Whatever it does not recognise goes to the careful one, which
+takes statement after statement and knows the position of each.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import did_you_mean
+from markovia.factors.variable import Variable
+from markovia.io.bif_text import Cursor, plain, said
+from markovia.io.numbers import is_number, number_list
+from markovia.io.rows import Array, RowPolicy, checked_size
+
+MAX_DEFAULT_ENTRIES = 2**24
+_SEPARATORS = re.compile(r"[\s,]+", re.ASCII)
+
+
+@dataclass
+class Budget:
+    """How many entries `default` rows may still fill in, over the whole file."""
+
+    left: int = MAX_DEFAULT_ENTRIES
+
+
+@dataclass
+class Body:
+    """A probability block to be read: whose it is and where its statements are."""
+
+    variable: Variable
+    parents: tuple[Variable, ...]
+    cursor: Cursor
+    policy: RowPolicy
+    budget: Budget
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def table(self) -> Array:
+        """Return the table with axes `(*parents, child)`.
+
+        Raises
+        ------
+        ParseError
+            If a row is missing, given twice, too long or too short, or no distribution.
+        """
+        read = _fast_rows(self) if self.parents else None
+        return (read or _fast_table(self) or _careful(self))()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes, parents first."""
+        return (*(len(p) for p in self.parents), len(self.variable))
+
+    def checked(self, rows: Array, offset: Callable[[int], int]) -> Array:
+        """Apply the row policy; `offset` finds a row in the text."""
+        source = self.cursor.source
+        table = self.policy.check(
+            rows, lambda row: source.position(offset(row)), f"of {self.variable.name!r}"
+        ).reshape(self.shape)
+        table.setflags(write=False)
+        return table
+
+    def size(self, available: int | None) -> int:
+        """Return the number of entries, or refuse them."""
+        line, column = 1, 1
+        try_shape = self.shape
+        if len(try_shape) > 24 or max(try_shape) > 1000 or available is None:
+            line, column = self.cursor.source.position(self.cursor.pos)
+        return checked_size(
+            try_shape,
+            available=available,
+            what=f"the table of {self.variable.name!r}",
+            source=self.cursor.source.name,
+            line=line,
+            column=column,
+        )
+
+
+Finish = Callable[[], Array]
+
+
+def _fast_table(body: Body) -> Finish | None:
+    """Read `table ...;` and nothing else."""
+    start, end = body.cursor.pos, body.cursor.end
+    text = body.cursor.text[start:end].strip()
+    if not (text.startswith("table") and text.endswith(";")) or not text[5:6].isspace():
+        return None
+    listed = text[5:-1]
+    size = _size_or_zero(body)
+    if listed.count(",") != size - 1:
+        return None
+    values = number_list(listed, ",")
+    if values is None or values.size != size:
+        return None
+    place = body.cursor.text.index("table", start)
+    return lambda: body.checked(_child_last(values, body), lambda _: place)
+
+
+def _fast_rows(body: Body) -> Finish | None:
+    """Read a complete list of rows `(states) numbers;` in any order."""
+    start, end = body.cursor.pos, body.cursor.end
+    k, m = len(body.variable), len(body.parents)
+    n = _size_or_zero(body) // k
+    text = body.cursor.text
+    if n == 0 or text.count(";", start, end) != n:
+        return None
+    parts = text[start:end].split(";")
+    if parts.pop().strip():
+        return None
+    keys: list[str] = []
+    numbers: list[str] = []
+    for part in parts:
+        left, close, listed = part.partition(")")
+        blank, opening, key = left.partition("(")
+        if not close or not opening or (blank and not blank.isspace()):
+            return None
+        keys.append(key)
+        numbers.append(listed)
+    if {key.count(",") for key in keys} != {m - 1} or {x.count(",") for x in numbers} != {k - 1}:
+        return None
+    values = number_list(",".join(numbers), ",")
+    if values is None or values.size != n * k:
+        return None
+    flat = _row_numbers(",".join(keys), body.parents, n)
+    if flat is None:
+        return None
+    rows = np.full((n, k), np.nan)
+    rows[flat] = values.reshape(n, k)
+    if np.bincount(flat, minlength=n).max() != 1:
+        return None
+
+    def offset(row: int) -> int:
+        listed = int(np.flatnonzero(flat == row)[0])
+        before = start + sum(len(p) + 1 for p in parts[:listed])
+        return text.index("(", before)
+
+    return lambda: body.checked(rows, offset)
+
+
+def _row_numbers(keys: str, parents: Sequence[Variable], n: int) -> NDArray[np.intp] | None:
+    """Return the number of each row in C order over the parents, or None if a state is unknown."""
+    tokens = keys.split(",")
+    tokens = list(map(str.strip, tokens)) if keys.isascii() else list(map(plain, tokens))
+    flat = np.zeros(n, dtype=np.intp)
+    try:
+        for j, parent in enumerate(parents):
+            column = map(parent.codes.__getitem__, tokens[j :: len(parents)])
+            flat = flat * len(parent) + np.fromiter(column, dtype=np.intp, count=n)
+    except KeyError:
+        return None
+    return flat
+
+
+def _size_or_zero(body: Body) -> int:
+    """Return the number of entries if that many could be listed; the careful way explains if not."""
+    size = 1
+    for k in body.shape:
+        size *= k
+        if size > body.cursor.end - body.cursor.pos:
+            return 0
+    return size if len(body.shape) <= 64 else 0
+
+
+def _child_last(values: Array, body: Body) -> Array:
+    """Turn a `table` list, where the child varies slowest, into one row a parent configuration."""
+    k = len(body.variable)
+    return np.ascontiguousarray(values.reshape(k, -1).T)
+
+
+# -- the careful way ---------------------------------------------------------------------------------------------
+
+
+def _careful(body: Body) -> Finish:
+    cursor, variable = body.cursor, body.variable
+    k = len(variable)
+    opened = cursor.pos
+    listed: dict[int, tuple[int, list[float]]] = {}
+    default: tuple[int, list[float]] | None = None
+    table: tuple[int, Array] | None = None
+    while cursor.peek():
+        place, word = cursor.take()
+        if word == "property":
+            key, value = cursor.rest_of_property()
+            body.properties[key] = value
+        elif word == "(":
+            row = _row_of(body, place)
+            if row in listed:
+                raise cursor.error("expected each row once; this one was given above", place)
+            listed[row] = (place, _numbers(body, k, place))
+        elif word == "default":
+            if default is not None:
+                raise cursor.error("expected a single default row; one was given above", place)
+            default = (place, _numbers(body, k, place))
+        elif word == "table":
+            if table is not None:
+                raise cursor.error("expected a single table; one was given above", place)
+            size = body.size(cursor.end - cursor.pos)
+            table = (place, np.array(_numbers(body, size, place)))
+        else:
+            raise cursor.error(f"expected 'table', 'default', 'property' or a row in parentheses, found {said(word)}", place)
+    if table is not None:
+        if listed or default:
+            raise cursor.error("expected either a table or separate rows, found both", table[0])
+        at, values = table
+        return lambda: body.checked(_child_last(values, body), lambda _: at)
+    return lambda: _assembled(body, listed, default, opened)
+
+
+def _assembled(
+    body: Body, listed: dict[int, tuple[int, list[float]]], default: tuple[int, list[float]] | None, opened: int
+) -> Array:
+    k = len(body.variable)
+    n = body.size(None) // k
+    missing = n - len(listed)
+    if missing and default is None:
+        gap = next(row for row in range(n) if row not in listed)
+        states = np.unravel_index(gap, body.shape[:-1]) if body.parents else ()
+        named = ", ".join(f"{p.name}={p.states[int(i)]!r}" for p, i in zip(body.parents, states, strict=True))
+        wanted = f"a row for {named}" if named else "a table"
+        raise body.cursor.error(
+            f"expected {wanted} in the block of {body.variable.name!r}; {missing:,} of {n:,} rows are missing", opened
+        )
+    if missing:
+        body.budget.left -= missing * k
+        if body.budget.left < 0:
+            raise body.cursor.error(
+                f"expected default rows that fill in at most {MAX_DEFAULT_ENTRIES:,} entries in one file", opened
+            )
+    rows = np.empty((n, k))
+    if default is not None:
+        rows[:] = default[1]
+    if listed:
+        rows[list(listed)] = [numbers for _, numbers in listed.values()]
+    return body.checked(rows, lambda row: listed[row][0] if row in listed else default[0] if default else opened)
+
+
+def _row_of(body: Body, place: int) -> int:
+    """Read the parent states of a row, up to its closing parenthesis; return the row's number."""
+    cursor, parents = body.cursor, body.parents
+    at, raw = cursor.until(")", "parent states")
+    cursor.expect(")")
+    states = [plain(s) for s in raw.split(",")]
+    if len(states) != len(parents):
+        states = [plain(s) for s in _SEPARATORS.split(raw.strip()) if s]
+    if len(states) != len(parents):
+        raise cursor.error(
+            f"expected one state for each of the {len(parents)} parents of {body.variable.name!r}, found {len(states)}",
+            place,
+        )
+    row = 0
+    for parent, state in zip(parents, states, strict=True):
+        code = parent.codes.get(state)
+        if code is None:
+            raise cursor.error(
+                f"expected a state of {parent.name!r}, found {said(state)}{did_you_mean(state, parent.states[:200])}", at
+            )
+        row = row * len(parent) + code
+    return row
+
+
+def _numbers(body: Body, count: int, place: int) -> list[float]:
+    """Read `count` numbers and the semicolon after them."""
+    cursor = body.cursor
+    values: list[float] = []
+    while True:
+        at, token = cursor.take()
+        if token == ";":
+            if len(values) != count:
+                raise cursor.error(
+                    f"expected {count} probabilities for {body.variable.name!r}, found {len(values)}", at
+                )
+            return values
+        if token == ",":
+            continue
+        if not is_number(token):
+            raise cursor.error(f"expected a number or ';', found {said(token)}", at)
+        if len(values) == count:
+            raise cursor.error(f"expected ';' after {count} probabilities for {body.variable.name!r}, found {said(token)}", at)
+        values.append(float(token))

@@ -1,0 +1,260 @@
+"""What a file declares about a discrete network, gathered first and checked at the end.
+
+Formats differ in the order in which they mention things: a table may come before the states of its parents.
+A reader therefore only collects `Declaration`s, each with its place in the file and a function that makes the
+distribution once the variables are known; `declared_network` then restores names and states (see
+`markovia.io.identifiers`), resolves parents, makes the distributions and builds the network. Whatever is wrong
+becomes one `ParseError` at the place that is to blame.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import CycleError, InvalidArgument, MarkoviaError, ParseError, did_you_mean
+from markovia.factors.conditional import Conditional, ConditionalTable
+from markovia.factors.variable import State, Variable
+from markovia.io.identifiers import (
+    NAME,
+    PROPERTIES,
+    STATES,
+    decode_text,
+    joined_properties,
+    restored_states,
+)
+from markovia.io.rows import MAX_AXES, MAX_ENTRIES, RowPolicy
+from markovia.io.source import Source, shown
+from markovia.models.bayesian_network import BayesianNetwork
+
+Parents: TypeAlias = tuple[Variable, ...]
+Define: TypeAlias = Callable[[Variable, Parents], Conditional]
+Locate: TypeAlias = Callable[[int], int]
+_T = TypeVar("_T")
+
+# a file that leaves most of a table to a default may still stand for a table of this many entries
+_FREE_ENTRIES = 2**20
+
+
+@dataclass
+class Declaration:
+    """One variable as the file declares it."""
+
+    identifier: str
+    at: int
+    """Where the declaration begins."""
+    states: list[State] = field(default_factory=list)
+    """The states as the file shows them."""
+    parents: list[tuple[str, int]] = field(default_factory=list)
+    """The parents' identifiers and where they are mentioned."""
+    define: Define | None = None
+    """Makes the distribution from the child and its parents; None leaves the node without a table."""
+    properties: dict[str, str] = field(default_factory=dict)
+    label: str | None = None
+    """The property that repeats the true name for human readers and is dropped when a mark restores it."""
+
+
+def declared_network(
+    source: Source,
+    declarations: Iterable[Declaration],
+    *,
+    name: str = "",
+    properties: Mapping[str, str] | None = None,
+    at: int = 0,
+) -> BayesianNetwork:
+    """Build the network.
+
+    Parameters
+    ----------
+    source
+        The text that is read, for the errors.
+    declarations
+        One a variable, in the order the network is to have.
+    name, properties
+        The network's own; marks among the properties are applied.
+    at
+        Where the network begins.
+
+    Raises
+    ------
+    ParseError
+        If a name is declared twice, a parent is unknown, states repeat, the edges form a cycle, or a
+        distribution is not valid.
+    """
+    items = list(declarations)
+    ids: dict[str, Declaration] = {}
+    for item in items:
+        if item.identifier in ids:
+            raise source.error(item.at, f"{shown(item.identifier)} is declared twice; expected a new name")
+        ids[item.identifier] = item
+    variables = {item.identifier: _variable(source, item) for item in items}
+    if len({v.name for v in variables.values()}) != len(variables):
+        raise source.error(at, f"expected distinct names, but {NAME} gives one name to two variables")
+    own = dict(properties or {})
+    name = _marked(source, at, own, NAME, decode_text, name)
+    own = _marked(source, at, own, PROPERTIES, lambda mark: joined_properties(own, mark), own)
+
+    parents = {item.identifier: _parents(source, item, variables) for item in items}
+    conditionals: dict[str, Conditional] = {}
+    for item in items:
+        if item.define is not None:
+            variable = variables[item.identifier]
+            try:
+                conditionals[variable.name] = item.define(variable, parents[item.identifier])
+            except ParseError:
+                raise
+            except MarkoviaError as error:
+                raise source.error(item.at, f"{error}") from None
+    try:
+        network = _assembled(variables, parents, conditionals, name)
+    except CycleError as error:
+        first = next(item for item in items if variables[item.identifier].name == error.cycle[0])
+        raise source.error(first.at, f"{error}; expected no cycle") from None
+    except MarkoviaError as error:
+        raise source.error(at, str(error)) from None
+    network.properties = own
+    network.node_properties = {
+        variables[item.identifier].name: item.properties for item in items if item.properties
+    }
+    return network
+
+
+def dense(source: Source, policy: RowPolicy, values: NDArray[np.float64], at: int, locate: Locate) -> Define:
+    """Return the maker of a full table whose numbers come parents first, child fastest.
+
+    Parameters
+    ----------
+    source, policy
+        The text that is read and what to do with rows that do not sum to one.
+    values
+        The numbers, flat.
+    at
+        Where the table begins.
+    locate
+        The offset of the k-th number.
+    """
+
+    def define(variable: Variable, parents: Parents) -> Conditional:
+        shape = (*(len(p) for p in parents), len(variable))
+        if len(shape) > MAX_AXES:
+            raise source.error(at, f"expected a table with at most {MAX_AXES} axes, found {len(shape)}")
+        if prod(shape) != values.size:
+            raise source.error(
+                at, f"expected {_count(shape)} numbers for {variable.name!r}, found {values.size:,}"
+            )
+        rows = policy.check(
+            values.reshape(shape),
+            lambda row: source.position(locate(row * shape[-1])),
+            f"of {variable.name!r}",
+        )
+        return ConditionalTable.of(variable, parents, rows)
+
+    return define
+
+
+def deterministic(source: Source, codes: Callable[[Variable], Sequence[int]], at: int) -> Define:
+    """Return the maker of a table that is certain: for each parent configuration one state of the child.
+
+    Parameters
+    ----------
+    source
+        The text that is read.
+    codes
+        The child's state codes, one a parent configuration, given the child.
+    at
+        Where the table begins.
+    """
+
+    def define(variable: Variable, parents: Parents) -> Conditional:
+        shape = (*(len(p) for p in parents), len(variable))
+        found = codes(variable)
+        if prod(shape[:-1]) != len(found):
+            raise source.error(
+                at, f"expected {_count(shape[:-1])} states for {variable.name!r}, found {len(found):,}"
+            )
+        check_room(source, shape, at)
+        table = np.zeros((len(found), len(variable)))
+        table[np.arange(len(found)), np.asarray(found, dtype=np.int64)] = 1.0
+        return ConditionalTable.of(variable, parents, table.reshape(shape))
+
+    return define
+
+
+def check_room(source: Source, shape: Sequence[int], at: int) -> None:
+    """Refuse a table that the file does not spell out and that is out of proportion to the file."""
+    room = min(MAX_ENTRIES, max(_FREE_ENTRIES, 64 * len(source.text)))
+    if len(shape) > MAX_AXES or prod(shape) > room:
+        raise source.error(at, f"expected a table of at most {room:,} entries and {MAX_AXES} axes")
+
+
+def numbered_states(source: Source, count: str, at: int) -> list[State]:
+    """Return the states 0 ... k-1 for an announced number of states, refusing absurd numbers."""
+    if not count.isascii() or not count.isdigit() or len(count) > 9:
+        raise source.error(at, f"expected the number of states, found {shown(count)}")
+    if not 1 <= int(count) <= max(2**16, len(source.text)):
+        raise source.error(at, f"expected a possible number of states, found {shown(count)}")
+    return list(range(int(count)))
+
+
+def _count(shape: Sequence[int]) -> str:
+    entries = prod(shape)
+    return f"{entries:,}" if entries < 10**18 else "over 10**18"
+
+
+def _variable(source: Source, item: Declaration) -> Variable:
+    properties = item.properties
+    name = _marked(source, item.at, properties, NAME, decode_text, item.identifier)
+    if item.label is not None and name != item.identifier and properties.get(item.label) == name:
+        del properties[item.label]
+    states = _marked(
+        source, item.at, properties, STATES, lambda mark: restored_states(item.states, mark), item.states
+    )
+    item.properties = _marked(
+        source, item.at, properties, PROPERTIES, lambda mark: joined_properties(properties, mark), properties
+    )
+    try:
+        return Variable(name, states)
+    except InvalidArgument as error:
+        raise source.error(item.at, f"{error}; expected one or more distinct states") from None
+
+
+def _marked(
+    source: Source, at: int, properties: dict[str, str], mark: str, decode: Callable[[str], _T], default: _T
+) -> _T:
+    text = properties.pop(mark, None)
+    if text is None:
+        return default
+    try:
+        return decode(text)
+    except (ValueError, RecursionError) as error:
+        raise source.error(at, f"expected a valid {mark}, found {shown(text)} ({error})") from None
+
+
+def _parents(source: Source, item: Declaration, variables: Mapping[str, Variable]) -> Parents:
+    seen: set[str] = {item.identifier}
+    for parent, at in item.parents:
+        if parent not in variables:
+            hint = did_you_mean(parent, variables)
+            raise source.error(at, f"expected a declared variable, found {shown(parent)}{hint}")
+        if parent in seen:
+            raise source.error(at, f"expected distinct parents of {item.identifier!r}, found {shown(parent)} again")
+        seen.add(parent)
+    return tuple(variables[parent] for parent, _ in item.parents)
+
+
+def _assembled(
+    variables: Mapping[str, Variable],
+    parents: Mapping[str, Parents],
+    conditionals: Mapping[str, Conditional],
+    name: str,
+) -> BayesianNetwork:
+    if len(conditionals) == len(variables):
+        return BayesianNetwork.from_conditionals(conditionals.values(), name=name)
+    structure = {variables[i].name: [q.name for q in parents[i]] for i in variables}
+    network = BayesianNetwork(structure, states={v.name: v.states for v in variables.values()}, name=name)
+    for child, conditional in conditionals.items():
+        network.replace(child, conditional)
+    return network

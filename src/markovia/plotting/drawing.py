@@ -1,0 +1,262 @@
+"""A scene and a layout become matplotlib artists.
+
+Everything has one proportion: letters, line widths and arrowheads follow the size of the boxes, so a text stays
+inside its box whatever the figure's size is and however it is resized later.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.graphs.mixed import Mark
+from markovia.plotting import scene as sc
+from markovia.plotting import style
+from markovia.plotting.labels import text_height
+from markovia.plotting.layout import Layout
+from markovia.plotting.matplotlib_axes import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+MARGIN = 0.12
+LARGEST_FIGURE = (14.0, 9.0)
+SMALLEST_SCALE = 0.6  # letters of 6 points; a figure that needs smaller ones grows instead
+ARROW = 11.0
+CIRCLE = 0.045
+
+
+def draw(picture: sc.Scene, layout: Layout, ax: "Axes | None") -> "Axes":
+    """Draw a scene on the axes, or on axes of a new figure of a fitting size."""
+    sizes = picture.sizes
+    low, high = layout.box(sizes) if len(sizes) else (np.zeros(2), np.ones(2))
+    low, high = low - MARGIN, high + MARGIN
+    extent = high - low
+    if ax is None:
+        scale = max(min(1.0, *(m / e for m, e in zip(LARGEST_FIGURE, extent, strict=True))), SMALLEST_SCALE)
+        title = 0.35 if picture.title else 0.0
+        ax = new_axes(float(extent[0]) * scale, float(extent[1]) * scale + title, top=title)
+    ax.set_xlim(float(low[0]), float(high[0]))
+    ax.set_ylim(float(low[1]), float(high[1]))
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    if picture.title:
+        ax.set_title(picture.title, parse_math=False)
+    proportions = _proportions_class()(ax)
+    for edge, route in zip(picture.edges, _routed(picture, layout), strict=True):
+        _draw_edge(ax, proportions, edge, route)
+    for node, centre in zip(picture.nodes, layout.centres, strict=True):
+        _draw_node(ax, proportions, node, centre)
+    ax.add_artist(proportions)
+    proportions.apply()
+    return ax
+
+
+@lru_cache(maxsize=1)
+def _proportions_class() -> Any:
+    """Define the artist that keeps letters and lines in proportion (it needs matplotlib to be imported)."""
+    from matplotlib.artist import Artist
+
+    class Proportions(Artist):
+        """Drawn before all others: sets the sizes that matplotlib counts in points from the scale of the axes."""
+
+        def __init__(self, ax: "Axes") -> None:
+            super().__init__()
+            self.set_zorder(-100.0)
+            self.set_in_layout(False)
+            self._drawn_on = ax
+            self._sized: list[tuple[Any, float]] = []
+
+        def keep(self, setter: Any, points: float) -> None:
+            """Call `setter` with this many points at full scale, and again whenever the scale changes."""
+            self._sized.append((setter, points))
+
+        def apply(self) -> None:
+            """Set all sizes for the axes as they are now."""
+            self._drawn_on.apply_aspect()
+            (x0, _), (x1, _) = self._drawn_on.transData.transform([(0.0, 0.0), (1.0, 0.0)])
+            figure = self._drawn_on.get_figure(root=True)
+            inches = abs(float(x1 - x0)) / (figure.dpi if figure is not None else 72.0)
+            for setter, points in self._sized:
+                setter(max(points * inches, 0.1))
+
+        def draw(self, renderer: Any) -> None:
+            self.apply()
+
+    return Proportions
+
+
+def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> None:
+    from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
+
+    width, height = node.size
+    x, y = float(centre[0]), float(centre[1])
+    fill, border = _colours(node)
+    corner = (x - width / 2, y - height / 2)
+    patch: Any
+    if node.shape == "ellipse":
+        patch = Ellipse((x, y), width, height)
+    elif node.shape == "box":
+        # the rounding of FancyBboxPatch lies inside the box it is given
+        patch = FancyBboxPatch(
+            corner, width, height, boxstyle="round,pad=0,rounding_size=0.09", mutation_aspect=1
+        )
+    else:
+        patch = Rectangle(corner, width, height)
+    patch.set(facecolor=fill, edgecolor=node.highlight or border, zorder=3, gid=f"node:{node.name}")
+    proportions.keep(patch.set_linewidth, 2.2 if node.observed or node.highlight else 1.2)
+    ax.add_patch(patch)
+    ink = "#FFFFFF" if node.shape == "square" else style.INK
+    top = y + (height / 2 - 0.65 * sc.PADDING if node.bars else node.title_height / 2)
+    line = text_height(1, node.font_size)
+    for k, words in enumerate(node.lines):
+        _write(ax, proportions, x, top - (k + 0.5) * line, words, node.font_size, ink, bold=bool(node.bars))
+    if node.note:
+        below = top - len(node.lines) * line - text_height(1, style.SMALL_FONT_SIZE) / 2
+        _write(ax, proportions, x, below, node.note, style.SMALL_FONT_SIZE, ink)
+    if node.bars:
+        _draw_bars(ax, proportions, node, x - width / 2, top - node.title_height - 0.04)
+
+
+def _draw_bars(ax: "Axes", proportions: Any, node: sc.Node, left: float, top: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    states, percents = node.columns
+    width = node.size[0]
+    # columns: states flush left, bars, percentages flush right; a wide title stretches the bars
+    start = left + sc.PADDING + states + sc.COLUMN_GAP
+    right = left + width - sc.PADDING
+    length = right - percents - sc.COLUMN_GAP - start
+    for k, bar in enumerate(node.bars):
+        y = top - (k + 0.5) * sc.ROW_HEIGHT
+        _write(
+            ax, proportions, left + sc.PADDING, y, bar.state, style.SMALL_FONT_SIZE, style.INK, align="left"
+        )
+        if bar.p is None:
+            continue
+        thick = 0.6 * sc.ROW_HEIGHT
+        track = Rectangle((start, y - thick / 2), length, thick, facecolor=style.BAR_TRACK, zorder=4)
+        track.set(edgecolor="#B0B0B0", gid=f"track:{node.name}")
+        proportions.keep(track.set_linewidth, 0.5)
+        ax.add_patch(track)
+        colour = style.BAR_OBSERVED if node.observed else style.BAR
+        full = Rectangle((start, y - thick / 2), length * min(max(bar.p, 0.0), 1.0), thick, facecolor=colour)
+        full.set(zorder=5, linewidth=0.0, gid=f"bar:{node.name}")
+        ax.add_patch(full)
+        _write(ax, proportions, right, y, bar.percent, style.SMALL_FONT_SIZE, style.INK, align="right")
+
+
+def _write(
+    ax: "Axes",
+    proportions: Any,
+    x: float,
+    y: float,
+    words: str,
+    size: float,
+    colour: str,
+    *,
+    align: str = "center",
+    bold: bool = False,
+) -> None:
+    text = ax.text(x, y, words, ha=align, va="center_baseline", color=colour, zorder=6, parse_math=False)
+    text.set(usetex=False, weight="bold" if bold else "normal", clip_on=False)
+    proportions.keep(text.set_fontsize, size)
+
+
+def _colours(node: sc.Node) -> tuple[str, str]:
+    if node.observed:
+        return style.OBSERVED_FILL, style.OBSERVED_BORDER
+    if node.shape == "square":
+        return style.FACTOR_FILL, style.FACTOR_FILL
+    if node.shape == "separator":
+        return style.SEPARATOR_FILL, style.EDGE
+    return style.NODE_FILL, style.NODE_BORDER
+
+
+def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> None:
+    from matplotlib.patches import Circle, FancyArrowPatch
+    from matplotlib.path import Path
+
+    route = route.copy()
+    for end, inner, mark in ((0, 1, edge.mark_a), (-1, -2, edge.mark_b)):
+        if mark is Mark.CIRCLE:
+            towards = route[inner] - route[end]
+            step = CIRCLE * towards / max(float(np.linalg.norm(towards)), 1e-9)
+            circle = Circle((route[end] + step).tolist(), CIRCLE, facecolor=style.BACKGROUND, zorder=2.5)
+            circle.set(edgecolor=edge.highlights[0] if edge.highlights else style.EDGE, gid="mark")
+            proportions.keep(circle.set_linewidth, 1.2)
+            ax.add_patch(circle)
+            route[end] += 2 * step
+    codes = [Path.MOVETO] + [Path.CURVE4] * (len(route) - 1) if len(route) > 2 else None
+    heads = {
+        (False, False): "-",
+        (False, True): "-|>",
+        (True, False): "<|-",
+        (True, True): "<|-|>",
+    }[edge.mark_a is Mark.ARROW, edge.mark_b is Mark.ARROW]
+    # an edge of several highlighted trails shows all their colours, the first one on top and thinnest
+    colours = edge.highlights or [style.EDGE]
+    for k, colour in reversed(list(enumerate(colours))):
+        arrow = FancyArrowPatch(
+            path=Path(route, codes), arrowstyle=heads, color=colour, joinstyle="miter", capstyle="butt"
+        )
+        arrow.set(zorder=2.0 + 0.2 * bool(edge.highlights), gid="edge" if not k else "edge-underlay")
+        if edge.dashed:
+            arrow.set_linestyle((0, (4, 2.5)))
+        proportions.keep(arrow.set_linewidth, (2.4 if edge.highlights else 1.2) + 3.0 * k)
+        proportions.keep(arrow.set_mutation_scale, ARROW + 6.0 * k)
+        ax.add_patch(arrow)
+
+
+def _routed(picture: sc.Scene, layout: Layout) -> list[Array]:
+    """Return where each edge runs, from border to border: two points, or Bézier curves."""
+    pairs: dict[frozenset[int], int] = {}
+    routes = []
+    for edge, route in zip(picture.edges, layout.routes, strict=True):
+        pair = frozenset((edge.a, edge.b))
+        copy = pairs.get(pair, 0)
+        pairs[pair] = copy + 1
+        a, b = layout.centres[edge.a], layout.centres[edge.b]
+        if copy:
+            # a second edge between two nodes bows out to the side
+            side = np.array([a[1] - b[1], b[0] - a[0]]) * 0.22 * copy
+            route = np.array([a, a + (b - a) / 3 + side, a + 2 * (b - a) / 3 + side, b])
+            route[0] = _border(picture.nodes[edge.a], a, route[1])
+            route[-1] = _border(picture.nodes[edge.b], b, route[-2])
+        elif route is None:
+            route = np.array([_border(picture.nodes[edge.a], a, b), _border(picture.nodes[edge.b], b, a)])
+        else:
+            # routes end at the top or the bottom of a node's box, where an ellipse may have curved away
+            route = route.copy()
+            route[0, 1] -= _recess(picture.nodes[edge.a], float(route[0, 0] - a[0])) * np.sign(
+                route[0, 1] - a[1]
+            )
+            route[-1, 1] -= _recess(picture.nodes[edge.b], float(route[-1, 0] - b[0])) * np.sign(
+                route[-1, 1] - b[1]
+            )
+        routes.append(route)
+    return routes
+
+
+def _recess(node: sc.Node, x: float) -> float:
+    """Return how far the border of a node lies inside its bounding box, at some distance from its middle."""
+    if node.shape != "ellipse":
+        return 0.0
+    width, height = node.size
+    return height / 2 * (1.0 - float(np.sqrt(max(0.0, 1.0 - (2 * x / width) ** 2))))
+
+
+def _border(node: sc.Node, centre: Array, towards: Array) -> Array:
+    """Return the point where the line from a node's centre to another point leaves the node."""
+    half = np.array(node.size) / 2
+    step = towards - centre
+    if not step.any():
+        return centre
+    if node.shape == "ellipse":
+        reach = 1.0 / float(np.linalg.norm(step / half))
+    else:
+        reach = 1.0 / float(np.max(np.abs(step) / half))
+    return np.asarray(centre + step * min(reach, 1.0), dtype=np.float64)

@@ -1,0 +1,318 @@
+"""Pictures of models and graphs.
+
+Directed models are drawn in layers, all others with springs (see `layered_layout` and `stress_layout`); nothing
+but matplotlib is needed. With `posteriors=True` every node is a monitor that shows its distribution as bars, as
+in the graphical editors for Bayesian networks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.factors.evidence import Findings, read_evidence
+from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
+from markovia.inference.engine import Engine
+from markovia.models.base import GraphicalModel
+from markovia.models.keywords import guided
+from markovia.plotting import style
+from markovia.plotting.drawing import draw
+from markovia.plotting.layout import arrange, check_method
+from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.scene import Edge, Node, Scene, monitor
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Graph = DAG | UndirectedGraph | MixedGraph | BipartiteGraph | JunctionTree
+Highlight = Trail | Sequence[str] | Sequence[Trail | Sequence[str]] | None
+Positions = str | Mapping[str, Sequence[float]]
+
+
+@guided
+def plot_model(
+    model: GraphicalModel,
+    *,
+    ax: "Axes | None" = None,
+    given: Mapping[str, Any] | str | Iterable[str] | None = None,
+    posteriors: bool = False,
+    layout: Positions = "auto",
+    highlight: Highlight = None,
+    title: str | None = None,
+    engine: str | Engine = "auto",
+    max_states: int = 8,
+    seed: int = 0,
+) -> "Axes":
+    """Draw a model's graph, with its posteriors if asked for.
+
+    Parameters
+    ----------
+    model
+        A Bayesian network (boxes in layers, arrows down), a Markov network (springs) or a factor graph
+        (circles for variables, squares for factors).
+    ax
+        Where to draw; a new figure of a fitting size by default.
+    given
+        Evidence as in `query`, or only the names of observed variables. Observed nodes are shaded.
+    posteriors
+        Draw every variable's distribution given the evidence inside its box.
+    layout
+        "layered", "spring", "auto" (what fits the graph), or a position (x, y) for every node.
+    highlight
+        A `Trail` from `open_trails` (or a list of names), or several: their edges are drawn in colour.
+    title
+        Text above the drawing; the model's name by default, "" for none.
+    engine
+        Who computes the posteriors.
+    max_states
+        Of a variable with more states than this, the most probable ones are shown.
+    seed
+        Seed of the spring drawing.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    IncompleteModel
+        If posteriors are asked of a network without tables.
+    InvalidArgument
+        If the layout or the trail does not fit the graph.
+    TooLarge
+        If there are too many nodes to see anything.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import markovia as mk
+    >>> bn = mk.BayesianNetwork("rain->wet{no|yes}<-sprinkler", tables="uniform")
+    >>> ax = bn.plot(given={"wet": "yes"}, posteriors=True)
+    >>> sum(p.get_gid() == "edge" for p in ax.patches)
+    2
+    """
+    check_axes(ax)
+    if max_states < 2:
+        raise InvalidArgument(f"max_states= is at least 2, not {max_states}")
+    picture = _scene(model.graph)
+    picture.title = model.name if title is None else title
+    findings, observed = _observed(model, given)
+    nodes = {n.name: n for n in picture.nodes if n.shape != "square"}
+    if posteriors:
+        if given is not None and not isinstance(given, Mapping):
+            raise InvalidArgument("posteriors=True needs the observed states: given={'name': state, ...}")
+        answers = model.marginals(given=given, targets=model.variables, engine=engine) if len(model) else {}
+        for name, answer in answers.items():
+            states = [str(s) for s in answer.states]
+            nodes[name].shape = "box"
+            nodes[name].bars = monitor(states, [float(p) for p in answer.values], max_states)
+    else:
+        for name, finding in findings.items():
+            nodes[name].note = f"= {finding.said}" if finding.hard else "soft evidence"
+    return _drawn(picture, ax, observed, highlight, layout, seed)
+
+
+@guided
+def plot_graph(
+    graph: Graph,
+    *,
+    ax: "Axes | None" = None,
+    given: str | Iterable[str] | None = None,
+    layout: Positions = "auto",
+    highlight: Highlight = None,
+    title: str = "",
+    seed: int = 0,
+) -> "Axes":
+    """Draw a graph: directed, undirected, mixed, bipartite, or a junction tree.
+
+    Parameters
+    ----------
+    graph
+        The graph. Marks of a mixed graph are drawn as arrowheads and circles, bidirected edges dashed; the cliques
+        of a junction tree are ellipses and its separators small boxes on the edges.
+    ax, layout, highlight, title, seed
+        As in `plot_model`.
+    given
+        Names of observed nodes, which are shaded.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import markovia as mk
+    >>> dag = mk.DAG([("burglar", "alarm"), ("quake", "alarm"), ("alarm", "call")])
+    >>> trail = mk.graphs.open_trails(dag, "burglar", "quake", given="call")[0]
+    >>> ax = plot_graph(dag, highlight=trail)
+    >>> [t.get_text() for t in ax.texts]
+    ['burglar', 'quake', 'alarm', 'call']
+    """
+    check_axes(ax)
+    if isinstance(graph, GraphicalModel):
+        raise InvalidArgument("plot_graph() draws graphs; for a model use model.plot()")
+    picture = _scene(graph)
+    picture.title = title
+    observed = [] if given is None else [given] if isinstance(given, str) else list(given)
+    return _drawn(picture, ax, observed, highlight, layout, seed)
+
+
+def _drawn(
+    picture: Scene,
+    ax: "Axes | None",
+    observed: list[str],
+    highlight: Highlight,
+    layout: Positions,
+    seed: int,
+) -> "Axes":
+    check_method(layout)
+    trails = _trails(highlight)
+    seen = {name for trail in trails if isinstance(trail, Trail) for name in trail.given}
+    names = [n.name for n in picture.nodes]
+    number = {n.name: i for i, n in reversed(list(enumerate(picture.nodes)))}
+    for name in [*observed, *seen]:
+        if name not in number:
+            raise UnknownVariable(name, names, "the graph")
+        picture.nodes[number[name]].observed = True
+    _colour_trails(picture, number, trails)
+    if layout == "auto":
+        layout = "layered" if picture.downwards else "spring"
+    if layout == "layered" and not picture.downwards:
+        raise InvalidArgument("layout='layered' needs a direction; this graph has none, use layout='spring'")
+    edges = [(e.a, e.b) for e in picture.edges]
+    return draw(picture, arrange(names, picture.sizes, edges, layout, seed=seed), ax)
+
+
+def _observed(
+    model: GraphicalModel, given: Mapping[str, Any] | str | Iterable[str] | None
+) -> tuple[Findings, list[str]]:
+    if given is None or isinstance(given, Mapping):
+        findings = read_evidence({n: model.variable(n) for n in model.variables}, given)
+        return findings, list(findings)
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        model.variable(name)
+    return {}, names
+
+
+def _trails(highlight: Highlight) -> list[Trail | Sequence[str]]:
+    if highlight is None:
+        return []
+    if isinstance(highlight, Trail):
+        return [highlight]
+    items = list(highlight)
+    if items and all(isinstance(item, str) for item in items):
+        return [[str(item) for item in items]]
+    return items
+
+
+def _colour_trails(picture: Scene, number: Mapping[str, int], trails: list[Trail | Sequence[str]]) -> None:
+    joined: dict[frozenset[int], list[Edge]] = {}
+    for edge in picture.edges:
+        joined.setdefault(frozenset((edge.a, edge.b)), []).append(edge)
+    for k, trail in enumerate(trails):
+        colour = style.HIGHLIGHTS[k % len(style.HIGHLIGHTS)]
+        nodes = trail.nodes if isinstance(trail, Trail) else trail
+        for name in nodes:
+            if name not in number:
+                raise UnknownVariable(name, number, "the graph")
+            picture.nodes[number[name]].highlight = picture.nodes[number[name]].highlight or colour
+        for a, b in pairwise(nodes):
+            edges = joined.get(frozenset((number[a], number[b])))
+            if not edges:
+                raise InvalidArgument(f"highlight= runs from {a!r} to {b!r}, but no edge joins them")
+            edges[0].highlights.append(colour)
+
+
+def _scene(graph: Any) -> Scene:
+    if isinstance(graph, DAG):
+        return _plain(graph.nodes, [(a, b, Mark.TAIL, Mark.ARROW) for a, b in graph.edges], downwards=True)
+    if isinstance(graph, UndirectedGraph):
+        return _plain(graph.nodes, [(a, b, Mark.TAIL, Mark.TAIL) for a, b in graph.edges], downwards=False)
+    if isinstance(graph, MixedGraph):
+        return _mixed(graph)
+    if isinstance(graph, BipartiteGraph):
+        return _bipartite(graph)
+    if isinstance(graph, JunctionTree):
+        return _junction_tree(graph)
+    raise InvalidArgument(
+        f"expected a DAG, UndirectedGraph, MixedGraph, BipartiteGraph or JunctionTree, not {type(graph).__name__}"
+    )
+
+
+def _plain(names: Sequence[str], edges: Iterable[tuple[str, str, Mark, Mark]], *, downwards: bool) -> Scene:
+    number = {name: i for i, name in enumerate(names)}
+    return Scene(
+        [Node(name) for name in names],
+        [
+            Edge(number[a], number[b], at_a, at_b, dashed=at_a is at_b is Mark.ARROW)
+            for a, b, at_a, at_b in edges
+        ],
+        downwards,
+    )
+
+
+def _mixed(graph: MixedGraph) -> Scene:
+    """Draw along an order in which directed edges point down; edges without direction follow the order too."""
+    if not graph.directed_edges() or not graph.is_acyclic():
+        return _plain(graph.nodes, graph.edges, downwards=False)
+    order = DAG(graph.directed_edges(), nodes=graph.nodes).topological_order()
+    rank = {name: i for i, name in enumerate(order)}
+    edges = [e if rank[e[0]] < rank[e[1]] else (e[1], e[0], e[3], e[2]) for e in graph.edges]
+    return _plain(graph.nodes, edges, downwards=True)
+
+
+def _bipartite(graph: BipartiteGraph) -> Scene:
+    variables = {name: i for i, name in enumerate(graph.variables)}
+    factors = {name: len(variables) + i for i, name in enumerate(graph.factors)}
+    nodes = [Node(name, "ellipse") for name in variables] + [Node(name, "square") for name in factors]
+    return Scene(nodes, [Edge(factors[f], variables[v]) for f, v in graph.edges], downwards=False)
+
+
+def _junction_tree(tree: JunctionTree) -> Scene:
+    """Hang the tree up at its middle, with a small box for the separator on every edge."""
+    nodes = [Node(", ".join(clique), "ellipse") for clique in tree.cliques]
+    near: list[list[tuple[int, int]]] = [[] for _ in tree.cliques]
+    for e, (a, b) in enumerate(tree.edges):
+        near[a].append((b, e))
+        near[b].append((a, e))
+    edges: list[Edge] = []
+    seen: set[int] = set()
+    for start in range(len(tree.cliques)):
+        if start in seen:
+            continue
+        queue = [_middle(near, start)]
+        seen.add(queue[0])
+        for a in queue:
+            for b, e in near[a]:
+                if b not in seen:
+                    seen.add(b)
+                    queue.append(b)
+                    nodes.append(Node(", ".join(tree.separators[e]) or "∅", "separator"))
+                    edges += [Edge(a, len(nodes) - 1), Edge(len(nodes) - 1, b)]
+    return Scene(nodes, edges, downwards=True)
+
+
+def _middle(near: list[list[tuple[int, int]]], start: int) -> int:
+    """Return the node in the middle of a longest path, found by two searches."""
+    path = [start]
+    for _ in range(2):
+        came: dict[int, int | None] = {path[-1]: None}
+        queue = [path[-1]]
+        for a in queue:
+            for b, _e in near[a]:
+                if b not in came:
+                    came[b] = a
+                    queue.append(b)
+        path = []
+        at: int | None = queue[-1]
+        while at is not None:
+            path.append(at)
+            at = came[at]
+        path.reverse()
+    return path[len(path) // 2]

@@ -1,0 +1,119 @@
+"""Pictures of posteriors: bars for one variable, a heat map for two."""
+
+from typing import TYPE_CHECKING
+
+from markovia.errors import InvalidArgument
+from markovia.inference.posterior import Posterior
+from markovia.models.keywords import guided
+from markovia.plotting import style
+from markovia.plotting.labels import shorten, text_width
+from markovia.plotting.matplotlib_axes import check_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LONGEST_LABEL = 24
+MOST_WRITTEN_CELLS = 400
+
+
+@guided
+def plot_posterior(posterior: Posterior, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+    """Draw a posterior: horizontal bars with percentages, or a heat map for two variables.
+
+    Parameters
+    ----------
+    posterior
+        The answer of `query`, over one or two variables.
+    ax
+        Where to draw; a new figure of a fitting size by default.
+    title
+        Text above; "P(names)" by default, "" for none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+
+    Raises
+    ------
+    InvalidArgument
+        If the posterior is over more than two variables.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import markovia as mk
+    >>> bn = mk.BayesianNetwork()
+    >>> bn.add("rain", states=["no", "yes"], p=[0.8, 0.2])
+    >>> [t.get_text() for t in bn.query("rain").plot().texts]
+    ['80.0%', '20.0%']
+    """
+    check_axes(ax)
+    if len(posterior.variables) > 2:
+        raise InvalidArgument(
+            f"a posterior over {len(posterior.variables)} variables cannot be drawn; choose one or two of them: "
+            f"posterior.marginal([{posterior.names[0]!r}, {posterior.names[1]!r}]).plot()"
+        )
+    ax = _bars(posterior, ax) if len(posterior.variables) == 1 else _heat_map(posterior, ax)
+    ax.set_title(f"P({', '.join(posterior.names)})" if title is None else title, parse_math=False)
+    return ax
+
+
+def _bars(posterior: Posterior, ax: "Axes | None") -> "Axes":
+    labels = [shorten(str(s), LONGEST_LABEL) for s in posterior.states]
+    values = [float(p) for p in posterior.values]
+    if ax is None:
+        ax = _new_axes(4.0 + max(text_width(t, style.FONT_SIZE) for t in labels), 0.8 + 0.3 * len(labels))
+    places = range(len(labels))
+    ax.barh(places, values, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8, height=0.7)
+    for place, value in zip(places, values, strict=True):
+        ax.annotate(
+            f"{100 * value:.1f}%", (value, place), xytext=(4, 0), textcoords="offset points", va="center"
+        )
+    ax.set_yticks(places, labels, parse_math=False)
+    ax.invert_yaxis()
+    # room for "100.0%" behind the longest bar that can be
+    ax.set_xlim(0.0, 1.18)
+    ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
+    ax.set_xlabel("probability")
+    ax.set_ylabel(shorten(posterior.names[0], 2 * LONGEST_LABEL), parse_math=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def _heat_map(posterior: Posterior, ax: "Axes | None") -> "Axes":
+    down, across = posterior.variables
+    rows = [shorten(str(s), LONGEST_LABEL) for s in down.states]
+    columns = [shorten(str(s), LONGEST_LABEL) for s in across.states]
+    widest = max(text_width(t, style.FONT_SIZE) for t in columns)
+    slanted = widest > 0.62
+    if ax is None:
+        left = 1.0 + max(text_width(t, style.FONT_SIZE) for t in rows)
+        ax = _new_axes(left + 0.75 * len(columns), 1.2 + 0.5 * len(rows) + (0.6 * widest if slanted else 0.0))
+    values = posterior.values
+    highest = float(values.max())
+    ax.imshow(values, cmap="Blues", vmin=0.0, vmax=max(highest, 1e-12), aspect="auto")
+    ax.set_xticks(range(len(columns)), columns, parse_math=False)
+    if slanted:
+        ax.tick_params(axis="x", labelrotation=40)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+    ax.set_yticks(range(len(rows)), rows, parse_math=False)
+    ax.set_xlabel(shorten(across.name, 2 * LONGEST_LABEL), parse_math=False)
+    ax.set_ylabel(shorten(down.name, 2 * LONGEST_LABEL), parse_math=False)
+    ax.tick_params(length=0)
+    if values.size <= MOST_WRITTEN_CELLS:
+        for i in range(len(rows)):
+            for j in range(len(columns)):
+                p = float(values[i, j])
+                ink = style.BACKGROUND if p > 0.6 * highest else style.INK
+                ax.text(j, i, f"{100 * p:.1f}%", ha="center", va="center", color=ink, fontsize=9)
+    return ax
+
+
+def _new_axes(width: float, height: float) -> "Axes":
+    from matplotlib import pyplot as plt
+
+    _, ax = plt.subplots(figsize=(min(width, 16.0), min(height, 20.0)), layout="constrained")
+    return ax
