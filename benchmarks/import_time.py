@@ -38,7 +38,9 @@ print(json.dumps({{"seconds": seconds, "heavy": [m for m in {heavy!r} if m in sy
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=9, help="fresh processes a row (default 9)")
     runs = parser.parse_args().runs
     warm, heavy = timed_inside(IMPORT, runs)
@@ -58,7 +60,9 @@ def main() -> int:
     print(f"{'median of ' + str(runs) + ' fresh processes':<{width}}  {'median':>9}  {'fastest':>9}")
     for name, seconds in rows:
         print(f"{name:<{width}}  {statistics.median(seconds):>7.3f} s  {min(seconds):>7.3f} s")
-    print(f"heavy packages imported by `import markovia`: {', '.join(heavy) or 'none'} (of {', '.join(HEAVY)})")
+    print(
+        f"heavy packages imported by `import markovia`: {', '.join(heavy) or 'none'} (of {', '.join(HEAVY)})"
+    )
     fine = statistics.median(warm) <= LIMIT and not heavy
     print(f"limit {LIMIT} s and no heavy package: {'kept' if fine else 'BROKEN'}")
     return 0 if fine else 1

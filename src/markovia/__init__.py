@@ -69,6 +69,7 @@ _EXPORTS = {
     "markovia.inference.posterior": ("Explanation", "Posterior"),
     "markovia.models.bayesian_network": ("BayesianNetwork",),
     "markovia.models.markov_network": ("MarkovNetwork",),
+    "markovia.models.dynamic": ("DynamicBayesianNetwork",),
     "markovia.models.factor_graph": ("FactorGraph",),
     "markovia.io": (
         "load",
@@ -82,12 +83,14 @@ _EXPORTS = {
     ),
 }
 _MODULES = {
+    "distributions": "markovia.distributions",
     "engines": "markovia.engines",
     "errors": "markovia.errors",
     "examples": "markovia.models.examples",
     "factors": "markovia.factors",
     "generators": "markovia.models.generators",
     "graphs": "markovia.graphs",
+    "inference": "markovia.inference",
     "io": "markovia.io",
     "learning": "markovia.learning",
     "plotting": "markovia.plotting",
@@ -117,7 +120,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from markovia import engines, errors, factors, graphs, io, learning, plotting
+    from markovia import distributions, engines, errors, factors, graphs, inference, io, learning, plotting
     from markovia.errors import (
         CycleError,
         DuplicateName,
@@ -174,5 +177,6 @@ if TYPE_CHECKING:
     )
     from markovia.models import examples, generators
     from markovia.models.bayesian_network import BayesianNetwork
+    from markovia.models.dynamic import DynamicBayesianNetwork
     from markovia.models.factor_graph import FactorGraph
     from markovia.models.markov_network import MarkovNetwork

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from markovia.cli import options
-from markovia.cli.loading import complete_model, open_model
+from markovia.cli.loading import FileError, complete_format, complete_model, open_anything
 from markovia.cli.output import print_json, say
 
 
@@ -31,19 +31,34 @@ def convert(
     target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
     read_as: Annotated[
         str | None,
-        typer.Option("--from", metavar="FMT", help="Read in this format, whatever the suffix.", show_default=False),
+        typer.Option(
+            "--from",
+            metavar="FMT",
+            help="Read in this format, whatever the suffix.",
+            autocompletion=complete_format,
+            show_default=False,
+        ),
     ] = None,
     write_as: Annotated[
         str | None,
-        typer.Option("--to", metavar="FMT", help="Write in this format, whatever the suffix.", show_default=False),
+        typer.Option(
+            "--to",
+            metavar="FMT",
+            help="Write in this format, whatever the suffix.",
+            autocompletion=complete_format,
+            show_default=False,
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Read a model in one format and write it in another; suffixes say which."""
     from markovia import io
 
-    model = open_model(source, read_as)
-    io.save(model, target, format=write_as)
+    model = open_anything(source, read_as)
+    try:
+        io.save(model, target, format=write_as)
+    except OSError as error:
+        raise FileError.writing(target, error) from error
     size = Path(target).stat().st_size
     if as_json:
         print_json(
@@ -51,7 +66,7 @@ def convert(
                 "input": source,
                 "output": target,
                 "kind": type(model).__name__,
-                "name": model.name,
+                "name": getattr(model, "name", ""),
                 "variables": len(model),
                 "bytes": size,
             }

@@ -1,6 +1,7 @@
 """`markovia demo`: a tour of the library that prints real answers, with the line of Python that got each."""
 
 from math import exp
+from textwrap import wrap
 from typing import Any
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from markovia.cli import options
 from markovia.cli.output import bar, number, print_json, say, show_table
 
+WIDTH = 100
 BAR = 20
 
 
@@ -36,7 +38,7 @@ def demo(as_json: options.Json = False) -> None:
 
 
 def _tell_model(facts: dict[str, Any]) -> None:
-    _heading("1. A model is a graph with numbers", 'bn = mk.load("asia.bif")   # or the bundled mk.examples.asia()')
+    _heading("1. A model is a graph with numbers", 'bn = mk.examples.asia()   # or mk.load("asia.bif")')
     say(
         f"  The chest clinic of Lauritzen and Spiegelhalter (1988): {facts['variables']} variables, "
         f"{facts['edges']} edges, {facts['parameters']} parameters",
@@ -52,10 +54,7 @@ def _tell_posteriors(told: dict[str, Any]) -> None:
         for name, p in told["before"].items()
     ]
     show_table(["P(yes)", "before", "".ljust(BAR), "after", ""], rows, numbers=[1, 3], indent=2)
-    say(
-        "  Before: nothing is known. After: an abnormal x-ray and dyspnoea, "
-        f"which together have probability {number(exp(told['log_evidence']))}."
-    )
+    say(f"  An abnormal x-ray and dyspnoea together have probability {number(exp(told['log_evidence']))}.")
 
 
 def _tell_explanation(told: dict[str, Any]) -> None:
@@ -73,7 +72,9 @@ def _tell_independence(told: list[dict[str, Any]]) -> None:
     _heading("4. Who depends on whom, and why", 'bn.independent("lung", "bronc", given=[...])')
     for asked in told:
         given = f" given {' and '.join(asked['given'])}" if asked["given"] else ""
-        say(f"  {asked['x']} and {asked['y']}{given}: {'independent' if asked['independent'] else 'dependent'}")
+        say(
+            f"  {asked['x']} and {asked['y']}{given}: {'independent' if asked['independent'] else 'dependent'}"
+        )
         for trail in asked["trails"]:
             reasons = "; ".join(j["why"] for j in trail["junctions"] if j["open"] == trail["open"])
             say(f"    {trail['trail']}", f"      {reasons}")
@@ -91,13 +92,14 @@ def _tell_intervention(told: dict[str, float]) -> None:
     ]
     show_table(["", "", ""], rows, numbers=[1], indent=2)
     say(
-        "  Seeing bronchitis hints at smoking, and so at cancer; causing bronchitis tells nothing about smoking.",
-        "  (Bars four times as long as in the table above.)",
+        "  Seeing bronchitis hints at smoking, and so at cancer; causing it tells nothing about smoking.",
+        "  (These bars are four times as long as the others.)",
     )
 
 
 def _tell_joint(told: dict[str, Any]) -> None:
-    _heading("6. A joint posterior that knows where it came from", f'bn.query(["lung", "bronc"], given={told["given"]})')
+    question = f'bn.query(["lung", "bronc"], given={told["given"]})'
+    _heading("6. A joint posterior that knows where it came from", question)
     rows = [(*key.split(","), number(p), bar(p, BAR)) for key, p in told["table"].items()]
     show_table(["lung", "bronc", "p", ""], rows, numbers=[2], indent=2)
     say(f"  answered by {told['info']}")
@@ -121,7 +123,8 @@ def _tell_files(told: list[dict[str, Any]]) -> None:
 def _tell_impossible(told: dict[str, Any]) -> None:
     words = " ".join(f"--given {n}={s}" for n, s in told["given"].items())
     _heading("8. A mistake gets one sentence", f"markovia query asia smoke {words}", prompt="$ ")
-    say(f"  markovia: {told['message']}", style="red")
+    for line in wrap(f"markovia: {told['message']}", WIDTH - 2):
+        say(f"  {line}", style="red")
     say(f"  (exit code 2; of the {len(told['given'])} findings it names the ones that clash)")
 
 

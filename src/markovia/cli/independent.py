@@ -59,7 +59,9 @@ def independent(
             show_default=False,
         ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=0, help="Show at most so many trails or paths.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-l", min=0, help="Show at most so many trails or paths.")
+    ] = 10,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -85,7 +87,10 @@ def independent(
     verb = "is independent of" if len(xs) == 1 else "are independent of"
     negated = verb.replace("independent", "not independent")
     after = f" given {', '.join(observed)}" if observed else ""
-    say(f"{', '.join(xs)} {verb if answer else negated} {', '.join(ys)}{after}", style="green" if answer else "yellow")
+    say(
+        f"{', '.join(xs)} {verb if answer else negated} {', '.join(ys)}{after}",
+        style="green" if answer else "yellow",
+    )
     for line in _reasons_as_text(reasons, answer):
         say(f"  {line}")
 
@@ -110,7 +115,11 @@ def explain_separation(
     if isinstance(model, BayesianNetwork):
         dag = model.graph
         pairs = [(a, b) for a in x for b in y if answer or not d_separated(dag, a, b, given)]
-        found = [t for a, b in pairs for t in islice(every_trail(dag, a, b, given, only_open=not answer), limit + 1)]
+        found = [
+            t
+            for a, b in pairs
+            for t in islice(every_trail(dag, a, b, given, only_open=not answer), limit + 1)
+        ]
         found.sort(key=lambda trail: len(trail.nodes))
         return {"trails": [_trail(t) for t in found[:limit]], "more_trails": len(found) > limit}
     if isinstance(model, FactorModel):
@@ -127,7 +136,9 @@ def _check_disjoint(x: list[str], y: list[str], given: list[str]) -> None:
     for one, two, what in ((x, y, "X and Y"), (x, given, "X and --given"), (y, given, "Y and --given")):
         shared = [name for name in one if name in two]
         if shared:
-            raise InvalidArgument(f"{what} share {', '.join(map(repr, shared))}; ask about different variables")
+            raise InvalidArgument(
+                f"{what} share {', '.join(map(repr, shared))}; ask about different variables"
+            )
 
 
 def _trail(trail: Trail) -> dict[str, Any]:

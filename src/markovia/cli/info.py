@@ -96,9 +96,7 @@ def describe(model: GraphicalModel) -> dict[str, Any]:
 def list_variables(model: GraphicalModel) -> list[dict[str, Any]]:
     """Return name, states and parents (neighbours in undirected models) of every variable."""
     if isinstance(model, BayesianNetwork):
-        return [
-            {"name": n, "states": model.states(n), "parents": model.parents(n)} for n in model.variables
-        ]
+        return [{"name": n, "states": model.states(n), "parents": model.parents(n)} for n in model.variables]
     return [
         {"name": n, "states": model.states(n), "neighbours": sorted(model.markov_blanket(n))}
         for n in model.variables

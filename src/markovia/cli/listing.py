@@ -9,9 +9,28 @@ from markovia.cli.output import print_json, say, show_table
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
+    app.command(epilog=options.examples("markovia formats", "markovia convert asia asia.xmlbif"))(formats)
     app.command(epilog=options.examples("markovia examples", "markovia info monty-hall"))(examples)
     app.command(epilog=options.examples("markovia engines", "markovia query asia lung --engine enumeration"))(
         engines
+    )
+
+
+def formats(as_json: options.Json = False) -> None:
+    """List the file formats that are read and written, with their suffixes."""
+    from markovia import io
+
+    rows = [{"name": f.name, "suffixes": list(f.suffixes), "title": f.title} for f in io.formats().values()]
+    if as_json:
+        print_json({"formats": rows})
+        return
+    show_table(
+        ["name", "suffixes", "what it is"],
+        [(f.name, " ".join(f.suffixes), f.title) for f in io.formats().values()],
+    )
+    say(
+        "",
+        "each suffix also with .gz behind it; --format, --from and --to name a format where the suffix does not",
     )
 
 

@@ -1,19 +1,30 @@
 """From a word on the command line to a model: a file of any supported format, or a bundled name."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from markovia.errors import UnsupportedModel, did_you_mean
+from markovia.graphs.directed import DAG
+from markovia.graphs.mixed import MixedGraph
 from markovia.models.base import GraphicalModel
+from markovia.models.bayesian_network import BayesianNetwork
 
 
 class FileError(Exception):
-    """A MODEL that is neither a file nor a bundled name."""
+    """A MODEL that is neither a file nor a bundled name, or a file that cannot be written."""
+
+    @classmethod
+    def writing(cls, path: str, error: OSError) -> "FileError":
+        """Say which file could not be written, and why."""
+        return cls(f"cannot write {path!r}: {(error.strerror or str(error)).lower()}")
 
 
 def open_model(word: str, format: str | None = None) -> GraphicalModel:  # noqa: A002
     """Load the file, or build the bundled model, that a word names; a file wins over a bundled name.
+
+    A file that holds only a directed acyclic graph becomes a network without tables.
 
     Parameters
     ----------
@@ -26,23 +37,34 @@ def open_model(word: str, format: str | None = None) -> GraphicalModel:  # noqa:
     ------
     FileError
         If there is neither; the message has the nearest bundled name.
+    UnsupportedModel
+        If the file holds a graph with other than directed edges.
 
     Examples
     --------
     >>> open_model("monty-hall").variables
     ['car', 'choice', 'opened']
     """
+    found = open_anything(word, format)
+    if isinstance(found, GraphicalModel):
+        return found
+    if isinstance(found, MixedGraph) and len(found.directed_edges()) == found.n_edges:
+        found = found.to_dag()
+    if isinstance(found, DAG):
+        return BayesianNetwork(found)
+    raise UnsupportedModel(
+        f"{word!r} holds a {type(found).__name__} with edges that are not directed; "
+        "only `markovia convert` takes such graphs"
+    )
+
+
+def open_anything(word: str, format: str | None = None) -> Any:  # noqa: A002
+    """Load what a word names, a model or a graph, as it is."""
     path = Path(word)
     if format is not None or (path.exists() and not path.is_dir()):
         from markovia import io
 
-        model = io.load(path, format=format)
-        if not isinstance(model, GraphicalModel):
-            raise UnsupportedModel(
-                f"{word!r} holds a {type(model).__name__}, a graph without distributions; "
-                "the command line works on Bayesian networks, Markov networks and factor graphs"
-            )
-        return model
+        return io.load(path, format=format)
     from markovia.models import examples
 
     if word.replace("-", "_").casefold() in examples.names():
@@ -84,6 +106,13 @@ def complete_assignment(context: typer.Context, incomplete: str) -> list[str]:
     return [pair for pair in pairs if pair.startswith(incomplete)]
 
 
+def complete_format(incomplete: str) -> list[str]:
+    """Complete the name of a file format."""
+    from markovia import io
+
+    return [name for name in io.formats() if name.startswith(incomplete)]
+
+
 def complete_engine(incomplete: str) -> list[str]:
     """Complete the name of an engine."""
     from markovia.inference.engine import engine_names
@@ -92,7 +121,8 @@ def complete_engine(incomplete: str) -> list[str]:
 
 
 def _model_on_the_line(context: typer.Context) -> GraphicalModel | None:
-    word = context.params.get("model")
+    # while an option still lacks its value the parser leaves every word unassigned, and the model comes first
+    word = context.params.get("model") or next(iter(context.args), None)
     try:
         return open_model(word) if isinstance(word, str) else None
     except Exception:

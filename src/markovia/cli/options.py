@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from markovia.cli.loading import complete_assignment, complete_engine, complete_model
+from markovia.cli.loading import complete_assignment, complete_engine, complete_format, complete_model
 
 Model = Annotated[
     str,
@@ -17,7 +17,14 @@ Model = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", metavar="FMT", help="Read the file in this format, whatever its suffix."),
+    typer.Option(
+        "--format",
+        "-f",
+        metavar="FMT",
+        help="Read the file in this format, whatever its suffix; see `markovia formats`.",
+        autocompletion=complete_format,
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for scripts.")]
 Given = Annotated[
@@ -63,11 +70,18 @@ Do = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        "--engine", "-e", metavar="NAME", help="Who computes; see `markovia engines`.", autocompletion=complete_engine
+        "--engine",
+        "-e",
+        metavar="NAME",
+        help="Who computes; see `markovia engines`.",
+        autocompletion=complete_engine,
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", "-s", min=0, metavar="INT", help="The same seed draws the same rows.", show_default=False)
+    int | None,
+    typer.Option(
+        "--seed", "-s", min=0, metavar="INT", help="The same seed draws the same rows.", show_default=False
+    ),
 ]
 
 

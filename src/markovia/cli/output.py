@@ -56,9 +56,8 @@ def show_table(
     numbers: Sequence[int] = (),
     *,
     indent: int = 0,
-    folded: bool = True,
 ) -> None:
-    """Print rows in aligned columns under their headers.
+    """Print rows in aligned columns under their headers; a column with nothing in it is left out.
 
     Parameters
     ----------
@@ -70,29 +69,27 @@ def show_table(
         The columns to align to the right.
     indent
         Spaces to the left.
-    folded
-        Whether a cell too long for the terminal goes on in the next line (rather than being cut).
     """
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(headers), header_style="bold")
-    for k, header in enumerate(headers):
-        table.add_column(
-            Text(header),
-            justify="right" if k in numbers else "left",
-            overflow="fold" if folded else "ellipsis",
-        )
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    body = list(rows)
+    kept = [k for k, header in enumerate(headers) if header or any(row[k] for row in body)]
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(headers), header_style="bold"
+    )
+    for k in kept:
+        table.add_column(Text(headers[k]), justify="right" if k in numbers else "left", overflow="fold")
+    for row in body:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in (row[k] for k in kept)))
     padded = Padding(table, (0, 0, 0, indent), expand=False)
     if console().is_terminal:
         console().print(padded)
         return
     with console().capture() as captured:
         console().print(padded)
-    for line in captured.get().splitlines():
+    for line in captured.get().removesuffix("\n").split("\n"):
         print(line.rstrip())
 
 
@@ -162,8 +159,12 @@ def _console_on(stream: Any) -> "Console":
     from rich.console import Console
 
     made = Console(file=stream, highlight=False, markup=False, emoji=False)
-    return made if made.is_terminal else Console(
-        file=stream, highlight=False, markup=False, emoji=False, width=PIPE_WIDTH, color_system=None
+    return (
+        made
+        if made.is_terminal
+        else Console(
+            file=stream, highlight=False, markup=False, emoji=False, width=PIPE_WIDTH, color_system=None
+        )
     )
 
 

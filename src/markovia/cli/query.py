@@ -1,7 +1,7 @@
 """`markovia query`: posteriors of some or all variables, after seeing and after doing."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -22,6 +22,9 @@ from markovia.cli.output import (
 )
 from markovia.errors import InvalidArgument
 from markovia.inference.posterior import Posterior
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 MOST_ROWS = 64
 """A joint table longer than this shows its most probable rows only."""
@@ -58,7 +61,9 @@ def query(
     joint: Annotated[
         bool, typer.Option("--joint", "-j", help="One table over all targets together, not one for each.")
     ] = False,
-    every: Annotated[bool, typer.Option("--all", "-a", help="Ask for every variable without evidence.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", "-a", help="Ask for every variable without evidence.")
+    ] = False,
     engine: options.Engine = "auto",
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
@@ -72,7 +77,9 @@ def query(
     if joint:
         posterior = asked.query(names, given=evidence, engine=engine)
         if as_json:
-            print_json({**document, "joint": _joint_document(posterior), "info": info_document(posterior.info)})
+            print_json(
+                {**document, "joint": _joint_document(posterior), "info": info_document(posterior.info)}
+            )
         else:
             _show_joint(posterior, evidence, done)
         return
@@ -87,8 +94,10 @@ def query(
         return
     for posterior in posteriors.values():
         _show_posterior(posterior, evidence, done)
-    for posterior in list(posteriors.values())[:1]:
-        say(provenance(posterior.info, evidence), style="dim")
+    if posteriors:
+        say(provenance(next(iter(posteriors.values())).info, evidence), style="dim")
+    else:
+        say("every variable has evidence; nothing is left to ask")
 
 
 def title(names: tuple[str, ...], given: Mapping[str, Any], done: Mapping[str, Any]) -> str:
@@ -115,10 +124,10 @@ def _wanted(names: list[str], joint: bool, every: bool) -> list[str]:
 def _show_posterior(posterior: Posterior, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
     say(title(posterior.names, given, done), style="bold")
     rows = [
-        (str(state), number(p), *([bar(p)] if console().is_terminal else []))
+        (str(state), number(p), _bar(p))
         for state, p in zip(posterior.states, posterior.values.tolist(), strict=True)
     ]
-    show_table([""] * len(rows[0]), rows, numbers=[1], indent=2)
+    show_table(["", "", ""], rows, numbers=[1], indent=2)
 
 
 def _show_joint(posterior: Posterior, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
@@ -129,12 +138,16 @@ def _show_joint(posterior: Posterior, given: Mapping[str, Any], done: Mapping[st
     for k in chosen:
         index = np.unravel_index(k, posterior.values.shape)
         states = [str(v.states[i]) for v, i in zip(posterior.variables, index, strict=True)]
-        rows.append((*states, number(float(flat[k])), *([bar(float(flat[k]))] if console().is_terminal else [])))
-    headers = [*posterior.names, "p", *([""] if console().is_terminal else [])]
-    show_table(headers, rows, numbers=[len(posterior.names)], indent=2)
+        rows.append((*states, number(float(flat[k])), _bar(float(flat[k]))))
+    show_table([*posterior.names, "p", ""], rows, numbers=[len(posterior.names)], indent=2)
     if len(flat) > MOST_ROWS:
         say(f"  the {MOST_ROWS} most probable of {len(flat):,} rows; --json has all of them")
     say(provenance(posterior.info, given), style="dim")
+
+
+def _bar(p: float) -> "str | Text":
+    """Draw a bar for people; a pipe gets numbers only."""
+    return bar(p) if console().is_terminal else ""
 
 
 def _joint_document(posterior: Posterior) -> dict[str, Any]:
@@ -142,7 +155,10 @@ def _joint_document(posterior: Posterior) -> dict[str, Any]:
         "variables": list(posterior.names),
         "states": {v.name: list(v.states) for v in posterior.variables},
         "table": [
-            {"states": dict(zip(posterior.names, key if isinstance(key, tuple) else (key,), strict=True)), "p": p}
+            {
+                "states": dict(zip(posterior.names, key if isinstance(key, tuple) else (key,), strict=True)),
+                "p": p,
+            }
             for key, p in posterior.to_dict().items()
         ],
     }

@@ -13,7 +13,7 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given
-from markovia.cli.loading import open_model
+from markovia.cli.loading import FileError, open_model
 from markovia.cli.output import print_json, say
 from markovia.models.base import GraphicalModel
 
@@ -44,7 +44,13 @@ def sample(
     seed: options.Seed = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of the screen.", show_default=False),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to a file instead of the screen.",
+            show_default=False,
+        ),
     ] = None,
     engine: options.Engine = "auto",
     format: options.Format = None,  # noqa: A002
@@ -58,10 +64,13 @@ def sample(
     document = {"model": loaded.name or model, "given": evidence, "do": done, "seed": seed, "n": n}
     if output is not None:
         first = next(blocks)  # bad evidence must not leave an empty file behind
-        with open(output, "w", encoding="utf-8", newline="") as file:
-            _write(file, first, header=True)
-            for block in blocks:
-                _write(file, block, header=False)
+        try:
+            with open(output, "w", encoding="utf-8", newline="") as file:
+                _write(file, first, header=True)
+                for block in blocks:
+                    _write(file, block, header=False)
+        except OSError as error:
+            raise FileError.writing(output, error) from error
         if as_json:
             print_json({**document, "output": output})
         else:

@@ -210,6 +210,20 @@ class Factor:
             self.axis(name)
         return self.sum_out([n for n in self.names if n not in keep]).transpose(keep)
 
+    def conditional(self, names: str | Iterable[str], given: str | Iterable[str]) -> "Factor":
+        """Return P(names | given) of the normalised factor; a row whose condition has no mass is zero.
+
+        Examples
+        --------
+        >>> p = Factor(["x", "y"], [[0.1, 0.3], [0.2, 0.4]])
+        >>> p.conditional("y", given="x").values[0].round(6).tolist()
+        [0.25, 0.75]
+        """
+        a, c = _as_names(names), _as_names(given)
+        _disjoint(a, c)
+        together = self.normalize().marginal([*c, *a])
+        return together / together.marginal(c)
+
     def reduce(self, given: Mapping[str, State]) -> "Factor":
         """Fix variables to a state and drop their axes; names the factor does not have are ignored."""
         index: list[Any] = [slice(None)] * len(self.variables)

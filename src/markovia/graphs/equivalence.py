@@ -123,6 +123,7 @@ def extend(graph: MixedGraph) -> DAG:
     children = {name: set(graph.children(name)) for name in names}
     undirected = {name: set(graph.undirected_neighbors(name)) for name in names}
     parents: dict[str, list[str]] = {name: [] for name in names}
+    rank = {name: k for k, name in enumerate(names)}
     waiting = dict.fromkeys(reversed(names))
     while waiting:
         sink, _ = waiting.popitem()
@@ -130,7 +131,7 @@ def extend(graph: MixedGraph) -> DAG:
             continue
         if not all(around[sink] - {other} <= around[other] for other in undirected[sink]):
             continue
-        parents[sink] = [name for name in names if name in around[sink]]
+        parents[sink] = sorted(around[sink], key=rank.__getitem__)
         for other in around.pop(sink):
             around[other].discard(sink)
             children[other].discard(sink)

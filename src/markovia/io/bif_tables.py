@@ -13,14 +13,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import did_you_mean
+from markovia.errors import ParseError
 from markovia.factors.variable import Variable
 from markovia.io.bif_text import Cursor, plain, said
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import Array, RowPolicy, checked_size
+from markovia.io.source import hint
 
 MAX_DEFAULT_ENTRIES = 2**24
-_SEPARATORS = re.compile(r"[\s,]+", re.ASCII)
+_BETWEEN_COMMAS = re.compile(r"\s*+([^,]++)", re.ASCII)
+_WORDS = re.compile(r"[^\s,]++", re.ASCII)
 
 
 @dataclass
@@ -49,8 +51,11 @@ class Body:
         ParseError
             If a row is missing, given twice, too long or too short, or no distribution.
         """
-        read = _fast_rows(self) if self.parents else None
-        return (read or _fast_table(self) or _careful(self))()
+        for read in (_fast_rows, _fast_table):
+            table = read(self)
+            if table is not None:
+                return table
+        return _careful(self)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,24 +73,13 @@ class Body:
 
     def size(self, available: int | None) -> int:
         """Return the number of entries, or refuse them."""
-        line, column = 1, 1
-        try_shape = self.shape
-        if len(try_shape) > 24 or max(try_shape) > 1000 or available is None:
-            line, column = self.cursor.source.position(self.cursor.pos)
-        return checked_size(
-            try_shape,
-            available=available,
-            what=f"the table of {self.variable.name!r}",
-            source=self.cursor.source.name,
-            line=line,
-            column=column,
-        )
+        try:
+            return checked_size(self.shape, available=available, what=f"the table of {self.variable.name!r}")
+        except ParseError as error:
+            raise self.cursor.error(error.expected) from None
 
 
-Finish = Callable[[], Array]
-
-
-def _fast_table(body: Body) -> Finish | None:
+def _fast_table(body: Body) -> Array | None:
     """Read `table ...;` and nothing else."""
     start, end = body.cursor.pos, body.cursor.end
     text = body.cursor.text[start:end].strip()
@@ -99,13 +93,15 @@ def _fast_table(body: Body) -> Finish | None:
     if values is None or values.size != size:
         return None
     place = body.cursor.text.index("table", start)
-    return lambda: body.checked(_child_last(values, body), lambda _: place)
+    return body.checked(_child_last(values, body), lambda _: place)
 
 
-def _fast_rows(body: Body) -> Finish | None:
+def _fast_rows(body: Body) -> Array | None:
     """Read a complete list of rows `(states) numbers;` in any order."""
     start, end = body.cursor.pos, body.cursor.end
     k, m = len(body.variable), len(body.parents)
+    if m == 0:
+        return None
     n = _size_or_zero(body) // k
     text = body.cursor.text
     if n == 0 or text.count(";", start, end) != n:
@@ -140,7 +136,7 @@ def _fast_rows(body: Body) -> Finish | None:
         before = start + sum(len(p) + 1 for p in parts[:listed])
         return text.index("(", before)
 
-    return lambda: body.checked(rows, offset)
+    return body.checked(rows, offset)
 
 
 def _row_numbers(keys: str, parents: Sequence[Variable], n: int) -> NDArray[np.intp] | None:
@@ -176,7 +172,7 @@ def _child_last(values: Array, body: Body) -> Array:
 # -- the careful way ---------------------------------------------------------------------------------------------
 
 
-def _careful(body: Body) -> Finish:
+def _careful(body: Body) -> Array:
     cursor, variable = body.cursor, body.variable
     k = len(variable)
     opened = cursor.pos
@@ -208,8 +204,8 @@ def _careful(body: Body) -> Finish:
         if listed or default:
             raise cursor.error("expected either a table or separate rows, found both", table[0])
         at, values = table
-        return lambda: body.checked(_child_last(values, body), lambda _: at)
-    return lambda: _assembled(body, listed, default, opened)
+        return body.checked(_child_last(values, body), lambda _: at)
+    return _assembled(body, listed, default, opened)
 
 
 def _assembled(
@@ -245,20 +241,21 @@ def _row_of(body: Body, place: int) -> int:
     cursor, parents = body.cursor, body.parents
     at, raw = cursor.until(")", "parent states")
     cursor.expect(")")
-    states = [plain(s) for s in raw.split(",")]
-    if len(states) != len(parents):
-        states = [plain(s) for s in _SEPARATORS.split(raw.strip()) if s]
-    if len(states) != len(parents):
+    found = [(m.start(1), plain(m[1])) for m in _BETWEEN_COMMAS.finditer(raw)]
+    if len(found) != len(parents):
+        found = [(m.start(), plain(m.group())) for m in _WORDS.finditer(raw)]
+    if len(found) != len(parents):
         raise cursor.error(
-            f"expected one state for each of the {len(parents)} parents of {body.variable.name!r}, found {len(states)}",
+            f"expected one state for each of the {len(parents)} parents of {body.variable.name!r}, "
+            f"found {len(found)}",
             place,
         )
     row = 0
-    for parent, state in zip(parents, states, strict=True):
+    for parent, (start, state) in zip(parents, found, strict=True):
         code = parent.codes.get(state)
         if code is None:
             raise cursor.error(
-                f"expected a state of {parent.name!r}, found {said(state)}{did_you_mean(state, parent.states[:200])}", at
+                f"expected a state of {parent.name!r}, found {said(state)}{hint(state, parent.states)}", at + start
             )
         row = row * len(parent) + code
     return row

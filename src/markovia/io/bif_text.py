@@ -11,7 +11,6 @@ import re
 from markovia.errors import ParseError
 from markovia.io.source import Source, shown
 
-PUNCTUATION = "{}()[];,|"
 _SPECIAL = '{}()[];,|="\t\n\v\f\r '
 _MASK = {ord(c): chr(0xFDD0 + i) for i, c in enumerate(_SPECIAL)}
 _UNMASK = {0xFDD0 + i: c for i, c in enumerate(_SPECIAL)}

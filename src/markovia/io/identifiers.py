@@ -49,6 +49,26 @@ class WrittenNode:
     properties: dict[str, str]
     conditional: Conditional | None
 
+    def attributes(self, fits: Callable[[str, str], bool], label: str | None = None) -> dict[str, str]:
+        """Return the properties and marks to write.
+
+        Parameters
+        ----------
+        fits
+            Whether the format can write this key with this value and will read back the same.
+        label
+            The property in which the format shows a readable name; it gets the true name where the
+            identifier is another one.
+        """
+        name = self.variable.name
+        renamed = self.identifier != name
+        # a label equal to the true name would be taken for ours and dropped by the reader
+        own = renamed and label is not None and self.properties.get(label) == name
+        direct, rest = split_properties(self.properties, lambda k, v: fits(k, v) and not (own and k == label))
+        if renamed and label is not None and label not in self.properties and is_plain(name):
+            direct[label] = name
+        return {**direct, **self.marks, **rest}
+
     def rows(self) -> NDArray[np.float64] | None:
         """Return the table with one row a parent configuration, or None where there is none.
 

@@ -15,18 +15,19 @@ name. Reading is linear in the size of the file. Reference: *The HUGIN file form
 import re
 from itertools import pairwise
 
-from markovia.errors import ParseError
+from markovia.errors import ParseError, did_you_mean
 from markovia.factors.variable import State
-from markovia.io.declarations import Declaration, declared_network, dense
+from markovia.io.declarations import Declaration, Define, declared_network, dense
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import Scanner, is_bare, quote
-from markovia.io.source import Source
+from markovia.io.source import Source, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
 _UNSUPPORTED = ("continuous", "decision", "utility", "function", "instance", "interval")
 _RESERVED = {"net", "class", "node", "discrete", "potential", "data", "states", "normal", *_UNSUPPORTED}
 _BARE = {"position", "node_size", "state_values", "subtype", "inputs", "outputs"}
+_NORMAL = re.compile(r"[\s(]*+normal\b")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -93,17 +94,9 @@ def write_net(model: object) -> str:
 
 
 def _node_block(node: WrittenNode) -> str:
-    taken = ("states", *(("label",) if node.properties.get("label") == node.variable.name else ()))
-    direct, rest = split_properties(
-        node.properties, lambda key, value: key not in taken and _fits(key, value)
-    )
-    if node.identifier != node.variable.name and node.variable.name.isprintable():
-        direct.setdefault("label", node.variable.name)
-    elif "label" in node.properties and node.identifier == node.variable.name:
-        direct["label"] = node.properties["label"]
-        rest = split_properties({k: v for k, v in node.properties.items() if k not in direct}, lambda k, v: False)[1]
     states = " ".join(quote(s) for s in node.states)
-    attributes = "".join(_attribute(k, v) for k, v in {**direct, **node.marks, **rest}.items())
+    written = node.attributes(lambda key, value: key.lower() != "states" and _fits(key, value), "label")
+    attributes = "".join(_attribute(k, v) for k, v in written.items())
     return f"node {node.identifier} {{\n  states = ({states});\n{attributes}}}\n"
 
 
@@ -147,7 +140,7 @@ class _Reader:
             wrapped = True
         else:
             raise scan.expected("'net' or 'class'")
-        pending: list[tuple[str, int, list[tuple[str, int]], Declaration]] = []
+        pending: list[Declaration] = []
         while scan.kind != "end" and not (wrapped and scan.sees("}")):
             self._item(pending, wrapped)
         if wrapped:
@@ -173,7 +166,7 @@ class _Reader:
             else:
                 self.properties[key] = value
 
-    def _item(self, pending: list[tuple[str, int, list[tuple[str, int]], Declaration]], wrapped: bool) -> None:
+    def _item(self, pending: list[Declaration], wrapped: bool) -> None:
         scan = self.scan
         for kind in _UNSUPPORTED:
             if scan.sees(kind):
@@ -190,14 +183,14 @@ class _Reader:
                 self.properties[word] = scan.free_value()
                 scan.expect(";")
                 return
-            raise self.source.error(at, f"expected 'node' or 'potential', found {word!r}")
+            raise self.source.error(at, f"expected 'node' or 'potential', found {shown(word)}")
         self._node(at)
 
     def _node(self, at: int) -> None:
         scan = self.scan
         identifier = scan.text("the name of the node")
         if identifier in self.nodes:
-            raise self.source.error(at, f"expected a new node, but {identifier!r} is declared twice")
+            raise self.source.error(at, f"expected a new node, but {shown(identifier)} is declared twice")
         node = self.nodes[identifier] = Declaration(identifier, at, label="label")
         scan.expect("{")
         while not scan.take("}"):
@@ -212,9 +205,9 @@ class _Reader:
         if not node.states:
             node.states = _implied_states(node.properties)
         if not node.states:
-            raise self.source.error(at, f"expected the states of {identifier!r}")
+            raise self.source.error(at, f"expected the states of {shown(identifier)}")
 
-    def _potential(self, pending: list[tuple[str, int, list[tuple[str, int]], Declaration]]) -> None:
+    def _potential(self, pending: list[Declaration]) -> None:
         scan = self.scan
         at = scan.expect("potential")
         scan.expect("(")
@@ -241,25 +234,28 @@ class _Reader:
                 scan.expect("=")
                 scan.free_value()
             scan.expect(";")
-        pending.append((child, at, parents, table))
+        pending.append(table)
 
-    def _data(self):  # type: ignore[no-untyped-def]
+    def _data(self) -> Define:
         scan = self.scan
         start = scan.at
-        opening = re.compile(r"[\s(]*+normal\b").match(self.source.text, start)
-        if opening:
+        if _NORMAL.match(self.source.text, start):
             raise self.source.error(start, "conditional Gaussians ('normal') are not supported; expected numbers")
         numbers = scan.numbers()
         return dense(self.source, self.policy, numbers.values, numbers.at, numbers.locate)
 
-    def _attach(self, pending: list[tuple[str, int, list[tuple[str, int]], Declaration]]) -> None:
-        for child, at, parents, table in pending:
+    def _attach(self, pending: list[Declaration]) -> None:
+        for table in pending:
+            child = table.identifier
             if child not in self.nodes:
-                raise self.source.error(at, f"expected a declared node, found {child!r}")
+                hint = did_you_mean(child, self.nodes)
+                raise self.source.error(table.at, f"expected a declared node, found {shown(child)}{hint}")
             if child in self.potentials:
-                raise self.source.error(at, f"expected one potential a node, found a second one of {child!r}")
+                raise self.source.error(
+                    table.at, f"expected one potential a node, found a second one of {shown(child)}"
+                )
             self.potentials.add(child)
-            self.nodes[child].parents = parents
+            self.nodes[child].parents = table.parents
             self.nodes[child].define = table.define
 
     def _assignment(self) -> tuple[str, str]:

@@ -179,10 +179,12 @@ class Scanner:
                 depth += 1 if self.value == "{" else -1
             self.advance()
 
-    def numbers(self) -> Numbers:
-        """Return all numbers up to the next semicolon, brackets and commas aside."""
+    def numbers(self, zero: str | None = None) -> Numbers:
+        """Return all numbers up to the next semicolon, brackets and commas aside; a word may stand for zero."""
         start = self.at
         body = self._raw(start)
+        if zero is not None:
+            body = body.replace(zero, "0".ljust(len(zero)))
         if self.source.text[start + len(body) : start + len(body) + 1] != ";":
             self._end = start + len(body)
             self.advance()

@@ -1,6 +1,9 @@
 """A text that is being read: turns an offset into a line and a column, and both into an error."""
 
-from markovia.errors import ParseError
+from collections.abc import Iterable
+from itertools import islice
+
+from markovia.errors import ParseError, did_you_mean
 
 
 class Source:
@@ -48,3 +51,14 @@ def shown(token: str, limit: int = 40) -> str:
     ("'abc'", "'xxxxx...'")
     """
     return repr(token if len(token) <= limit else token[:limit] + "...")
+
+
+def hint(token: str, known: Iterable[object], limit: int = 60) -> str:
+    """Suggest the nearest known name; silent for long tokens, where the search would take too long.
+
+    Examples
+    --------
+    >>> hint("Rain", ["rain", "wet"])
+    " (did you mean 'rain'?)"
+    """
+    return did_you_mean(token, islice(known, 2000)) if len(token) <= limit else ""

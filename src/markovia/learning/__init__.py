@@ -29,6 +29,7 @@ from markovia.learning.kernel_tests import (
     mmd_test,
     permutation_test,
 )
+from markovia.learning.text import tf_idf, tf_idf_weights
 
 __all__ = [
     "AssociationMatrix",
@@ -52,4 +53,6 @@ __all__ = [
     "partial_correlation_graph",
     "pearson",
     "permutation_test",
+    "tf_idf",
+    "tf_idf_weights",
 ]

@@ -112,10 +112,11 @@ def hidden_markov_model(
 
 
 def _chain(nodes: Sequence[Variable], initial: Any, transition: Any) -> list[Conditional]:
-    before = Variable(nodes[0].name + "-", nodes[0].states)
-    step = ConditionalTable(nodes[0], [before], transition)
-    later = [step.rebound(b, (a,)) for a, b in pairwise(nodes)]
-    return [ConditionalTable(nodes[0], (), initial), *later]
+    start = ConditionalTable(nodes[0], (), initial)
+    # a chain of one step has its transition checked all the same
+    second = nodes[1] if len(nodes) > 1 else Variable(nodes[0].name + "'", nodes[0].states)
+    step = ConditionalTable(second, [nodes[0]], transition)
+    return [start, *(step.rebound(b, (a,)) for a, b in pairwise(nodes))]
 
 
 def _numbered(prefix: str, states: int | Sequence[State], count: int, first: int) -> list[Variable]:

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 
 MARGIN = 0.12
 LARGEST_FIGURE = (14.0, 9.0)
+USUAL_FIGURE = (6.0, 4.0)
+LARGEST_SCALE = 1.4  # a few nodes are drawn larger
 SMALLEST_SCALE = 0.6  # letters of 6 points; a figure that needs smaller ones grows instead
 ARROW = 11.0
 CIRCLE = 0.045
@@ -36,7 +38,11 @@ def draw(picture: sc.Scene, layout: Layout, ax: "Axes | None") -> "Axes":
     low, high = low - MARGIN, high + MARGIN
     extent = high - low
     if ax is None:
-        scale = max(min(1.0, *(m / e for m, e in zip(LARGEST_FIGURE, extent, strict=True))), SMALLEST_SCALE)
+        scale = max(
+            min(1.0, *(most / e for most, e in zip(LARGEST_FIGURE, extent, strict=True))),
+            min(LARGEST_SCALE, *(least / e for least, e in zip(USUAL_FIGURE, extent, strict=True))),
+            SMALLEST_SCALE,
+        )
         title = 0.35 if picture.title else 0.0
         ax = new_axes(float(extent[0]) * scale, float(extent[1]) * scale + title, top=title)
     ax.set_xlim(float(low[0]), float(high[0]))
@@ -197,17 +203,21 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
         (True, False): "<|-",
         (True, True): "<|-|>",
     }[edge.mark_a is Mark.ARROW, edge.mark_b is Mark.ARROW]
-    # an edge of several highlighted trails shows all their colours, the first one on top and thinnest
+    # an edge of several highlighted trails shows all their colours side by side
     colours = edge.highlights or [style.EDGE]
     for k, colour in reversed(list(enumerate(colours))):
         arrow = FancyArrowPatch(
-            path=Path(route, codes), arrowstyle=heads, color=colour, joinstyle="miter", capstyle="butt"
+            path=Path(route, codes),
+            arrowstyle="-" if k else heads,
+            color=colour,
+            joinstyle="miter",
+            capstyle="butt",
         )
         arrow.set(zorder=2.0 + 0.2 * bool(edge.highlights), gid="edge" if not k else "edge-underlay")
         if edge.dashed:
             arrow.set_linestyle((0, (4, 2.5)))
-        proportions.keep(arrow.set_linewidth, (2.4 if edge.highlights else 1.2) + 3.0 * k)
-        proportions.keep(arrow.set_mutation_scale, ARROW + 6.0 * k)
+        proportions.keep(arrow.set_linewidth, (2.4 if edge.highlights else 1.2) + 2.8 * k)
+        proportions.keep(arrow.set_mutation_scale, ARROW)
         ax.add_patch(arrow)
 
 
@@ -229,24 +239,14 @@ def _routed(picture: sc.Scene, layout: Layout) -> list[Array]:
         elif route is None:
             route = np.array([_border(picture.nodes[edge.a], a, b), _border(picture.nodes[edge.b], b, a)])
         else:
-            # routes end at the top or the bottom of a node's box, where an ellipse may have curved away
+            # the first and the last curve are straight lines that start at the centres
             route = route.copy()
-            route[0, 1] -= _recess(picture.nodes[edge.a], float(route[0, 0] - a[0])) * np.sign(
-                route[0, 1] - a[1]
-            )
-            route[-1, 1] -= _recess(picture.nodes[edge.b], float(route[-1, 0] - b[0])) * np.sign(
-                route[-1, 1] - b[1]
-            )
+            route[0] = _border(picture.nodes[edge.a], a, route[3])
+            route[-1] = _border(picture.nodes[edge.b], b, route[-4])
+            route[1:3] = route[0] + (route[3] - route[0]) * np.array([[1 / 3], [2 / 3]])
+            route[-3:-1] = route[-4] + (route[-1] - route[-4]) * np.array([[1 / 3], [2 / 3]])
         routes.append(route)
     return routes
-
-
-def _recess(node: sc.Node, x: float) -> float:
-    """Return how far the border of a node lies inside its bounding box, at some distance from its middle."""
-    if node.shape != "ellipse":
-        return 0.0
-    width, height = node.size
-    return height / 2 * (1.0 - float(np.sqrt(max(0.0, 1.0 - (2 * x / width) ** 2))))
 
 
 def _border(node: sc.Node, centre: Array, towards: Array) -> Array:

@@ -24,6 +24,9 @@ DUMMY_GAP = 0.16
 LAYER_GAP = (0.5, 1.1)
 MIN_CAPACITY = 13.0
 SWEEPS = 24
+CLEARANCE = 0.06
+ROUNDING = 0.35
+STUB = 0.24
 
 
 def layered_layout(sizes: Array, edges: list[Pair]) -> tuple[Array, list[Array | None]]:
@@ -40,7 +43,7 @@ def layered_layout(sizes: Array, edges: list[Pair]) -> tuple[Array, list[Array |
     -------
     centres, routes
         One row (x, y) a node with y upwards, and for each edge the vertices of a chain of cubic Bézier curves
-        (one point, then three a curve), or None where a straight line between the centres meets no other box.
+        (one point, then three a curve) from centre to centre, or None where a straight line meets no other box.
 
     Examples
     --------
@@ -238,7 +241,7 @@ def _abscissae(
         offsets.append(offset)
         x[row] = offset - offset.mean()
     weights = [np.array([_pull(a, below, above, n) for a in row]) for row in layers]
-    for sweep in range(40):
+    for sweep in range(60):
         mode = sweep % 2 if sweep < 30 else 2
         rows = range(len(layers)) if mode != 1 else range(len(layers) - 1, -1, -1)
         for k in rows:
@@ -293,46 +296,28 @@ def _routes(
     bottoms: Array,
     layer: NDArray[np.int64],
 ) -> list[Array | None]:
-    leave = _ports(edges, chains, x, sizes, outgoing=True)
-    arrive = _ports(edges, chains, x, sizes, outgoing=False)
+    """Pull every edge taut: from each point it goes straight to the farthest one it can see on its way."""
     routes: list[Array | None] = []
-    for e, ((a, b), chain) in enumerate(zip(edges, chains, strict=True)):
-        if _clear(centres[a], centres[b], centres, sizes, {a, b}):
-            routes.append(None)
-            continue
-        start = (leave[e], centres[a, 1] - sizes[a, 1] / 2)
-        end = (arrive[e], centres[b, 1] + sizes[b, 1] / 2)
-        points = [start, (leave[e], bottoms[layer[a]])]
+    for (a, b), chain in zip(edges, chains, strict=True):
+        # both ends keep a short straight piece outside the boxes, so that an arrowhead has a direction
+        way = [centres[a], np.array([x[a], bottoms[layer[a]] - STUB / 2])]
         for k, dummy in enumerate(chain, start=int(layer[a]) + 1):
-            points += [(float(x[dummy]), tops[k]), (float(x[dummy]), bottoms[k])]
-        points += [(arrive[e], tops[layer[b]]), end]
-        routes.append(_bezier(np.array(points)))
+            way += [np.array([x[dummy], tops[k]]), np.array([x[dummy], bottoms[k]])]
+        way += [np.array([x[b], tops[layer[b]] + STUB]), centres[b]]
+        others = np.array([i for i in range(len(sizes)) if i not in (a, b)], dtype=np.int64)
+        low, high = centres[others] - sizes[others] / 2, centres[others] + sizes[others] / 2
+        taut = [0]
+        while taut[-1] < len(way) - 1:
+            here = taut[-1]
+            ahead = range(len(way) - 1, here + 1, -1)
+            taut.append(next((j for j in ahead if _clear(way[here], way[j], low, high)), here + 1))
+        routes.append(None if len(taut) == 2 else _rounded([way[k] for k in taut]))
     return routes
 
 
-def _ports(
-    edges: list[Pair], chains: list[list[int]], x: Array, sizes: Array, *, outgoing: bool
-) -> dict[int, float]:
-    """Spread the ends of a node's edges over its side in the order of where they come from."""
-    at: dict[int, list[tuple[float, int]]] = {}
-    for e, ((a, b), chain) in enumerate(zip(edges, chains, strict=True)):
-        node, other = (a, [*chain, b][0]) if outgoing else (b, [a, *chain][-1])
-        at.setdefault(node, []).append((float(x[other]), e))
-    ports: dict[int, float] = {}
-    for node, ends in at.items():
-        room = min(0.6 * float(sizes[node, 0]), 0.16 * (len(ends) - 1))
-        spots = np.linspace(-room / 2, room / 2, len(ends)) if len(ends) > 1 else np.zeros(1)
-        for spot, (_, e) in zip(spots, sorted(ends), strict=True):
-            ports[e] = float(x[node] + spot)
-    return ports
-
-
-def _clear(start: Array, end: Array, centres: Array, sizes: Array, ends: set[int]) -> bool:
-    """Say whether the straight line between two points keeps away from all boxes but those at its ends."""
-    others = np.array([i for i in range(len(sizes)) if i not in ends], dtype=np.int64)
-    if not len(others):
-        return True
-    low, high = centres[others] - sizes[others] / 2 - 0.07, centres[others] + sizes[others] / 2 + 0.07
+def _clear(start: Array, end: Array, low: Array, high: Array) -> bool:
+    """Say whether the straight line between two points keeps away from all boxes."""
+    low, high = low - CLEARANCE, high + CLEARANCE
     step = end - start
     with np.errstate(divide="ignore", invalid="ignore"):
         # slab method: the parameters at which the line enters and leaves each box, axis by axis
@@ -344,14 +329,18 @@ def _clear(start: Array, end: Array, centres: Array, sizes: Array, ends: set[int
     return not bool(np.any((enter <= leave) & (leave >= 0) & (enter <= 1)))
 
 
-def _bezier(points: Array) -> Array:
-    """Join (leave, enter) pairs by curves with vertical tangents, and the straight parts by straight curves."""
+def _rounded(points: list[Array]) -> Array:
+    """Return the polygon with its corners cut by curves that keep to the corner's triangle."""
     vertices = [points[0]]
-    for k in range(len(points) - 1):
-        a, b = points[k], points[k + 1]
-        if k % 2 == 0:
-            vertices += [a + (b - a) / 3, a + 2 * (b - a) / 3, b]
-        else:
-            reach = np.array([0.0, 0.55 * (b[1] - a[1])])
-            vertices += [a + reach, b - reach, b]
-    return np.array(vertices)
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        to, away = before - corner, after - corner
+        cut = min(ROUNDING, 0.45 * float(np.linalg.norm(to)), 0.45 * float(np.linalg.norm(away)))
+        enter = corner + to * cut / float(np.linalg.norm(to))
+        leave = corner + away * cut / float(np.linalg.norm(away))
+        vertices += _straight(vertices[-1], enter)
+        vertices += [enter + (corner - enter) * 2 / 3, leave + (corner - leave) * 2 / 3, leave]
+    return np.array([*vertices, *_straight(vertices[-1], points[-1])])
+
+
+def _straight(a: Array, b: Array) -> list[Array]:
+    return [a + (b - a) / 3, a + 2 * (b - a) / 3, b]

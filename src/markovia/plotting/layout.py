@@ -127,7 +127,7 @@ def spread(points: Array, sizes: Array, edges: list[Pair], *, rigid: bool = Fals
     apart = np.abs(points[:, None] - points[None])
     needed = np.divide(room, apart, out=np.full_like(room, np.inf), where=apart > 1e-9).min(axis=2)
     counted = np.triu(np.isfinite(needed) & (joined if edges and not rigid else True), 1)
-    scale = float(np.quantile(needed[counted], 1.0 if rigid else 0.95)) if counted.any() else 1.0
+    scale = float(np.quantile(needed[counted], 1.0 if rigid else 0.9)) if counted.any() else 1.0
     return _pushed_apart(points * scale, sizes + BOX_GAP)
 
 

@@ -1,0 +1,55 @@
+"""Sphinx configuration: Markdown pages, API reference from docstrings, figures drawn at build time."""
+
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import markovia  # noqa: E402
+
+project = "markovia"
+author = "The markovia developers"
+copyright = "the markovia developers"
+version = release = markovia.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"markovia {release}"
+html_static_path: list[str] = []
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# docstrings mark code with single backticks; where the text names a documented object it becomes a link
+default_role = "py:obj"
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+python_maximum_signature_line_length = 88
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+
+def draw_figures(_: Sphinx) -> None:
+    """Draw the pictures of the guide before its pages are read."""
+    from figures import draw_all
+
+    draw_all(HERE / "_build" / "figures")
+
+
+def setup(app: Sphinx) -> None:
+    """Register the drawing step."""
+    app.connect("builder-inited", draw_figures)

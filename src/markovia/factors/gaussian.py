@@ -1,0 +1,138 @@
+"""The multivariate Gaussian, and the graph that its precision matrix stands for.
+
+A zero of the precision matrix is a conditional independence of two coordinates given all others, so a Gaussian is a
+pairwise Markov field. Reference: Lauritzen (1996), Graphical Models, chapter 5. Cost: cubic in the coordinates.
+"""
+
+from dataclasses import dataclass, field
+from math import log, pi
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from markovia.errors import InvalidArgument
+from markovia.factors.distributions import Array, Distribution
+from markovia.graphs.directed import DAG
+from markovia.graphs.undirected import UndirectedGraph
+
+
+@dataclass(frozen=True, eq=False)
+class MultivariateNormal(Distribution):
+    """A Gaussian over several named coordinates.
+
+    Parameters
+    ----------
+    loc
+        The mean vector.
+    covariance_matrix
+        A symmetric positive-definite matrix.
+    names
+        Names of the coordinates, x0, x1, ... by default; they are the nodes of its graph.
+
+    Examples
+    --------
+    >>> chain = MultivariateNormal.from_precision([0, 0, 0], [[2, -1, 0], [-1, 2, -1], [0, -1, 2]])
+    >>> chain.graph().edges
+    [('x0', 'x1'), ('x1', 'x2')]
+    >>> round(float(MultivariateNormal([0, 0], [[1, 0], [0, 4]]).mahalanobis([1, 2]) ** 2), 6)
+    2.0
+    """
+
+    loc: Array
+    covariance_matrix: Array
+    names: tuple[str, ...] = ()
+    _factor: Array = field(init=False, repr=False)
+
+    _zero: ClassVar[float] = 1e-10
+
+    def __post_init__(self) -> None:
+        mean = np.array(self.loc, dtype=np.float64)
+        cov = np.array(self.covariance_matrix, dtype=np.float64)
+        if mean.ndim != 1 or cov.shape != (mean.size, mean.size) or not np.allclose(cov, cov.T):
+            raise InvalidArgument(
+                "the covariance is a symmetric matrix with one row for each entry of the mean"
+            )
+        try:
+            factor = np.linalg.cholesky(cov)
+        except np.linalg.LinAlgError:
+            raise InvalidArgument("the covariance matrix is not positive definite") from None
+        names = tuple(self.names) or tuple(f"x{i}" for i in range(mean.size))
+        if len(set(names)) != mean.size:
+            raise InvalidArgument(f"{mean.size} different names are needed")
+        for name, value in {"loc": mean, "covariance_matrix": cov, "names": names, "_factor": factor}.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_precision(cls, loc: ArrayLike, precision: ArrayLike, names: tuple[str, ...] = ()) -> Self:
+        """Build from the inverse covariance matrix."""
+        return cls(np.asarray(loc, dtype=float), np.linalg.inv(np.asarray(precision, dtype=float)), names)
+
+    @property
+    def mean(self) -> Array:
+        """The mean vector."""
+        return self.loc
+
+    @property
+    def variance(self) -> Array:
+        """The diagonal of the covariance."""
+        return np.diag(self.covariance_matrix)
+
+    @property
+    def precision(self) -> Array:
+        """The inverse covariance."""
+        inverse: Array = np.linalg.inv(self.covariance_matrix)
+        return (inverse + inverse.T) / 2.0
+
+    def mahalanobis(self, value: ArrayLike) -> Any:
+        """Return the distance `sqrt((x - mu)' Sigma^-1 (x - mu))`; Euclidean where Sigma is the identity."""
+        centred = np.asarray(value, dtype=np.float64) - self.loc
+        return np.linalg.norm(np.linalg.solve(self._factor, centred.T), axis=0)
+
+    def log_prob(self, value: ArrayLike) -> Any:
+        """Return the log density of a vector, or of each row."""
+        log_det = 2.0 * np.log(np.diag(self._factor)).sum()
+        return -0.5 * (self.mahalanobis(value) ** 2 + log_det + self.loc.size * log(2.0 * pi))
+
+    def sample(self, n: int, seed: Any = None) -> Array:
+        """Draw n rows."""
+        noise = np.random.default_rng(seed).standard_normal((n, self.loc.size))
+        rows: Array = self.loc + noise @ self._factor.T
+        return rows
+
+    @classmethod
+    def fit(cls, data: ArrayLike, names: tuple[str, ...] = ()) -> Self:
+        """Return the maximum-likelihood estimate (covariance divided by n)."""
+        rows = np.asarray(data, dtype=np.float64)
+        return cls(rows.mean(axis=0), np.cov(rows.T, bias=True).reshape(rows.shape[1], -1), names)
+
+    def graph(self) -> UndirectedGraph:
+        """Return the Markov graph: an edge where the precision is not zero."""
+        return UndirectedGraph(self._pairs(), nodes=self.names)
+
+    def dag(self) -> DAG:
+        """Return the graph that directs each non-zero of the precision from the earlier name to the later."""
+        return DAG(self._pairs(), nodes=self.names)
+
+    def log_potentials(self, value: ArrayLike) -> dict[tuple[str, ...], float]:
+        """Return the log potentials of a pairwise Gaussian Markov field at a point.
+
+        `-T_jj (x_j - mu_j)^2 / 2` for single names and `-T_jk (x_j - mu_j)(x_k - mu_k)` for edges; their sum is the log
+        density up to its normaliser.
+        """
+        centred = np.asarray(value, dtype=np.float64) - self.loc
+        precision = self.precision
+        place = {n: i for i, n in enumerate(self.names)}
+        logs: dict[tuple[str, ...], float] = {
+            (n,): float(-0.5 * precision[i, i] * centred[i] ** 2) for n, i in place.items()
+        }
+        for a, b in self._pairs():
+            i, j = place[a], place[b]
+            logs[a, b] = float(-precision[i, j] * centred[i] * centred[j])
+        return logs
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        precision = self.precision
+        scale = np.sqrt(np.outer(np.diag(precision), np.diag(precision)))
+        rows, columns = np.nonzero(np.triu(np.abs(precision) > self._zero * scale, k=1))
+        return [(self.names[i], self.names[j]) for i, j in zip(rows, columns, strict=True)]

@@ -1,0 +1,321 @@
+"""The formats markovia reads and writes, and the doors to them: `load`, `save`, `loads`, `dumps`.
+
+The suffix of a file decides its format (`.bif`, `.xmlbif`, ..., each also with `.gz` behind it) unless `format=`
+does. A format is one module with `read_<format>(text, source)` and `write_<format>(model)`; its line in `_TABLE`
+below is all there is to registering it. The module is imported when the format is first used.
+
+Loading either returns a complete model or raises and leaves nothing behind. Saving writes a temporary file in
+the same folder and renames it, so a failed save leaves the old file as it was. Text is UTF-8 (with or without a
+byte order mark); older files that are not are read as Latin-1. Files over `MAX_BYTES`, compressed or not, are
+refused before they fill the memory.
+"""
+
+import gzip
+import os
+import tempfile
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from markovia.errors import InvalidArgument, ParseError, UnknownFormat, did_you_mean
+
+MAX_BYTES = 2**31
+_CHUNK = 2**20
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format: its name, what it is, its suffixes, and where its reader and writer live."""
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    reader: str
+    writer: str
+
+    def read(self, text: str, source: str | None = None) -> Any:
+        """Read a model from text."""
+        return _resolve(self.reader)(text, source)
+
+    def write(self, model: Any) -> str:
+        """Write a model as text."""
+        text: str = _resolve(self.writer)(model)
+        return text
+
+
+def _format(name: str, title: str, *suffixes: str, module: str | None = None) -> Format:
+    home = f"markovia.io.{module or name}"
+    return Format(name, title, suffixes, f"{home}:read_{name}", f"{home}:write_{name}")
+
+
+_TABLE = (
+    _format("bif", "Interchange Format for Bayesian Networks", ".bif"),
+    _format("xmlbif", "Interchange Format in XML", ".xmlbif", ".bifxml", ".xml"),
+    _format("uai", "UAI inference competition", ".uai"),
+    _format("net", "Hugin", ".net", ".hugin"),
+    _format("xdsl", "GeNIe", ".xdsl"),
+    _format("dne", "Netica", ".dne"),
+    _format("dsc", "Microsoft Belief Networks", ".dsc"),
+    _format("dagitty", "dagitty graph", ".dagitty"),
+    _format("lavaan", "lavaan model syntax", ".lavaan"),
+    _format("json", "markovia's own, complete", ".json", module="native_json"),
+)
+_BY_NAME = {f.name: f for f in _TABLE}
+_BY_SUFFIX = {suffix: f for f in _TABLE for suffix in f.suffixes}
+
+
+def load(path: str | os.PathLike[str], format: str | None = None) -> Any:  # noqa: A002
+    """Read a model (or a graph) from a file.
+
+    Parameters
+    ----------
+    path
+        The file; `.gz` behind the suffix means it is compressed.
+    format
+        The format's name where the suffix does not say it; see `formats()`.
+
+    Returns
+    -------
+    model
+        What the file holds: a `BayesianNetwork`, a `MarkovNetwork`, ..., or a graph.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    UnknownFormat
+        If neither the suffix nor `format=` names a format.
+    ParseError
+        If the file is malformed; with file, line, column and what was expected.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name) / "tiny.uai"
+    >>> _ = file.write_text("MARKOV 1  2  1  1 0  2  3 5")
+    >>> load(file)
+    MarkovNetwork(1 variables, 1 factors)
+    >>> folder.cleanup()
+    """
+    path = _file_path(path)
+    chosen, compressed = _chosen(path, format)
+    if path.is_dir():
+        raise InvalidArgument(f"{path} is a folder; name a file in it to load")
+    return chosen.read(_decoded(_bytes_of(path, compressed), str(path)), str(path))
+
+
+def save(model: Any, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
+    """Write a model (or a graph) to a file, all of it or nothing.
+
+    Parameters
+    ----------
+    model
+        What to write.
+    path
+        The file; an existing one is replaced. With `.gz` behind the suffix it is compressed.
+    format
+        The format's name where the suffix does not say it; see `formats()`.
+
+    Raises
+    ------
+    UnknownFormat
+        If neither the suffix nor `format=` names a format.
+    UnsupportedModel
+        If the format cannot say what the model is; the message tells which format can.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import markovia as mk
+    >>> bn = mk.BayesianNetwork("a->b", tables="uniform")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "model.json.gz"
+    ...     save(bn, file)
+    ...     load(file).allclose(bn)
+    True
+    """
+    path = _file_path(path)
+    chosen, compressed = _chosen(path, format)
+    if path.is_dir():
+        raise InvalidArgument(f"{path} is a folder; name the file in it to save to")
+    try:
+        data = chosen.write(model).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidArgument("a name or state holds half a character (a lone surrogate), which no file can") from None
+    if compressed:
+        data = gzip.compress(data, mtime=0)
+    _replace(path, data)
+
+
+def loads(text: str | bytes, format: str, source: str | None = None) -> Any:  # noqa: A002
+    """Read a model from text.
+
+    Parameters
+    ----------
+    text
+        The contents of a file, as text or as bytes.
+    format
+        The format's name; see `formats()`.
+    source
+        A name for messages.
+
+    Raises
+    ------
+    UnknownFormat
+        If there is no such format.
+    ParseError
+        If the text is malformed.
+
+    Examples
+    --------
+    >>> loads("MARKOV 1  2  1  1 0  2  3 5", "uai")
+    MarkovNetwork(1 variables, 1 factors)
+    """
+    chosen = _named(format)
+    if isinstance(text, bytes | bytearray):
+        text = _decoded(bytes(text), source)
+    else:
+        _check_text(text, source)
+        text = text.removeprefix("\ufeff")
+    return chosen.read(text, source)
+
+
+def dumps(model: Any, format: str) -> str:  # noqa: A002
+    """Write a model as text.
+
+    Raises
+    ------
+    UnknownFormat
+        If there is no such format.
+    UnsupportedModel
+        If the format cannot say what the model is.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> dumps(mk.MarkovNetwork({"a": 2}, [mk.Factor(["a"], [3, 5])]), "uai").split()
+    ['MARKOV', '1', '2', '1', '1', '0', '2', '3.0', '5.0']
+    """
+    return _named(format).write(model)
+
+
+def formats() -> dict[str, Format]:
+    """Return all formats by name.
+
+    Examples
+    --------
+    >>> formats()["bif"].suffixes
+    ('.bif',)
+    >>> sorted(formats())
+    ['bif', 'dagitty', 'dne', 'dsc', 'json', 'lavaan', 'net', 'uai', 'xdsl', 'xmlbif']
+    """
+    return dict(_BY_NAME)
+
+
+def _resolve(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+def _file_path(path: object) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidArgument(f"a file is named by a path, not by {type(path).__name__}")
+    return Path(path)
+
+
+def _named(name: object) -> Format:
+    """Return a format by its name, in any case and with or without the dot of a suffix."""
+    if isinstance(name, str):
+        key = name.casefold().removesuffix(".gz")
+        found = _BY_NAME.get(key) or _BY_SUFFIX.get(key if key.startswith(".") else f".{key}")
+        if found:
+            return found
+    raise UnknownFormat(f"unknown format {name!r}{did_you_mean(name, _BY_NAME)}; there are {', '.join(_BY_NAME)}")
+
+
+def _chosen(path: Path, name: str | None) -> tuple[Format, bool]:
+    """Return the format of a file and whether it is compressed."""
+    suffixes = [s.casefold() for s in path.suffixes]
+    compressed = bool(suffixes) and suffixes[-1] == ".gz"
+    if name is not None:
+        return _named(name), compressed or name.casefold().endswith(".gz")
+    suffix = next(iter(suffixes[-2:-1] if compressed else suffixes[-1:]), "")
+    if suffix not in _BY_SUFFIX:
+        near = did_you_mean(suffix, _BY_SUFFIX) if suffix else ""
+        raise UnknownFormat(
+            f"{path.name!r}: the suffix {suffix!r} names no format{near}; the suffixes are {', '.join(_BY_SUFFIX)} "
+            "(each also with .gz), or say format="
+        )
+    return _BY_SUFFIX[suffix], compressed
+
+
+def _bytes_of(path: Path, compressed: bool) -> bytes:
+    """Return the contents of a file, decompressed, in pieces so that a small file cannot fill the memory."""
+    pieces: list[bytes] = []
+    total = 0
+    try:
+        with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
+            while piece := file.read(_CHUNK):
+                total += len(piece)
+                if total > MAX_BYTES:
+                    raise ParseError(f"expected at most {MAX_BYTES:,} bytes of text", file=path)
+                pieces.append(piece)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ParseError(f"expected a complete gzip file: {error}", file=path) from None
+    return b"".join(pieces)
+
+
+def _decoded(data: bytes, source: str | None) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            text = _decoded_utf16(data, source)
+        else:
+            text = data.decode("latin-1")
+    _check_text(text, source)
+    return text
+
+
+def _decoded_utf16(data: bytes, source: str | None) -> str:
+    try:
+        return data.decode("utf-16")
+    except UnicodeDecodeError:
+        raise ParseError("expected text in UTF-8, UTF-16 or Latin-1", file=source) from None
+
+
+def _check_text(text: str, source: str | None) -> None:
+    if (at := text.find("\0")) >= 0:
+        line = text.count("\n", 0, at) + 1
+        column = at - text.rfind("\n", 0, at)
+        raise ParseError("expected text, found a NUL character", file=source, line=line, column=column)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Put the data into a temporary file next to the target and rename it over the target."""
+    target = path.resolve() if path.is_symlink() else path
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, _mode_of(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _mode_of(target: Path) -> int:
+    """Return the permissions the file has, or those a new file gets."""
+    with suppress(OSError):
+        return target.stat().st_mode & 0o7777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

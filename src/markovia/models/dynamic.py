@@ -1,0 +1,88 @@
+"""Dynamic Bayesian networks: a network for the first time step and one for each step after it.
+
+Unrolling lays the steps side by side as one ordinary Bayesian network, so every verb works on it.
+Reference: Friedman, Murphy and Russell (1998), "Learning the structure of dynamic probabilistic networks".
+"""
+
+from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, UnknownVariable
+from markovia.factors.conditional import Conditional
+from markovia.models.bayesian_network import BayesianNetwork
+
+PREVIOUS = "@-1"
+
+
+def at(name: str, step: int) -> str:
+    """Return the name of a variable at a time step.
+
+    Examples
+    --------
+    >>> at("rain", 3)
+    'rain@3'
+    """
+    return f"{name}@{step}"
+
+
+class DynamicBayesianNetwork:
+    """A process whose next step depends on the step before.
+
+    Parameters
+    ----------
+    initial
+        The network of step 0.
+    transition
+        The network of any later step; a variable of the step before is a root named `"x@-1"` (it needs no table).
+
+    Examples
+    --------
+    >>> first = BayesianNetwork("rain", states={"rain": ["no", "yes"]}, tables="uniform")
+    >>> later = BayesianNetwork()
+    >>> later.add("rain@-1", states=["no", "yes"])
+    >>> later.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.8, 0.2], [0.3, 0.7]])
+    >>> process = DynamicBayesianNetwork(first, later)
+    >>> network = process.unroll(3)
+    >>> network.edges
+    [('rain@0', 'rain@1'), ('rain@1', 'rain@2')]
+    >>> round(network.query("rain@2")["yes"], 6)
+    0.425
+    """
+
+    def __init__(self, initial: BayesianNetwork, transition: BayesianNetwork) -> None:
+        self.initial = initial.copy()
+        self.transition = transition.copy()
+        self.variables = [n for n in transition.variables if not n.endswith(PREVIOUS)]
+        if sorted(self.variables) != sorted(initial.variables):
+            raise InvalidGraph(
+                f"both networks describe the same variables; the first has {initial.variables}, "
+                f"the transition {self.variables}"
+            )
+        for name in transition.variables:
+            base = name.removesuffix(PREVIOUS)
+            if base not in initial:
+                raise UnknownVariable(base, initial.variables, "the first step")
+            if transition.states(name) != initial.states(base):
+                raise InvalidTable(
+                    f"{name!r} has states {transition.states(name)}, but {initial.states(base)} in step 0"
+                )
+            if name != base and transition.parents(name):
+                raise InvalidGraph(f"{name!r} stands for the step before and has no parents here")
+
+    def unroll(self, steps: int) -> BayesianNetwork:
+        """Return the ordinary network of `steps` time steps, variables named `"x@t"`."""
+        if steps < 1:
+            raise InvalidArgument(f"unroll at least one step, not {steps}")
+        tables: list[Conditional] = []
+        for step in range(steps):
+            source = self.initial if step == 0 else self.transition
+            here = [n for n in source.variables if not n.endswith(PREVIOUS)]
+            tables += [self._placed(source[n], step) for n in here]
+        return BayesianNetwork.from_conditionals(tables)
+
+    def __repr__(self) -> str:
+        return f"DynamicBayesianNetwork({len(self.variables)} variables a step)"
+
+    def _placed(self, table: Conditional, step: int) -> Conditional:
+        def place(name: str) -> str:
+            return at(name.removesuffix(PREVIOUS), step - 1) if name.endswith(PREVIOUS) else at(name, step)
+
+        parents = tuple(p.renamed(place(p.name)) for p in table.parents)
+        return table.rebound(table.variable.renamed(place(table.variable.name)), parents)

@@ -1,0 +1,104 @@
+import doctest
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+GUIDE = sorted((DOCS / "guide").glob("*.md"))
+PAGES = [DOCS / "index.md", *GUIDE]
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+NEEDS = {"coming-from.md": ["pgmpy", "pyagrum"], "files.md": ["pgmpy", "pyagrum"]}
+FENCE = re.compile(r"^```.*$", re.MULTILINE)
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class MarkdownParser(doctest.DocTestParser):
+    """Read a Markdown page; a fence ends the output above it, and line numbers stay as they are."""
+
+    def parse(self, string, name="<string>"):
+        return super().parse(FENCE.sub("", string), name)
+
+
+@pytest.fixture
+def at_home_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return tmp_path
+
+
+def blocks(page, *kinds):
+    return [text for kind, text in BLOCK.findall(page.read_text("utf-8")) if kind.strip() in kinds]
+
+
+def commands(page):
+    """Return (command, expected output) for every `$ markovia ...` line of the page's console blocks."""
+    asked = []
+    for text in blocks(page, "console"):
+        _, *parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
+        asked += [(part.partition("\n")[0], part.partition("\n")[2].strip()) for part in parts]
+    return asked
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_python_on_a_page_answers_as_printed(page, at_home_in):
+    for module in NEEDS.get(page.name, []):
+        pytest.importorskip(module)
+    import markovia as mk
+
+    results = doctest.testfile(
+        str(page),
+        module_relative=False,
+        globs={"mk": mk},
+        optionflags=FLAGS,
+        parser=MarkdownParser(),
+        encoding="utf-8",
+    )
+    assert results.failed == 0
+    assert results.attempted == sum(text.count(">>> ") for text in blocks(page, "pycon"))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.stem)
+def test_commands_on_a_page_print_as_printed(page, at_home_in):
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"}
+    checker = doctest.OutputChecker()
+    for command, expected in commands(page):
+        program, *arguments = shlex.split(command)
+        assert program == "markovia", f"{page.name}: only markovia commands can be checked, not {command!r}"
+        ran = subprocess.run(
+            [sys.executable, "-m", "markovia", *arguments],
+            cwd=at_home_in,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        )
+        printed = ran.stdout.strip()
+        assert checker.check_output(expected + "\n", printed + "\n", FLAGS), (
+            f"{page.name}: $ {command}\nexpected:\n{expected}\ngot:\n{printed}"
+        )
+
+
+@pytest.mark.parametrize("page", GUIDE, ids=lambda p: p.stem)
+def test_every_python_block_of_the_guide_is_run(page):
+    for text in blocks(page, "python", "py"):
+        pytest.fail(f"{page.name} has Python that no test runs; write it with >>> in a pycon block:\n{text}")
+    for text in blocks(page, "pycon"):
+        assert text.startswith(">>> "), f"{page.name}: a pycon block starts with a prompt:\n{text}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_pictures_that_a_page_shows_are_drawn(page):
+    specification = importlib.util.spec_from_file_location("figures", DOCS / "figures.py")
+    figures = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(figures)
+    drawn = {f"{draw.__name__.replace('_', '-')}.svg" for draw in figures.FIGURES}
+    shown = set(re.findall(r"_build/figures/([\w.-]+)", page.read_text("utf-8")))
+    assert shown <= drawn

@@ -1,0 +1,61 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given as sampled
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import markovia as mk
+from markovia.inference import Problem, iterated_conditional_modes
+from model_strategies import brute_force, markov_networks
+
+
+def problem_of(model, findings=None):
+    return Problem({n: model.variable(n) for n in model.variables}, model.pieces(), findings or {})
+
+
+def four_states_with_the_printed_trace():
+    """Potentials on states 1..3 that make the best single changes those of inventory 004 D2."""
+    score = {name: np.zeros(3) for name in ("x1", "x2", "x3", "x4")}
+    score["x3"][0], score["x1"][2], score["x2"][1], score["x4"][0] = 3.0, 2.0, 1.0, 1.0
+    return mk.MarkovNetwork(
+        {n: [1, 2, 3] for n in score},
+        [mk.Factor([mk.Variable(n, [1, 2, 3])], np.exp(s)) for n, s in score.items()],
+    )
+
+
+def test_the_printed_trace_is_reproduced_by_greedy_selection():
+    model = four_states_with_the_printed_trace()
+    start = {"x1": 2, "x2": 2, "x3": 3, "x4": 1}
+    result = iterated_conditional_modes(problem_of(model), start, selection="greedy")
+    assert [(n, s) for n, s, _ in result.trace[:2]] == [("x3", 1), ("x1", 3)]
+    assert result.states == {"x1": 3, "x2": 2, "x3": 1, "x4": 1}
+    assert result.trace[2][2] == result.trace[1][2]
+
+
+@pytest.mark.parametrize("selection", ["cyclic", "random", "greedy"])
+@sampled(model=markov_networks(zeros=False), seed=st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_the_weight_never_falls_and_no_single_change_helps_at_the_end(selection, model, seed):
+    rng = np.random.default_rng(seed)
+    start = {n: model.states(n)[rng.integers(len(model.states(n)))] for n in model.variables}
+    result = iterated_conditional_modes(problem_of(model), start, selection=selection, seed=seed)
+    weights = [w for _, _, w in result.trace]
+    assert all(b >= a - 1e-12 for a, b in pairwise(weights))
+    table = np.log(brute_force(model, {}))
+    at = tuple(model.states(n).index(result.states[n]) for n in model.variables)
+    assert table[at] == pytest.approx(result.log_weight, abs=1e-9)
+    for axis in range(len(at)):
+        assert np.all(
+            np.take(table, range(table.shape[axis]), axis)[(*at[:axis], slice(None), *at[axis + 1 :])]
+            <= table[at] + 1e-9
+        )
+
+
+def test_bad_starts_and_selections_are_refused():
+    model = four_states_with_the_printed_trace()
+    with pytest.raises(mk.InvalidArgument, match="no state for 'x4'"):
+        iterated_conditional_modes(problem_of(model), {"x1": 1, "x2": 1, "x3": 1})
+    with pytest.raises(mk.InvalidArgument, match="selection="):
+        iterated_conditional_modes(problem_of(model), {}, selection="best")
