@@ -34,6 +34,9 @@ def every_dag(n):
             yield DAG(arcs, nodes=names)
 
 
+FOUR_NODES = list(every_dag(4))
+
+
 def classes(n):
     groups = defaultdict(list)
     for g in every_dag(n):
@@ -92,6 +95,7 @@ def dags(draw: st.DrawFn) -> DAG:
     return DAG([pair for k, pair in enumerate(pairs) if bits >> k & 1], nodes=draw(st.permutations(names)))
 
 
+@settings(deadline=None)
 @given(dags())
 def test_extending_a_cpdag_returns_to_the_class(g):
     completed = cpdag(g)
@@ -101,6 +105,7 @@ def test_extending_a_cpdag_returns_to_the_class(g):
     assert set(completed.directed_edges()) <= set(back.edges)
 
 
+@settings(deadline=None)
 @given(dags())
 def test_meek_rules_complete_the_v_structures(g):
     arrows = {(a, c) for x, c, y in g.v_structures() for a in (x, y)}
@@ -110,10 +115,10 @@ def test_meek_rules_complete_the_v_structures(g):
     assert meek(pattern) == cpdag(g)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_meek_rules_are_complete_with_background_knowledge(data):
-    g = data.draw(st.sampled_from(list(every_dag(4))))
+    g = data.draw(st.sampled_from(FOUR_NODES))
     known = data.draw(st.lists(st.sampled_from(g.edges), unique=True)) if g.edges else []
     graph = cpdag(g)
     for a, b in known:
@@ -122,6 +127,7 @@ def test_meek_rules_are_complete_with_background_knowledge(data):
     assert meek(graph) == union(members)
 
 
+@settings(deadline=None)
 @given(dags())
 def test_cpdags_agree_with_pyagrum(g):
     gum = pytest.importorskip("pyagrum")

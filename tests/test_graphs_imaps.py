@@ -1,6 +1,6 @@
 """I-maps, minimal I-maps and perfect maps."""
 
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -115,6 +115,7 @@ def test_a_bad_order_gives_a_minimal_map_with_more_edges_than_the_best():
     assert is_minimal_imap(good.graph, truth)
 
 
+@settings(deadline=None)
 @given(dags(), st.permutations([f"n{i}" for i in range(4)]))
 def test_the_construction_is_minimal_for_any_order(g, order):
     result = minimal_imap(GraphOracle(g), order)
@@ -128,6 +129,7 @@ def test_every_variable_is_listed_once():
         minimal_imap(GraphOracle(DAG()), ["a", "a"])
 
 
+@settings(deadline=None)
 @given(dags())
 def test_both_undirected_constructions_give_the_moral_graph(g):
     oracle = GraphOracle(g)
@@ -191,7 +193,7 @@ def test_chains_have_both_kinds_of_perfect_map():
     assert is_perfect_map(chain(4, directed=True), GraphOracle(chain(4)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(dags())
 def test_moralising_is_perfect_exactly_without_immoralities(g):
     assert is_perfect_map(g.moral_graph(), GraphOracle(g)) == (not g.v_structures())
@@ -218,7 +220,7 @@ def test_local_statements_do_not_make_an_undirected_graph_a_map_without_positivi
     for x2, x4 in product((0, 1), repeat=2):
         table[x2, x2, x2 & x4, x4, x4] = 0.25
     oracle = TableOracle(names, table)
-    path = UndirectedGraph(zip(names, names[1:], strict=False))
+    path = UndirectedGraph(pairwise(names))
     for name in names:
         near = frozenset(path.neighbors(name))
         assert oracle(frozenset([name]), frozenset(names) - near - {name}, near)

@@ -91,6 +91,7 @@ def test_independencies_of_the_three_by_three_grid():
     assert rows in all_independencies(g)
 
 
+@settings(deadline=None)
 @given(dags(4))
 def test_enumeration_is_exactly_what_is_separated(g):
     u = g.skeleton()
@@ -108,6 +109,7 @@ def test_the_number_of_statements_about_independent_nodes():
         assert len(all_independencies(UndirectedGraph(nodes=[f"n{i}" for i in range(n)]))) == expected
 
 
+@settings(deadline=None)
 @given(dags(5))
 def test_every_local_and_pairwise_statement_holds(g):
     for s in local_independencies(g) + pairwise_independencies(g):
@@ -160,25 +162,28 @@ def test_an_empty_list_implies_nothing():
     assert closure([]) == set()
 
 
+@settings(deadline=None)
 @given(dags(4))
 def test_the_closure_of_the_local_independencies_of_a_dag_is_d_separation(g):
     assert closure(local_independencies(g)) == set(all_independencies(g))
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(dags(5))
 def test_the_closure_theorem_holds_for_five_nodes_too(g):
     assert closure(local_independencies(g)) == set(all_independencies(g))
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(dags(4))
 def test_pairwise_statements_of_an_undirected_graph_imply_all_with_intersection(g):
     u = g.skeleton()
     assert closure(pairwise_independencies(u), intersection=True) == set(all_independencies(u))
 
 
-def _close_by_definition(statements: set[Independence], intersection: bool, composition: bool) -> set[Independence]:
+def _close_by_definition(
+    statements: set[Independence], intersection: bool, composition: bool
+) -> set[Independence]:
     """Apply the axioms to all pairs of statements until nothing is new."""
     known = set(statements)
     while True:

@@ -1,6 +1,6 @@
 """Mixed graphs: marks, families, m-separation and latent projection."""
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import networkx as nx
 import pytest
@@ -43,7 +43,9 @@ def admgs(draw: st.DrawFn) -> MixedGraph:
 @st.composite
 def ancestral_candidates(draw: st.DrawFn) -> MixedGraph:
     pairs = list(combinations(NAMES[:4], 2))
-    kinds = draw(st.lists(st.sampled_from(["", "-->", "<->", "---"]), min_size=len(pairs), max_size=len(pairs)))
+    kinds = draw(
+        st.lists(st.sampled_from(["", "-->", "<->", "---"]), min_size=len(pairs), max_size=len(pairs))
+    )
     return MixedGraph((f"{a} {k} {b}" for (a, b), k in zip(pairs, kinds, strict=True) if k), nodes=NAMES[:4])
 
 
@@ -51,7 +53,7 @@ def open_path_exists(g: MixedGraph, x: str, y: str, z: set[str]) -> bool:
     """Walk every simple path and every choice of edges along it."""
     above = g.ancestors(z, include_self=True)
     for path in nx.all_simple_paths(g.skeleton().to_networkx(), x, y):
-        for marks in product(*(g.marks(a, b) for a, b in zip(path, path[1:], strict=False))):
+        for marks in product(*(g.marks(a, b) for a, b in pairwise(path))):
             if all(
                 node in above if left[1] is Mark.ARROW and right[0] is Mark.ARROW else node not in z
                 for node, left, right in zip(path[1:-1], marks, marks[1:], strict=False)
@@ -131,6 +133,7 @@ def test_graphs_convert_both_ways():
         MixedGraph(["a --> b", "b --> a"]).to_dag()
 
 
+@settings(deadline=None)
 @given(admgs())
 def test_mixed_graphs_travel_through_networkx(g):
     assert MixedGraph.from_networkx(g.to_networkx()) == g
@@ -154,7 +157,7 @@ def test_families():
     assert MixedGraph(["a <-> b", "b <-> c"]).is_mag()
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(ancestral_candidates())
 def test_a_maximal_ancestral_graph_separates_all_pairs_that_are_not_adjacent(g):
     if not g.is_ancestral():
@@ -173,7 +176,7 @@ def test_a_maximal_ancestral_graph_separates_all_pairs_that_are_not_adjacent(g):
     assert g.is_mag() == expected
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(admgs() | ancestral_candidates().filter(MixedGraph.is_ancestral), st.data())
 def test_m_separation_agrees_with_all_paths(g, data):
     z = set(data.draw(st.lists(st.sampled_from(g.nodes[2:]), unique=True)))
@@ -181,6 +184,7 @@ def test_m_separation_agrees_with_all_paths(g, data):
     assert g.m_separated(x, y, z) == (not open_path_exists(g, x, y, z))
 
 
+@settings(deadline=None)
 @given(dags(), st.data())
 def test_m_separation_is_d_separation_in_dags_and_separation_in_undirected_graphs(g, data):
     roles = data.draw(st.lists(st.sampled_from("xyz-"), min_size=len(g), max_size=len(g)))
@@ -201,7 +205,7 @@ def test_m_separation_is_refused_where_it_is_not_defined():
     assert MixedGraph(["a --> b"]).m_separated("a", "a", given="a")
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(dags(), st.data())
 def test_latent_projection_keeps_the_separations_among_observed_nodes(g, data):
     hidden = data.draw(st.lists(st.sampled_from(g.nodes), unique=True, max_size=3))
@@ -226,6 +230,7 @@ def test_latent_projection_of_a_confounded_chain():
         latent_projection(g, 3)
 
 
+@settings(deadline=None)
 @given(dags(6))
 def test_a_loop_cutset_leaves_a_polytree_and_is_minimal(g):
     chosen = loop_cutset(g)

@@ -51,7 +51,7 @@ def questions(draw: st.DrawFn, names: list[str]) -> tuple[list[str], list[str], 
     return tuple([n for n, r in zip(names, roles, strict=True) if r == role] for role in "xyz")
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_the_three_methods_and_networkx_agree_on_random_graphs(data):
     g = data.draw(dags())
@@ -61,7 +61,7 @@ def test_the_three_methods_and_networkx_agree_on_random_graphs(data):
     assert set(answers.values()) == {expected}, answers
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_the_verdict_of_pyagrum_is_the_same(data):
     gum = pytest.importorskip("pyagrum")
@@ -76,6 +76,7 @@ def test_the_verdict_of_pyagrum_is_the_same(data):
     assert d_separated(g, a, b, z) == bn.isIndependent(a, b, z)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_reachable_is_what_is_not_separated(data):
     g = data.draw(dags())
@@ -133,6 +134,7 @@ def test_a_three_by_three_grid_separates_rows():
     assert not separated(g, "x0_0", ["x0_0", "x2_2"])
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_undirected_separation_agrees_with_removing_nodes(data):
     g = data.draw(dags()).skeleton()
@@ -169,7 +171,7 @@ def test_a_blocked_trail_says_where():
     assert "tub is an end and observed" in end.explain()
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_open_trails_are_exactly_the_open_ones_among_all_simple_paths(data):
     g = data.draw(dags())
@@ -227,12 +229,15 @@ def _is_separator(g: DAG | UndirectedGraph, x: str, y: str, z: set[str]) -> bool
 
 def _brute_force_minimal(g: DAG | UndirectedGraph, x: str, y: str, allowed: list[str]) -> list[set[str]]:
     good = [
-        set(z) for k in range(len(allowed) + 1) for z in combinations(allowed, k) if _is_separator(g, x, y, set(z))
+        set(z)
+        for k in range(len(allowed) + 1)
+        for z in combinations(allowed, k)
+        if _is_separator(g, x, y, set(z))
     ]
     return [z for z in good if not any(other < z for other in good)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_minimal_separators_agree_with_brute_force(data):
     dag = data.draw(dags())
@@ -249,7 +254,7 @@ def test_minimal_separators_agree_with_brute_force(data):
         assert [len(s) for s in found] == sorted(len(s) for s in found)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_separator_with_required_nodes_is_minimal_among_those_that_contain_them(data):
     g = data.draw(dags(smallest=3))

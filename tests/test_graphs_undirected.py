@@ -4,7 +4,7 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, MarkoviaError, UnknownVariable
@@ -71,6 +71,7 @@ def test_edits_do_what_they_say():
         g.add_node(1)
 
 
+@settings(deadline=None)
 @given(undirected_graphs())
 def test_structure_agrees_with_networkx(g):
     reference = g.to_networkx()
@@ -84,6 +85,7 @@ def test_structure_agrees_with_networkx(g):
     assert g.adjacency_matrix().tolist() == nx.to_numpy_array(reference, nodelist=g.nodes).tolist()
 
 
+@settings(deadline=None)
 @given(undirected_graphs(9))
 def test_maximal_cliques_agree_with_networkx(g):
     cliques = g.maximal_cliques()
@@ -135,6 +137,7 @@ def test_conditioning_on_hubs_leaves_a_forest():
     assert feedback_vertex_set(hub) == ["x0"]
 
 
+@settings(deadline=None)
 @given(undirected_graphs())
 def test_a_feedback_vertex_set_is_minimal(g):
     chosen = feedback_vertex_set(g)
@@ -143,6 +146,7 @@ def test_a_feedback_vertex_set_is_minimal(g):
         assert not g.subgraph(n for n in g if n not in chosen or n == spared).is_forest()
 
 
+@settings(deadline=None)
 @given(undirected_graphs())
 def test_neighbours_get_different_colours(g):
     colours = greedy_colouring(g)
@@ -190,6 +194,7 @@ def test_factor_graphs_travel_through_networkx():
         BipartiteGraph.from_networkx(nx.path_graph(2))
 
 
+@settings(deadline=None)
 @given(st.lists(st.sets(st.sampled_from("abcde"), max_size=3), max_size=5))
 def test_factor_graph_forests_agree_with_networkx(scopes):
     g = BipartiteGraph(scopes)

@@ -99,7 +99,7 @@ class Categorical(Distribution):
         """Draw n category numbers by inverting the cumulative probabilities."""
         edges = np.cumsum(self.probs)
         u = np.random.default_rng(seed).random(n) * edges[-1]
-        return np.searchsorted(edges, u, side="right").astype(np.int64)
+        return np.asarray(np.searchsorted(edges, u, side="right"), dtype=np.int64)
 
     @classmethod
     def fit(cls, data: ArrayLike, n_categories: int | None = None) -> Self:

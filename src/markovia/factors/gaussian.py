@@ -81,7 +81,7 @@ class MultivariateNormal(Distribution):
     @property
     def precision(self) -> Array:
         """The inverse covariance."""
-        inverse: Array = np.linalg.inv(self.covariance_matrix)
+        inverse = np.asarray(np.linalg.inv(self.covariance_matrix), dtype=np.float64)
         return (inverse + inverse.T) / 2.0
 
     def mahalanobis(self, value: ArrayLike) -> Any:

@@ -225,7 +225,7 @@ def _graph(model: Any, base: Any) -> Graph | None:
         names = text_names(model.nodes)
         return MixedGraph(
             [
-                (names[a], names[b], *(_MARKS[d["marks"][n]] for n in (a, b)))
+                (names[a], names[b], _MARKS[d["marks"][a]], _MARKS[d["marks"][b]])
                 for a, b, d in model.edges(data=True)
             ],
             nodes=names.values(),

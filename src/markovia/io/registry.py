@@ -17,13 +17,14 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ENOENT
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from markovia.errors import InvalidArgument, ParseError, UnknownFormat, did_you_mean
+from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
 
-MAX_BYTES = 2**31
+MAX_BYTES = 2**30
 _CHUNK = 2**20
 
 
@@ -39,7 +40,12 @@ class Format:
 
     def read(self, text: str, source: str | None = None) -> Any:
         """Read a model from text."""
-        return _resolve(self.reader)(text, source)
+        try:
+            return _resolve(self.reader)(text, source)
+        except MarkoviaError:
+            raise
+        except (MemoryError, RecursionError):
+            raise ParseError("expected a model that fits into memory", file=source) from None
 
     def write(self, model: Any) -> str:
         """Write a model as text."""
@@ -152,7 +158,7 @@ def save(model: Any, path: str | os.PathLike[str], format: str | None = None) ->
     _replace(path, data)
 
 
-def loads(text: str | bytes, format: str, source: str | None = None) -> Any:  # noqa: A002
+def loads(text: str | bytes | bytearray, format: str, source: str | None = None) -> Any:  # noqa: A002
     """Read a model from text.
 
     Parameters
@@ -178,7 +184,7 @@ def loads(text: str | bytes, format: str, source: str | None = None) -> Any:  # 
     """
     chosen = _named(format)
     if isinstance(text, bytes | bytearray):
-        text = _decoded(bytes(text), source)
+        text = _decoded(text, source)
     else:
         _check_text(text, source)
         text = text.removeprefix("\ufeff")
@@ -255,23 +261,21 @@ def _chosen(path: Path, name: str | None) -> tuple[Format, bool]:
     return _BY_SUFFIX[suffix], compressed
 
 
-def _bytes_of(path: Path, compressed: bool) -> bytes:
+def _bytes_of(path: Path, compressed: bool) -> bytearray:
     """Return the contents of a file, decompressed, in pieces so that a small file cannot fill the memory."""
-    pieces: list[bytes] = []
-    total = 0
+    contents = bytearray()
     try:
         with gzip.open(path, "rb") if compressed else open(path, "rb") as file:
             while piece := file.read(_CHUNK):
-                total += len(piece)
-                if total > MAX_BYTES:
+                contents += piece
+                if len(contents) > MAX_BYTES:
                     raise ParseError(f"expected at most {MAX_BYTES:,} bytes of text", file=path)
-                pieces.append(piece)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ParseError(f"expected a complete gzip file: {error}", file=path) from None
-    return b"".join(pieces)
+    return contents
 
 
-def _decoded(data: bytes, source: str | None) -> str:
+def _decoded(data: bytes | bytearray, source: str | None) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -283,7 +287,7 @@ def _decoded(data: bytes, source: str | None) -> str:
     return text
 
 
-def _decoded_utf16(data: bytes, source: str | None) -> str:
+def _decoded_utf16(data: bytes | bytearray, source: str | None) -> str:
     try:
         return data.decode("utf-16")
     except UnicodeDecodeError:
@@ -300,7 +304,9 @@ def _check_text(text: str, source: str | None) -> None:
 def _replace(path: Path, data: bytes) -> None:
     """Put the data into a temporary file next to the target and rename it over the target."""
     target = path.resolve() if path.is_symlink() else path
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(ENOENT, "no such folder to save in", str(target.parent))
+    handle, temporary = tempfile.mkstemp(prefix=".markovia-", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

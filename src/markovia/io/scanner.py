@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import ParseError
+from markovia.io.numbers import is_number, number_list
 from markovia.io.source import Source, shown
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -26,7 +27,6 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 _UNESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _BRACKETS = str.maketrans("(),", "   ")
 _NUMBER_CHARACTERS = re.compile(r"[-+.0-9eE(),\s]*+")
-_NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _OPENING, _CLOSING = "({[", ")}]"
 
 
@@ -243,14 +243,14 @@ def parse_numbers(text: str, fail: Callable[[int, str], ParseError]) -> NDArray[
     >>> parse_numbers("0.25 7.5e-1", lambda at, message: ParseError(message)).tolist()
     [0.25, 0.75]
     """
+    if _NUMBER_CHARACTERS.fullmatch(text):
+        values = number_list(text)
+        if values is not None:
+            return values
     words = text.split()
-    legal = _NUMBER_CHARACTERS.fullmatch(text)
-    try:
-        if legal:
-            return np.array(list(map(float, words)), dtype=np.float64)
-    except ValueError:
-        pass
-    bad = next(i for i, word in enumerate(words) if not _NUMBER.fullmatch(word))
+    bad = next((i for i, word in enumerate(words) if not is_number(word)), None)
+    if bad is None:
+        return np.array(list(map(float, words)), dtype=np.float64)
     raise fail(nth_word(text, bad), f"expected a number, found {shown(words[bad])}")
 
 

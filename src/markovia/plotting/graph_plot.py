@@ -151,7 +151,7 @@ def plot_graph(
     >>> trail = mk.graphs.open_trails(dag, "burglar", "quake", given="call")[0]
     >>> ax = plot_graph(dag, highlight=trail)
     >>> [t.get_text() for t in ax.texts]
-    ['burglar', 'quake', 'alarm', 'call']
+    ['burglar', 'alarm', 'quake', 'call']
     """
     check_axes(ax)
     if isinstance(graph, GraphicalModel):

@@ -1,0 +1,372 @@
+"""markovia's own file format: JSON, versioned and complete.
+
+Everything a model holds survives: names, the type of every state (text, integer, boolean), every bit of every
+number, properties, nodes without tables, the order of variables and parents, structured conditionals with their
+few parameters, and plain graphs. A file is one object:
+
+    {"format": "markovia", "version": 1, "kind": "bayesian-network",
+     "name": "demo", "properties": {"author": "me"}, "node_properties": {"wet": {"unit": "none"}},
+     "variables": [{"name": "rain", "states": ["no", "yes"]}, {"name": "wet", "states": [false, true]}],
+     "conditionals": [{"variable": "rain", "parents": [], "rows": [[0.8, 0.2]]},
+                      {"variable": "wet", "parents": ["rain"], "rows": [[0.9, 0.1], [0.2, 0.8]]}]}
+
+- `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `dag`, `undirected-graph` or `mixed-graph`.
+- `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1.
+- `conditionals` (Bayesian networks) has one entry a variable. `rows` lists one row of child probabilities for
+  each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
+  table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
+  `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native_local`.
+- `factors` (Markov networks and factor graphs) lists `{"variables": [...], "values": [...]}`, the values in one
+  flat list with the last variable fastest.
+- Graphs have `nodes` and `edges`: pairs for `dag` and `undirected-graph`; `[a, mark at a, mark at b, b]` with
+  marks `-`, `>` and `o` for `mixed-graph`.
+- `name`, `properties` and `node_properties` may be left out. Unknown keys are refused, so that a misspelt one is
+  not lost; a later version of the format has a higher `version`.
+
+Syntax errors are reported with line and column, other errors also with the path of the value (such as
+`$.conditionals[3].rows[0]`). Numbers are written so that they read back exactly.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import CycleError, MarkoviaError, ParseError, UnsupportedModel
+from markovia.factors.conditional import Conditional, ConditionalTable
+from markovia.factors.factor import Factor
+from markovia.factors.variable import Variable
+from markovia.graphs.directed import DAG
+from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.io.json_paths import Node, parse_json
+from markovia.io.native_local import read_local, write_local
+from markovia.io.rows import RowPolicy, checked_size
+from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.factor_graph import FactorGraph
+from markovia.models.factor_model import FactorModel
+from markovia.models.markov_network import MarkovNetwork
+
+VERSION = 1
+MAX_STATES = 2**20
+
+Graph = DAG | UndirectedGraph | MixedGraph
+Thing = BayesianNetwork | FactorModel | DAG | UndirectedGraph | MixedGraph
+
+_COMMON = ("format", "version", "kind")
+_MODEL = (*_COMMON, "name", "properties", "node_properties", "variables")
+
+
+def read_json(text: str, source: str | None = None) -> Thing:
+    """Read a model or a graph from native JSON text.
+
+    Parameters
+    ----------
+    text
+        The whole file.
+    source
+        The file's name for messages.
+
+    Raises
+    ------
+    ParseError
+        If the text is not JSON, or not a model in this format.
+
+    Examples
+    --------
+    >>> read_json('{"format": "markovia", "version": 1, "kind": "dag", "nodes": ["a", "b"], "edges": [["a", "b"]]}').edges
+    [('a', 'b')]
+    """
+    root = parse_json(text, source)
+    root.need(dict, "an object")
+    if root.get("format").value != "markovia":
+        root.get("format").fail("expected 'markovia'")
+    version = root.get("version")
+    if version.need(int, "a version number") != VERSION:
+        version.fail(f"expected version {VERSION}; a newer markovia may read this file")
+    kind = root.get("kind")
+    reader = _READERS.get(kind.text())
+    if reader is None:
+        kind.fail(f"expected one of {', '.join(map(repr, _READERS))}")
+    return reader(root)
+
+
+def write_json(model: Thing) -> str:
+    """Write a model or a graph as native JSON text.
+
+    Raises
+    ------
+    UnsupportedModel
+        If it is neither a discrete model nor one of the graph classes.
+
+    Examples
+    --------
+    >>> print(write_json(DAG([("a", "b")])))
+    {"format": "markovia", "version": 1, "kind": "dag",
+    "nodes": ["a", "b"],
+    "edges": [
+    ["a", "b"]]}
+    <BLANKLINE>
+    """
+    kind, content = _content(model)
+    lines = [f'{{"format": "markovia", "version": {VERSION}, "kind": {json.dumps(kind)}']
+    for key, value in content.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict | list):
+            listed = ",\n".join(_dump(item) for item in value)
+            lines.append(f"{json.dumps(key)}: [\n{listed}]")
+        else:
+            lines.append(f"{json.dumps(key)}: {_dump(value)}")
+    return ",\n".join(lines) + "}\n"
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def _content(model: Thing) -> tuple[str, dict[str, Any]]:
+    if isinstance(model, BayesianNetwork):
+        return "bayesian-network", {
+            **_header(model),
+            "conditionals": [_conditional(model, name) for name in model.variables],
+        }
+    if isinstance(model, MarkovNetwork | FactorGraph):
+        kind = "factor-graph" if isinstance(model, FactorGraph) else "markov-network"
+        factors = [{"variables": list(f.names), "values": f.values.reshape(-1).tolist()} for f in model.factors]
+        return kind, {**_header(model), "factors": factors}
+    if isinstance(model, DAG | UndirectedGraph):
+        kind = "dag" if isinstance(model, DAG) else "undirected-graph"
+        return kind, {"nodes": model.nodes, "edges": [list(e) for e in model.edges]}
+    if isinstance(model, MixedGraph):
+        edges = [[a, mark_a.value, mark_b.value, b] for a, b, mark_a, mark_b in model.edges]
+        return "mixed-graph", {"nodes": model.nodes, "edges": edges}
+    raise UnsupportedModel(f"the native format holds discrete models and graphs, not a {type(model).__name__}")
+
+
+def _header(model: BayesianNetwork | FactorModel) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "properties": {str(k): str(v) for k, v in model.properties.items()},
+        "node_properties": {
+            n: {str(k): str(v) for k, v in own.items()} for n, own in model.node_properties.items() if n in model
+        },
+        "variables": [{"name": n, "states": model.states(n)} for n in model.variables],
+    }
+
+
+def _conditional(model: BayesianNetwork, name: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"variable": name, "parents": model.parents(name)}
+    if model.has_table(name):
+        conditional = model[name]
+        local = write_local(conditional)
+        if local is not None:
+            entry["model"], entry["parameters"] = local
+        else:
+            try:
+                entry["rows"] = conditional.values.reshape(-1, len(conditional.variable)).tolist()
+            except MarkoviaError as error:
+                raise UnsupportedModel(f"the table of {name!r} cannot be listed: {error}") from None
+    return entry
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def _read_bayesian_network(root: Node) -> BayesianNetwork:
+    root.only(*_MODEL, "conditionals")
+    variables = _variables(root)
+    listed = root.get("conditionals")
+    policy = RowPolicy(root.source.name)
+    parents: dict[str, tuple[Variable, ...]] = {}
+    tables: dict[str, Conditional] = {}
+    for entry in listed.items():
+        entry.only("variable", "parents", "rows", "model", "parameters")
+        variable = _known(entry.get("variable"), variables)
+        if variable.name in parents:
+            entry.fail(f"expected one entry a variable, found two for {variable.name!r}")
+        named = tuple(_known(p, variables) for p in entry.get("parents").items())
+        if len({variable, *named}) != len(named) + 1:
+            entry.get("parents").fail("expected different parents, none of them the variable itself")
+        parents[variable.name] = named
+        if "model" in entry:
+            tables[variable.name] = read_local(entry, variable, named)
+        elif "rows" in entry:
+            tables[variable.name] = _table(entry.get("rows"), variable, named, policy)
+    for name in variables:
+        if name not in parents:
+            listed.fail(f"expected an entry for the variable {name!r}")
+    try:
+        network = _network(variables, parents, tables)
+    except CycleError as error:
+        listed.fail(f"expected an acyclic network; {error}")
+    _describe(root, network)
+    policy.finish()
+    return network
+
+
+def _network(
+    variables: Mapping[str, Variable], parents: Mapping[str, tuple[Variable, ...]], tables: Mapping[str, Conditional]
+) -> BayesianNetwork:
+    if len(tables) == len(variables):
+        return BayesianNetwork.from_conditionals([tables[n] for n in variables])
+    structure = {n: [p.name for p in parents[n]] for n in variables}
+    network = BayesianNetwork(structure, states={n: v.states for n, v in variables.items()})
+    for name, table in tables.items():
+        network.replace(name, table)
+    return network
+
+
+def _table(rows: Node, variable: Variable, parents: tuple[Variable, ...], policy: RowPolicy) -> ConditionalTable:
+    shape = (*map(len, parents), len(variable))
+    n, k = _size(rows, shape) // len(variable), len(variable)
+    items = rows.need(list, "a list of rows")
+    if len(items) != n:
+        rows.fail(f"expected {n:,} rows, one for each configuration of the parents, found {len(items):,}")
+    for i, row in enumerate(items):
+        if not isinstance(row, list) or len(row) != k:
+            rows.at(i).fail(f"expected a row of {k} probabilities, one for each state of {variable.name!r}")
+    values = _numbers([number for row in items for number in row], lambda i: rows.at(i // k).at(i % k))
+    table = policy.check(values.reshape(shape), lambda row: rows.at(row).position(), f"of {variable.name!r}")
+    table.setflags(write=False)
+    return ConditionalTable.of(variable, parents, table)
+
+
+def _read_factor_model(root: Node, cls: type[MarkovNetwork] | type[FactorGraph]) -> FactorModel:
+    root.only(*_MODEL, "factors")
+    variables = _variables(root)
+    factors = []
+    for entry in root.get("factors").items():
+        entry.only("variables", "values")
+        scope = tuple(_known(v, variables) for v in entry.get("variables").items())
+        if len(set(scope)) != len(scope):
+            entry.get("variables").fail("expected each variable once")
+        listed = entry.get("values")
+        shape = tuple(map(len, scope))
+        size = _size(listed, shape)
+        items = listed.need(list, "a list of numbers")
+        if len(items) != size:
+            listed.fail(f"expected {size:,} numbers for the scope, found {len(items):,}")
+        values = _numbers(items, listed.at).reshape(shape)
+        bad = ~((values >= 0.0) & (values < np.inf))
+        if bad.any():
+            listed.at(int(np.argmax(bad))).fail("expected a finite number that is not negative")
+        values.setflags(write=False)
+        factors.append(Factor.of(scope, values))
+    model = cls(variables.values(), factors)
+    _describe(root, model)
+    return model
+
+
+def _read_graph(root: Node, build: Callable[[list[str], list[Node]], Graph]) -> Graph:
+    root.only(*_COMMON, "nodes", "edges")
+    nodes = [node.text() for node in root.get("nodes").items()]
+    if len(set(nodes)) != len(nodes):
+        root.get("nodes").fail("expected different nodes")
+    edges = list(root.get("edges").items())
+    known = set(nodes)
+    for edge in edges:
+        ends = edge.need(list, "an edge")
+        if len(ends) not in (2, 4) or any(not isinstance(e, str) for e in ends) or not {ends[0], ends[-1]} <= known:
+            edge.fail("expected an edge between two of the nodes")
+    try:
+        return build(nodes, edges)
+    except MarkoviaError as error:
+        if isinstance(error, ParseError):
+            raise
+        root.get("edges").fail(f"expected the edges of a graph; {error}")
+
+
+def _pairs(edges: Sequence[Node]) -> list[tuple[str, str]]:
+    for edge in edges:
+        if len(edge.value) != 2:
+            edge.fail("expected a pair of nodes")
+    return [(e.value[0], e.value[1]) for e in edges]
+
+
+def _marked(edges: Sequence[Node]) -> list[tuple[str, str, Mark, Mark]]:
+    marks = {mark.value: mark for mark in Mark}
+    for edge in edges:
+        if len(edge.value) != 4 or edge.value[1] not in marks or edge.value[2] not in marks:
+            edge.fail("expected [node, mark, mark, node] with marks '-', '>' or 'o'")
+    return [(e.value[0], e.value[3], marks[e.value[1]], marks[e.value[2]]) for e in edges]
+
+
+_READERS: dict[str, Callable[[Node], Thing]] = {
+    "bayesian-network": _read_bayesian_network,
+    "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
+    "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
+    "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
+    "undirected-graph": lambda root: _read_graph(root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)),
+    "mixed-graph": lambda root: _read_graph(root, lambda nodes, edges: MixedGraph(_marked(edges), nodes=nodes)),
+}
+
+
+def _variables(root: Node) -> dict[str, Variable]:
+    found: dict[str, Variable] = {}
+    room = 2**22 + len(root.source.text)
+    for entry in root.get("variables").items():
+        entry.only("name", "states")
+        name = entry.get("name").text()
+        if not name or name in found:
+            entry.get("name").fail("expected a new, non-empty name")
+        states = entry.get("states")
+        value = states.value
+        if isinstance(value, int) and not isinstance(value, bool):
+            room -= max(value, 0)
+            if not 1 <= value <= MAX_STATES or room < 0:
+                states.fail(f"expected 1 to {MAX_STATES:,} states")
+        elif not isinstance(value, list) or not all(isinstance(s, str | int) for s in value):
+            states.fail("expected a list of states (strings, integers or booleans) or their number")
+        try:
+            found[name] = Variable(name, value)
+        except MarkoviaError as error:
+            states.fail(f"expected the states of a variable; {error}")
+    return found
+
+
+def _describe(root: Node, model: BayesianNetwork | FactorModel) -> None:
+    """Fill in the parts of a model that may be left out."""
+    if "name" in root:
+        model.name = root.get("name").text()
+    if "properties" in root:
+        model.properties = _texts(root.get("properties"))
+    if "node_properties" in root:
+        for name, own in root.get("node_properties").fields():
+            if name not in model:
+                own.fail(f"expected properties of a variable; there is no {name!r}")
+            model.node_properties[name] = _texts(own)
+
+
+def _texts(node: Node) -> dict[str, str]:
+    return {key: value.text() for key, value in node.fields()}
+
+
+def _known(node: Node, variables: Mapping[str, Variable]) -> Variable:
+    name = node.text()
+    if name not in variables:
+        node.fail("expected the name of a variable")
+    return variables[name]
+
+
+def _size(node: Node, shape: Sequence[int]) -> int:
+    try:
+        return checked_size(shape, available=len(node.source.text))
+    except ParseError as error:
+        node.fail(error.expected)
+
+
+def _numbers(items: list[Any], at: Callable[[int], Node]) -> Any:
+    kinds = set(map(type, items))
+    if not kinds <= {float, int}:
+        first = next(i for i, x in enumerate(items) if type(x) not in (float, int))
+        at(first).fail("expected a number")
+    try:
+        return np.array(items, dtype=np.float64)
+    except OverflowError:
+        first = next(i for i, x in enumerate(items) if abs(x) > 1e308)
+        at(first).fail("expected a number of ordinary size")
+
+
