@@ -34,7 +34,11 @@ def test_names_cover_every_public_builder():
     builders = {n for n in examples.__all__ if n not in ("names", "get")}
     assert set(examples.names()) == builders
     for module in (examples, textbook_examples):
-        own = {n for n, f in vars(module).items() if callable(f) and getattr(f, "__module__", "") == module.__name__}
+        own = {
+            n
+            for n, f in vars(module).items()
+            if callable(f) and getattr(f, "__module__", "") == module.__name__
+        }
         assert {n for n in own if not n.startswith("_")} <= builders | {"names", "get"}
 
 
@@ -43,7 +47,9 @@ def test_names_may_have_dashes_and_capitals(spelling):
     assert examples.get(spelling).allclose(examples.monty_hall())
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("asiaa", "asia"), ("sprinkle", "sprinkler"), ("monty hall", "monty_hall")])
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("asiaa", "asia"), ("sprinkle", "sprinkler"), ("monty hall", "monty_hall")]
+)
 def test_an_unknown_name_comes_with_the_nearest_one(wrong, right):
     with pytest.raises(mk.InvalidArgument, match=f"did you mean '{right}'"):
         examples.get(wrong)
@@ -80,8 +86,11 @@ def read_simple_bif(text):
     tables = {}
     for child, given, body in re.findall(r"probability \( (\w+)(?: \| ([^)]*))? \) \{([^}]*)\}", text):
         parents = [p.strip() for p in given.split(",")] if given else []
-        rows = {(): numbers for numbers in re.findall(r"table ([^;]*);", body)}
-        rows |= {tuple(s.strip() for s in key.split(",")): n for key, n in re.findall(r"\(([^)]*)\) ([^;]*);", body)}
+        rows = dict.fromkeys([()], *re.findall(r"table ([^;]*);", body)) if not parents else {}
+        rows |= {
+            tuple(s.strip() for s in key.split(",")): n
+            for key, n in re.findall(r"\(([^)]*)\) ([^;]*);", body)
+        }
         tables[child] = (parents, {k: [float(x) for x in n.split(",")] for k, n in rows.items()})
     return states, tables
 
@@ -127,7 +136,9 @@ def test_asia_has_the_published_marginals():
 
 def test_cancer_and_earthquake_by_hand():
     cancer = mk.examples.cancer()
-    assert cancer.query("Cancer")["True"] == pytest.approx(0.9 * (0.3 * 0.03 + 0.7 * 0.001) + 0.1 * (0.3 * 0.05 + 0.7 * 0.02))
+    assert cancer.query("Cancer")["True"] == pytest.approx(
+        0.9 * (0.3 * 0.03 + 0.7 * 0.001) + 0.1 * (0.3 * 0.05 + 0.7 * 0.02)
+    )
     alarm = mk.examples.earthquake().query("Alarm")["True"]
     assert alarm == pytest.approx(0.01 * (0.02 * 0.95 + 0.98 * 0.94) + 0.99 * (0.02 * 0.29 + 0.98 * 0.001))
 

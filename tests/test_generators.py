@@ -126,7 +126,8 @@ def test_ising_grid_weighs_configurations_by_its_energy():
 def test_potts_grid_rewards_equal_neighbours():
     mn = make.potts_grid(2, 2, ["a", "b", "c"], coupling=0.5)
     z = sum(
-        np.exp(0.5 * ((p == q) + (p == r) + (q == s) + (r == s))) for p, q, r, s in product(range(3), repeat=4)
+        np.exp(0.5 * ((p == q) + (p == r) + (q == s) + (r == s)))
+        for p, q, r, s in product(range(3), repeat=4)
     )
     assert np.exp(mn.log_partition()) == pytest.approx(z)
     assert make.potts_grid(1, 1, 4).query("x_0_0")[2] == pytest.approx(0.25)
@@ -156,7 +157,9 @@ def test_qmr_with_hundreds_of_causes_is_sampled_and_scored_without_tables():
     rows = bn.sample(50, seed=0)
     assert rows.shape == (50, 340)
     scores = bn.log_prob(rows)
-    diseases = np.sum([bn[f"d{i}"].log_prob(np.array(rows[f"d{i}"] == "yes", int), []) for i in range(300)], axis=0)
+    diseases = np.sum(
+        [bn[f"d{i}"].log_prob(np.array(rows[f"d{i}"] == "yes", int), []) for i in range(300)], axis=0
+    )
     for j in (0, 17):
         total = diseases[j]
         for i in range(40):
@@ -184,7 +187,9 @@ def test_three_sat_counts_satisfying_assignments(encoding):
 
 @pytest.mark.parametrize("encoding", ["single", "chain"])
 def test_an_unsatisfiable_formula_has_probability_zero(encoding):
-    clauses = [tuple(s * i for s, i in zip(signs, (1, 2, 3), strict=True)) for signs in product([1, -1], repeat=3)]
+    clauses = [
+        tuple(s * i for s, i in zip(signs, (1, 2, 3), strict=True)) for signs in product([1, -1], repeat=3)
+    ]
     bn = make.three_sat(clauses, encoding)
     assert bn.query("s")[1] == 0.0
     assert bn.log_evidence(given={"s": 1}) == -np.inf

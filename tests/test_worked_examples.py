@@ -1,7 +1,7 @@
 """Worked examples of the textbooks and course notes, computed again through the public interface."""
 
 import math
-from itertools import combinations, permutations, product
+from itertools import combinations, pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia import Factor, examples, generators
-from markovia.factors import Feature, LogLinear, canonical_potentials, fold_into_maximal_cliques, gibbs_factors
+from markovia.factors import (
+    Feature,
+    LogLinear,
+    canonical_potentials,
+    fold_into_maximal_cliques,
+    gibbs_factors,
+)
 from markovia.factors import product as multiply
 from markovia.factors.oracle import joint_oracle
 from markovia.graphs import (
@@ -97,14 +103,17 @@ AXIOMS = [
 def test_semigraphoid_axioms_hold_in_networks_that_satisfy_their_premises(seed, axiom):
     premises, conclusion = axiom
     assert implies(premises, conclusion)
-    for dag in (DAG([("z", "x"), ("z", "y"), ("z", "w"), ("y", "w")]), DAG([("x", "z"), ("z", "y"), ("z", "w"), ("w", "y")])):
+    for dag in (
+        DAG([("z", "x"), ("z", "y"), ("z", "w"), ("y", "w")]),
+        DAG([("x", "z"), ("z", "y"), ("z", "w"), ("w", "y")]),
+    ):
         joint = mk.BayesianNetwork(dag, tables="random", seed=seed).joint()
         assert all(holds(joint, s) for s in premises)
         assert holds(joint, conclusion)
 
 
 def test_intersection_needs_a_positive_distribution():
-    same = Factor(["x", "y", "w"], np.zeros((2, 2, 2)) + [[[1, 0], [0, 0]], [[0, 0], [0, 1]]])
+    same = Factor(["x", "y", "w"], [[[1, 0], [0, 0]], [[0, 0], [0, 1]]])
     premises = [Independence("x", "y", "w"), Independence("x", "w", "y")]
     conclusion = Independence("x", ["y", "w"])
     assert all(holds(same, s) for s in premises)
@@ -289,8 +298,12 @@ def test_two_sets_of_potentials_give_one_joint():
     y = rng.dirichlet([1, 1])
     x_given_y, z_given_y = rng.dirichlet([1, 1], size=2), rng.dirichlet([1, 1, 1], size=2)
     states = {"x": 2, "y": 2, "z": 3}
-    one = mk.MarkovNetwork(states, [Factor(["y", "x"], y[:, None] * x_given_y), Factor(["y", "z"], z_given_y)])
-    two = mk.MarkovNetwork(states, [Factor(["y", "x"], x_given_y), Factor(["y", "z"], y[:, None] * z_given_y)])
+    one = mk.MarkovNetwork(
+        states, [Factor(["y", "x"], y[:, None] * x_given_y), Factor(["y", "z"], z_given_y)]
+    )
+    two = mk.MarkovNetwork(
+        states, [Factor(["y", "x"], x_given_y), Factor(["y", "z"], y[:, None] * z_given_y)]
+    )
     assert not one.allclose(two)
     assert one.joint().allclose(two.joint())
     assert one.log_partition() == pytest.approx(0.0)
@@ -308,13 +321,17 @@ def test_maximal_cliques_pairs_and_all_cliques_as_tables():
 
 
 def test_one_factor_and_three_pairs_share_a_graph_but_not_a_factor_graph():
-    three = mk.MarkovNetwork({"a": 2, "b": 2, "c": 2}, [Factor(list(p), [[1, 2], [3, 4]]) for p in ("ab", "ac", "bc")])
+    three = mk.MarkovNetwork(
+        {"a": 2, "b": 2, "c": 2}, [Factor(list(p), [[1, 2], [3, 4]]) for p in ("ab", "ac", "bc")]
+    )
     parity = np.indices((2, 2, 2)).sum(axis=0) % 2 + 1.0
     whole = mk.MarkovNetwork({"a": 2, "b": 2, "c": 2}, [Factor(["a", "b", "c"], parity)])
     assert three.graph == whole.graph
     assert len(to_factor_graph(three).factor_names) == 3
     assert len(to_factor_graph(whole).factor_names) == 1
-    assert canonical_potentials(three.joint())[frozenset("abc")].allclose(Factor(["a", "b", "c"], np.ones((2, 2, 2))))
+    assert canonical_potentials(three.joint())[frozenset("abc")].allclose(
+        Factor(["a", "b", "c"], np.ones((2, 2, 2)))
+    )
     assert not canonical_potentials(whole.joint())[frozenset("abc")].allclose(
         Factor(["a", "b", "c"], np.ones((2, 2, 2)))
     )
@@ -451,7 +468,7 @@ def test_conditioning_a_chain_on_its_middle_leaves_two_separate_nodes(seed):
     rng = np.random.default_rng(seed)
     names = ["x1", "x2", "x3", "x4"]
     factors = [Factor([n], rng.random(3) + 0.1) for n in names]
-    factors += [Factor([a, b], rng.random((3, 3)) + 0.1) for a, b in zip(names, names[1:], strict=False)]
+    factors += [Factor([a, b], rng.random((3, 3)) + 0.1) for a, b in pairwise(names)]
     mn = mk.MarkovNetwork(dict.fromkeys(names, 3), factors)
     rest = mn.condition({"x2": 1, "x3": 2})
     assert rest.variables == ["x1", "x4"]
@@ -468,7 +485,7 @@ def test_local_markov_property_of_an_ising_model():
     mn = generators.ising_grid(2, 3, coupling="random", field="random", seed=0)
     joint = mn.joint()
     others = {n: 1 for n in mn.variables if n != "x_0_1"}
-    near = {n: 1 for n in mn.neighbors("x_0_1")}
+    near = dict.fromkeys(mn.neighbors("x_0_1"), 1)
     full = joint.reduce(others).normalize()
     assert mn.query("x_0_1", given=near).factor().allclose(full)
 
@@ -577,9 +594,11 @@ def test_example_76_six_spins():
     marginals = mn.marginals()
     assert [marginals[f"y{j}"][1] for j in range(1, 7)] == pytest.approx(published, abs=5e-8)
     joint = mn.joint()
-    agree = joint.expectation(lambda *y: sum(a + b > 1 for a, b in zip(y, y[1:], strict=False)))
+    agree = joint.expectation(lambda *y: sum(a + b > 1 for a, b in pairwise(y)))
     assert agree == pytest.approx(3.5584155, abs=5e-8)
-    assert joint.marginal(["y1", "y3"]).expectation(lambda a, b: -2 * a * b) == pytest.approx(1.8450674, abs=5e-8)
+    assert joint.marginal(["y1", "y3"]).expectation(lambda a, b: -2 * a * b) == pytest.approx(
+        1.8450674, abs=5e-8
+    )
     assert mn.query("y3").info.details["width"] == 2
 
 
@@ -596,7 +615,11 @@ def test_clique_tree_of_a_four_node_chain_by_absorption():
     separators = [joint.marginal("B"), joint.marginal("C")]
     assert (multiply(cliques) / multiply(separators)).allclose(joint)
     # one pass of absorption from {A, B} with A = 0 entered
-    ab, bc, cd = (multiply([bn["A"].factor()]), multiply([bn["B"].factor()]), bn["C"].factor() * bn["D"].factor())
+    ab, bc, cd = (
+        multiply([bn["A"].factor()]),
+        multiply([bn["B"].factor()]),
+        bn["C"].factor() * bn["D"].factor(),
+    )
     phi_b = (ab * Factor(["A"], [1, 0])).sum_out("A")
     bc_new = bc * phi_b
     cd_new = cd * bc_new.sum_out("B")
@@ -617,7 +640,7 @@ def test_rain_chain_is_consistent_with_its_published_likelihood():
     marginals = mn.marginals()
     dry = sum(marginals[d]["dry"] for d in days)
     same = 0.0
-    for a, b in zip(days, days[1:], strict=False):
+    for a, b in pairwise(days):
         pair = mn.query([a, b])
         same += pair["dry", "dry"] + pair["rain", "rain"]
     assert dry == pytest.approx(16.4927, abs=5e-5)
@@ -643,8 +666,11 @@ def test_rain_chain_in_spins_is_the_same_model():
         [
             *(Factor([mk.Variable(d, [-1, 1])], np.exp([0.08, -0.08])) for d in mn.variables),
             *(
-                Factor([mk.Variable(a, [-1, 1]), mk.Variable(b, [-1, 1])], np.exp([[0.425, -0.425], [-0.425, 0.425]]))
-                for a, b in zip(mn.variables, mn.variables[1:], strict=False)
+                Factor(
+                    [mk.Variable(a, [-1, 1]), mk.Variable(b, [-1, 1])],
+                    np.exp([[0.425, -0.425], [-0.425, 0.425]]),
+                )
+                for a, b in pairwise(mn.variables)
             ),
         ],
     )

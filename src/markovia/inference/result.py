@@ -44,7 +44,8 @@ class Info:
             parts.append("NOT CONVERGED")
         if self.error:
             parts.append(f"error {self.error:.2g}")
-        return f"{', '.join(parts)}, {self.seconds * 1e3:.3g} ms"
+        took = f"{self.seconds:.3g} s" if self.seconds >= 1.0 else f"{self.seconds * 1e3:.3g} ms"
+        return f"{', '.join(parts)}, {took}"
 
 
 @dataclass(frozen=True)

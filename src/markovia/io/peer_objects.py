@@ -15,6 +15,7 @@ from markovia.factors.conditional import ConditionalTable
 from markovia.factors.factor import Array, Factor, product
 from markovia.factors.variable import State, Variable
 from markovia.io.rows import RowPolicy
+from markovia.models.factor_model import FactorModel
 
 
 def require(module: str, package: str) -> Any:
@@ -110,30 +111,35 @@ class PeerTables:
         self._rows.finish()
 
 
-def one_factor_per_scope(factors: Sequence[Factor], library: str) -> list[Factor]:
-    """Multiply factors over the same variables, and constants into another factor.
+def one_factor_per_scope(model: FactorModel, library: str) -> list[Factor]:
+    """Return factors with the same product of which no two are over the same variables, and every variable has one.
 
-    Other libraries keep factors in sets or by their variables, so a second factor over the same ones would be lost
-    or refused. The product of all factors stays the same.
+    Other libraries keep factors in sets or by their variables, so a second factor over the same ones would be lost or
+    refused: those are multiplied. A constant goes into another factor; a variable in no factor gets one of ones.
 
     Raises
     ------
     UnsupportedModel
-        If there are constants and nothing to multiply them into.
+        If the model is a constant and nothing else.
 
     Examples
     --------
+    >>> from markovia import MarkovNetwork
     >>> f = Factor(["a", "b"], [[1, 2], [3, 4]])
-    >>> one_factor_per_scope([f, f.transpose(["b", "a"]), Factor.scalar(10)], "pgmpy")[0].values.tolist()
+    >>> model = MarkovNetwork({"a": 2, "b": 2}, [f, f.transpose(["b", "a"]), Factor.scalar(10)])
+    >>> one_factor_per_scope(model, "pgmpy")[0].values.tolist()
     [[10.0, 40.0], [90.0, 160.0]]
     """
     scopes: dict[frozenset[str], list[Factor]] = {}
-    for factor in factors:
+    for factor in model.factors:
         scopes.setdefault(frozenset(factor.names), []).append(factor)
     constant = product(scopes.pop(frozenset(), [])).total
     merged = [
         group[0] if len(group) == 1 else product(group).transpose(group[0].names) for group in scopes.values()
     ]
+    mentioned = {name for factor in merged for name in factor.names}
+    idle = [model.variable(name) for name in model.variables if name not in mentioned]
+    merged += [Factor.of((v,), np.ones(len(v))) for v in idle]
     if constant != 1.0:
         if not merged:
             raise UnsupportedModel(

@@ -244,9 +244,10 @@ def _graph(model: Any, base: Any) -> Graph | None:
 
 def _theirs_directed(model: BayesianNetwork, models: Any) -> Any:
     cpd_class = require("pgmpy.factors.discrete", "pgmpy").TabularCPD
-    theirs = models.DiscreteBayesianNetwork(latents=_latents(model))
+    theirs = models.DiscreteBayesianNetwork()
     theirs.add_nodes_from(model.variables)
     theirs.add_edges_from(model.edges)
+    theirs.latents = _latents(model)
     theirs.name = model.name
     for name in model.variables:
         if not model.has_table(name):
@@ -268,10 +269,6 @@ def _theirs_directed(model: BayesianNetwork, models: Any) -> Any:
 
 def _theirs_undirected(model: FactorModel, models: Any) -> Any:
     factor_class = require("pgmpy.factors.discrete", "pgmpy").DiscreteFactor
-    factors = [Factor.of(f.variables, f.values) for f in model.factors]
-    mentioned = {name for f in factors for name in f.names}
-    idle = [model.variable(n) for n in model.variables if n not in mentioned]
-    factors += [Factor([v], np.ones(len(v))) for v in idle]
     as_factor_graph = isinstance(model, FactorGraph)
     theirs = (
         models.FactorGraph()
@@ -282,7 +279,7 @@ def _theirs_undirected(model: FactorModel, models: Any) -> Any:
     theirs.name = model.name
     if not as_factor_graph:
         theirs.add_edges_from(model.undirected_graph.edges)
-    for f in one_factor_per_scope(factors, "pgmpy"):
+    for f in one_factor_per_scope(model, "pgmpy"):
         phi = factor_class(
             list(f.names),
             list(f.shape),

@@ -97,7 +97,8 @@ def to_pyagrum(model: BayesianNetwork | FactorModel) -> Any:
     -------
     pyagrum.BayesNet or pyagrum.MarkovRandomField
         Variables without a table keep pyAgrum's zeros. In undirected models, factors over the same variables are
-        multiplied into one, since pyAgrum allows no second one.
+        multiplied into one, since pyAgrum allows no second one, and a variable without any factor gets a constant
+        one, since pyAgrum cannot answer without.
 
     Raises
     ------
@@ -230,7 +231,7 @@ def _fill_directed(theirs: Any, model: BayesianNetwork) -> None:
 
 
 def _fill_undirected(theirs: Any, model: FactorModel) -> None:
-    for factor in one_factor_per_scope(model.factors, "pyAgrum"):
+    for factor in one_factor_per_scope(model, "pyAgrum"):
         _assign(theirs.addFactor(list(factor.names)), list(factor.names), factor.values)
 
 

@@ -94,6 +94,10 @@ def write_xdsl(model: object) -> str:
           <probabilities>0.75 0.25</probabilities>
         </cpt>
       </nodes>
+      <extensions>
+        <genie version="1.0" app="markovia" name="weather">
+        </genie>
+      </extensions>
     </smile>
     """
     network = written_network(model, "GeNIe XDSL")
@@ -112,10 +116,9 @@ def write_xdsl(model: object) -> str:
     parts += [_cpt_block(node, properties) for node, properties in written]
     parts.append("  </nodes>\n")
     drawn = "".join(_drawing(node.identifier, properties) for node, properties in written)
-    if drawn:
-        name = quoteattr(network.name if network.name.isprintable() else network.identifier)
-        parts.append(f'  <extensions>\n    <genie version="1.0" app="markovia" name={name}>\n')
-        parts.append(f"{drawn}    </genie>\n  </extensions>\n")
+    name = quoteattr(network.name if network.name.isprintable() else network.identifier)
+    parts.append(f'  <extensions>\n    <genie version="1.0" app="markovia" name={name}>\n')
+    parts.append(f"{drawn}    </genie>\n  </extensions>\n")
     parts.append("</smile>\n")
     return "".join(parts)
 

@@ -21,22 +21,8 @@ from markovia.io.source import shown
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
 from markovia.models.bayesian_network import BayesianNetwork
 
-_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE BIF [
-  <!ELEMENT BIF (NETWORK)*>
-  <!ATTLIST BIF VERSION CDATA #REQUIRED>
-  <!ELEMENT NETWORK (NAME, (PROPERTY | VARIABLE | DEFINITION)*)>
-  <!ELEMENT NAME (#PCDATA)>
-  <!ELEMENT VARIABLE (NAME, (OUTCOME | PROPERTY)*)>
-  <!ATTLIST VARIABLE TYPE (nature | decision | utility) "nature">
-  <!ELEMENT OUTCOME (#PCDATA)>
-  <!ELEMENT DEFINITION (FOR | GIVEN | TABLE | PROPERTY)*>
-  <!ELEMENT FOR (#PCDATA)>
-  <!ELEMENT GIVEN (#PCDATA)>
-  <!ELEMENT TABLE (#PCDATA)>
-  <!ELEMENT PROPERTY (#PCDATA)>
-]>
-"""
+# no document type: it is optional, and TinyXML, which pyAgrum reads with, does not get past one
+_HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def read_xmlbif(text: str, source: str | None = None) -> BayesianNetwork:
