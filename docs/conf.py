@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -50,6 +51,18 @@ def draw_figures(_: Sphinx) -> None:
     draw_all(HERE / "_build" / "figures")
 
 
+def show_indented_as_written(
+    _: Sphinx, what: str, __: str, ___: Any, ____: Any, lines: list[str]
+) -> None:
+    """Turn the indented blocks of module docstrings (formulas, sample files) into literal blocks."""
+    if what != "module":
+        return
+    for i in range(len(lines) - 1, 0, -1):
+        if lines[i].startswith("    ") and not lines[i - 1].strip() and not lines[i - 2].startswith("    "):
+            lines[i:i] = ["::", ""]
+
+
 def setup(app: Sphinx) -> None:
-    """Register the drawing step."""
+    """Register the drawing step and the reading of docstrings."""
     app.connect("builder-inited", draw_figures)
+    app.connect("autodoc-process-docstring", show_indented_as_written)

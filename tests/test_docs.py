@@ -14,15 +14,20 @@ GUIDE = sorted((DOCS / "guide").glob("*.md"))
 PAGES = [DOCS / "index.md", *GUIDE]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NEEDS = {"coming-from.md": ["pgmpy", "pyagrum"], "files.md": ["pgmpy", "pyagrum"]}
-FENCE = re.compile(r"^```.*$", re.MULTILINE)
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class MarkdownParser(doctest.DocTestParser):
-    """Read a Markdown page; a fence ends the output above it, and line numbers stay as they are."""
+    """Read the pycon blocks of a Markdown page and nothing else; line numbers stay as they are."""
 
     def parse(self, string, name="<string>"):
-        return super().parse(FENCE.sub("", string), name)
+        return super().parse(BLOCK.sub(_only_pycon, string), name)
+
+
+def _only_pycon(match):
+    kind, text = match.groups()
+    return f"\n{text}\n" if kind.strip() == "pycon" else "\n" * match[0].count("\n")
+
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ def test_python_on_a_page_answers_as_printed(page, at_home_in):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.stem)
 def test_commands_on_a_page_print_as_printed(page, at_home_in):
-    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "100"}
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
     checker = doctest.OutputChecker()
     for command, expected in commands(page):
         program, *arguments = shlex.split(command)
@@ -77,7 +82,7 @@ def test_commands_on_a_page_print_as_printed(page, at_home_in):
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             timeout=60,
         )
         printed = ran.stdout.strip()

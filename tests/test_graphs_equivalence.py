@@ -5,7 +5,7 @@ from itertools import combinations, product
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from markovia.errors import InvalidGraph
@@ -136,7 +136,10 @@ def test_cpdags_agree_with_pyagrum(g):
         bn.add(gum.LabelizedVariable(name, name, 2))
     for a, b in g.edges:
         bn.addArc(a, b)
-    essential = gum.EssentialGraph(bn)
+    try:
+        essential = gum.EssentialGraph(bn)
+    except gum.InvalidPartiallyDirectedCycle:
+        assume(False)  # pyAgrum 3 gives up on some dense graphs; brute force above covers them
     name = {i: bn.variable(i).name() for i in bn.nodes()}
     completed = cpdag(g)
     assert {(name[a], name[b]) for a, b in essential.arcs()} == set(completed.directed_edges())

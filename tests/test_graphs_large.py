@@ -33,7 +33,7 @@ from markovia.graphs import (
 
 N = 100_000
 LAST = f"x{N - 1}"
-SECONDS = 20
+SECONDS = 120
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ import math
 import pickle
 import subprocess
 import sys
-import time
 import tracemalloc
 from itertools import pairwise
 
@@ -331,12 +330,10 @@ def _propagated(bn, coins):
 
 
 @pytest.mark.parametrize("n", [36, 70, 200, 2000])
-def test_the_best_explanation_of_a_long_chain_is_found_at_once(n):
+def test_the_best_explanation_of_a_long_chain_takes_small_tables(n):
     # pgmpy (run): MemoryError at 2^29 entries for a chain of 36
     bn = binary_chain(n)
-    start = time.perf_counter()
-    best = bn.map(given={"x0": 1, f"x{n - 1}": 0})
-    assert time.perf_counter() - start < 5.0
+    best = bn.map(given={"x0": 1, f"x{n - 1}": 0}, engine=VE(max_bytes=64 * n))
     assert len(best) == n - 2
     # Viterbi by hand
     score, back = np.array([-np.inf, math.log(bn["x0"].values[1])]), []
@@ -371,17 +368,17 @@ def test_trees_and_stars_of_a_thousand_nodes_are_easy():
 
 def test_a_query_that_cannot_fit_is_refused_with_an_estimate_before_anything_is_allocated():
     # pgmpy #1177, #1391, #1051 (MemoryError or killed, no estimate)
-    mn = generators.ising_grid(40, 40, coupling=0.3)
+    mn = generators.ising_grid(24, 24, coupling=0.3)
     tracemalloc.start()
     with pytest.raises(mk.TooLarge) as caught:
-        mn.query("x_0_0", engine=VE(max_bytes=2**24))
+        mn.query("x_0_0", engine=VE(max_bytes=2**20))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 2**26
+    assert peak < 2**24, "the tables alone would take 256 MiB"
     message = str(caught.value)
     assert "entries" in message
     assert "width" in message
-    assert "the budget is 16 MiB" in message
+    assert "the budget is 1 MiB" in message
     assert isinstance(caught.value, MemoryError)
 
 
@@ -535,9 +532,9 @@ def test_editing_a_copy_leaves_the_original_alone(clone):
 
 
 def test_what_is_no_structure_or_factor_is_explained():
-    with pytest.raises(mk.MarkoviaError, match="int"):
+    with pytest.raises(mk.InvalidArgument, match="a structure is .* not 5"):
         mk.BayesianNetwork(5)
-    with pytest.raises(mk.InvalidArgument, match="a factor is a Factor, not tuple"):
+    with pytest.raises(mk.InvalidArgument, match=r"a factor is a Factor\(names, values\), not tuple"):
         mk.MarkovNetwork({"a": 2}, [("a", [1, 2])])
 
 
@@ -679,11 +676,17 @@ def test_the_target_column_is_not_used_to_predict_itself():
 
 def test_repeated_rows_are_answered_once():
     # pgmpy #511 (open since 2015), #1172, pomegranate #408 (a second a row)
+    asked = []
+
+    class Counting(VE):
+        def marginals(self, problem, targets):
+            asked.append(targets)
+            return super().marginals(problem, targets)
+
     bn = mk.examples.asia()
     frame = bn.sample(20_000, seed=0).drop(columns="lung")
-    start = time.perf_counter()
-    proba = bn.predict_proba(frame, "lung")
-    assert time.perf_counter() - start < 5.0
+    proba = bn.predict_proba(frame, "lung", engine=Counting())
+    assert len(asked) == len(frame.drop_duplicates()) < 130
     for i in (0, 777, 19_999):
         given = frame.iloc[i].to_dict()
         assert proba["yes"].iloc[i] == pytest.approx(bn.query("lung", given=given)["yes"])

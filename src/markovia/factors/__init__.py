@@ -33,6 +33,7 @@ from markovia.factors.noisy import (
     NoisyOrConditional,
     NoisyParameters,
 )
+from markovia.factors.oracle import joint_oracle
 from markovia.factors.potentials import boltzmann, chain, from_energy, ising, pairwise, potts
 from markovia.factors.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.variable import State, Variable
@@ -88,6 +89,7 @@ __all__ = [
     "ising",
     "ising_features",
     "ising_grid",
+    "joint_oracle",
     "pairwise",
     "potts",
     "potts_grid",

@@ -193,10 +193,11 @@ class _Reader:
             elif word == "network" and not seen_network:
                 seen_network = True
                 self._network(cursor)
-            elif not word:
+            elif not word and (seen_network or self.variables):
                 return
             else:
-                raise cursor.error(f"expected 'variable' or 'probability', found {said(word)}", place)
+                wanted = "'variable' or 'probability'" if seen_network else "'network', 'variable' or 'probability'"
+                raise cursor.error(f"expected {wanted}, found {said(word)}", place)
 
     def _network(self, cursor: Cursor) -> None:
         _, raw = cursor.until("{", "the name of the network")

@@ -62,7 +62,8 @@ def mask(source: Source) -> str:
             opaque = text[start:at].translate(_MASK)
         else:
             at = _end_of_comment(source, start, opening)
-            opaque = _NOT_NEWLINE.sub(" ", text[start:at])
+            comment = text[start:at]
+            opaque = _NOT_NEWLINE.sub(" ", comment) if "\n" in comment else " " * len(comment)
         pieces += (text[done:start], opaque)
         done = at
     pieces.append(text[done:])

@@ -49,6 +49,7 @@ _TOKEN = re.compile(
     r"|(?P<other>.))?",
     re.DOTALL,
 )
+_DEEPEST = 100
 _WORD = re.compile(r"[A-Za-z0-9_.]+")
 
 
@@ -218,6 +219,8 @@ class _Parser:
             self.roles.setdefault(name, set())
             self._operand(group, [name])
         elif self.kind == "sign" and self.value == "{":
+            if len(groups) > _DEEPEST:
+                raise self._expected(f"at most {_DEEPEST} groups inside each other")
             groups.append(_Group(self.at))
             self._advance()
         elif self.kind == "sign" and self.value == "[":

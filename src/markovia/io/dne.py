@@ -21,7 +21,7 @@ from markovia.factors.variable import State, Variable
 from markovia.io.declarations import Declaration, Define, declared_network, dense, deterministic, numbered_states
 from markovia.io.identifiers import STATES, WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.scanner import Scanner, is_bare, quote
+from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, quote
 from markovia.io.source import Source, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
@@ -273,6 +273,8 @@ class _Reader:
             elif not scan.take(","):
                 place = scan.at
                 found.append((scan.text("a state or ';'"), place))
+                if len(found) > MOST_ITEMS:
+                    raise scan.expected("';'")
         if depth:
             raise scan.expected("')'")
 

@@ -26,7 +26,7 @@ from markovia.factors.variable import State, Variable
 from markovia.io.declarations import Declaration, Parents, check_room, declared_network, dense, numbered_states
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.scanner import Scanner, is_bare, nth_word, parse_numbers, quote
+from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, nth_word, parse_numbers, quote
 from markovia.io.source import Source, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
@@ -284,6 +284,8 @@ class _Reader:
         while not scan.take(";"):
             words.append(scan.word("a number"))
             scan.take(",")
+            if len(words) > MOST_ITEMS:
+                raise scan.expected("';'")
 
         def fail(_: int, message: str) -> ParseError:
             return self.source.error(start, message)

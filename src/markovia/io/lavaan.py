@@ -16,7 +16,8 @@ Software 48 (2012).
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from markovia.errors import MarkoviaError, ParseError, UnsupportedModel
 from markovia.graphs.directed import DAG
@@ -28,7 +29,7 @@ from markovia.io.source import Source, shown
 _TOKEN = re.compile(
     r"[^\S\n]*+(?:"
     r"(?P<comment>[#!][^\n]*+)"
-    r"|(?P<end>\n|;)"
+    r"|(?P<end>\n\s*+|;)"
     r"|(?P<relation>=~|~\*~|~~|<~|:=|==|~|<|>|\|)"
     r"|(?P<sign>[+*(),\-/^?])"
     r'|(?P<string>"[^"\n]*+"|\'[^\'\n]*+\')'
@@ -39,6 +40,7 @@ _TOKEN = re.compile(
 )
 _MARK = re.compile(rf"#\s*{NAME}:\s*([A-Za-z][A-Za-z0-9_]*)\s*=\s*(\S.*?)\s*")
 _IGNORED = (":=", "==", "<", ">", "|", "~*~")
+_LONGEST = 2**19
 _BLOCKS = ("group", "level", "block", "class")
 
 
@@ -108,8 +110,7 @@ def write_lavaan(model: object) -> str:
     return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     value: str
     at: int
@@ -124,18 +125,23 @@ class _Reader:
 
     def read(self) -> None:
         statement: list[_Token] = []
-        tokens = self._tokens()
-        for i, token in enumerate(tokens):
+        ended = False
+        for token in self._tokens():
+            if token.kind == "end" and token.value != ";":
+                ended = True
+                continue
+            # a line end closes the statement unless the operator before or after it wants more
+            goes_on = statement and (_continues(statement[-1]) or token.kind == "sign" and token.value in "+*")
+            if statement and (token.kind == "end" or (ended and not goes_on)):
+                self._statement(statement)
+                statement = []
+            ended = False
             if token.kind != "end":
                 statement.append(token)
-                continue
-            following = tokens[i + 1] if i + 1 < len(tokens) else token
-            goes_on = following.kind == "sign" and following.value in "+*"
-            if token.value == "\n" and statement and (goes_on or _continues(statement[-1])):
-                continue
-            if statement:
-                self._statement(statement)
-            statement = []
+            if len(statement) > _LONGEST:
+                raise self.source.error(token.at, f"expected at most {_LONGEST:,} tokens in a statement")
+        if statement:
+            self._statement(statement)
         if self.names:
             true = list(self.names.values())
             if len({self.names.get(n, n) for n in self.nodes}) != len(self.nodes) or len(set(true)) != len(true):
@@ -143,22 +149,21 @@ class _Reader:
             self.nodes = {self.names.get(n, n): None for n in self.nodes}
             self.edges = [(self.names.get(a, a), self.names.get(b, b), x, y) for a, b, x, y in self.edges]
 
-    def _tokens(self) -> list[_Token]:
-        tokens, at, text = [], 0, self.source.text
+    def _tokens(self) -> Iterator[_Token]:
+        at, text = 0, self.source.text
         while at < len(text):
             match = _TOKEN.match(text, at)
             assert match is not None
             at, kind = match.end(), match.lastgroup
             if kind is None:
-                break
+                return
             token = _Token(kind, match[kind], match.start(kind))
             if kind == "comment":
                 self._comment(token)
             elif kind == "other":
                 raise self.source.error(token.at, f"expected a name or an operator, found {shown(token.value)}")
             else:
-                tokens.append(token)
-        return [*tokens, _Token("end", ";", len(text))]
+                yield token
 
     def _comment(self, token: _Token) -> None:
         match = _MARK.fullmatch(token.value)

@@ -28,6 +28,9 @@ _UNESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", 
 _BRACKETS = str.maketrans("(),", "   ")
 _NUMBER_CHARACTERS = re.compile(r"[-+.0-9eE(),\s]*+")
 _OPENING, _CLOSING = "({[", ")}]"
+# far above any real file, and low enough that megabytes of nonsense end soon
+_DEEPEST = 1000
+MOST_ITEMS = 2**21
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ class Scanner:
             at = self.at
             found.append((self.text(f"{what} or {closing!r}"), at))
             self.take(",")
+            if len(found) > MOST_ITEMS:
+                raise self.expected(repr(closing))
         return found
 
     def free_value(self) -> str:
@@ -155,7 +160,8 @@ class Scanner:
             parts = []
         depth: list[str] = []
         while depth or not self.sees(";"):
-            if self.kind == "end" or (not depth and self.kind == "sign" and self.value in _CLOSING):
+            unexpected = self.kind == "end" or (not depth and self.kind == "sign" and self.value in _CLOSING)
+            if unexpected or len(parts) > MOST_ITEMS or len(depth) > _DEEPEST:
                 raise self.expected("a value" if not parts else "';'")
             if self.kind == "sign" and self.value in _OPENING:
                 depth.append(_CLOSING[_OPENING.index(self.value)])
@@ -173,7 +179,7 @@ class Scanner:
         self.expect("{")
         depth = 1
         while depth:
-            if self.kind == "end":
+            if self.kind == "end" or depth > _DEEPEST:
                 raise self.expected("'}'")
             if self.kind == "sign" and self.value in "{}":
                 depth += 1 if self.value == "{" else -1

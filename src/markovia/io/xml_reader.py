@@ -18,6 +18,7 @@ from markovia.io.scanner import nth_word, parse_numbers
 from markovia.io.source import Source, shown
 
 _DEEPEST = 100
+_MOST_ELEMENTS = 2**21
 _START_TAG = re.compile(rb"<(?:[^\"'>]|\"[^\"]*+\"|'[^']*+')*+>")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
@@ -108,6 +109,7 @@ class _Builder:
         self.source = source
         self.root: Element | None = None
         self.stack: list[Element] = []
+        self.count = 0
         parser = self.parser = expat.ParserCreate("utf-8")
         parser.buffer_text = True
         parser.buffer_size = 2**20
@@ -137,6 +139,9 @@ class _Builder:
         at = self.parser.CurrentByteIndex
         if len(self.stack) >= _DEEPEST:
             raise self.source.error(at, f"expected at most {_DEEPEST} levels of nesting")
+        self.count += 1
+        if self.count > _MOST_ELEMENTS:
+            raise self.source.error(at, f"expected at most {_MOST_ELEMENTS:,} elements")
         element = Element(tag, attributes, at)
         if self.stack:
             self.stack[-1].children.append(element)

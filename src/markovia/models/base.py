@@ -91,6 +91,9 @@ class GraphicalModel(ABC):
         """Return a variable's states in order."""
         return list(self.variable(name).states)
 
+    def __copy__(self) -> Self:
+        return self.copy()
+
     def __contains__(self, name: object) -> bool:
         return name in self._variables
 
@@ -217,11 +220,13 @@ class GraphicalModel(ABC):
         """
         problem = self._problem(given)
         names = problem.free if targets is None else self._names(targets)
-        if m is not None and m < 1:
-            raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m}")
+        if m is not None and (not isinstance(m, int | np.integer) or m < 1):
+            raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
         chosen = get_engine(engine)
         start = perf_counter()
-        fixed = {n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None}
+        fixed = {
+            n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
+        }
         found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
         log_mass = chosen.log_mass(problem)
         self._check_possible(log_mass, problem, chosen)
@@ -279,7 +284,11 @@ class GraphicalModel(ABC):
                 f"the joint table has {entries:,} entries, over max_entries={max_entries:,}; use query()"
             )
         problem = self._problem(None)
-        table = product(problem.reduced(None))
+        table = Factor.scalar()
+        for factor in problem.reduced(None):
+            table = product((table, factor))
+            if not self.normalised:
+                table = table / (float(table.values.max(initial=0.0)) or 1.0)
         return (table if self.normalised else table.normalize()).transpose(self.variables)
 
     @guided
@@ -344,8 +353,8 @@ class GraphicalModel(ABC):
         >>> mk.examples.sprinkler().sample(3, seed=0).shape
         (3, 4)
         """
-        if n < 0:
-            raise InvalidArgument(f"n= is a number of rows, not {n}")
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
+            raise InvalidArgument(f"n= is a number of rows, not {n!r}")
         rng = np.random.default_rng(seed)
         problem = self._problem(given)
         codes = self._draw(problem, n, rng, get_engine(engine))
@@ -378,7 +387,8 @@ class GraphicalModel(ABC):
         Series or DataFrame
             Aligned with the rows' index.
         """
-        return rows.predict(self, frame, target, get_engine(engine))
+        table = rows.predict(self, frame, self._names(target), get_engine(engine))
+        return table[target] if isinstance(target, str) else table
 
     @guided
     def predict_proba(
@@ -388,7 +398,8 @@ class GraphicalModel(ABC):
 
         For several targets the columns are pairs (target, state).
         """
-        return rows.predict_proba(self, frame, target, get_engine(engine))
+        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine))
+        return table[target] if isinstance(target, str) else table
 
     # -- other kinds of model ------------------------------------------------------------------------------------
 
@@ -437,7 +448,9 @@ class GraphicalModel(ABC):
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _names(self, targets: str | Iterable[str]) -> list[str]:
-        names = [targets] if isinstance(targets, str) else list(targets)
+        if isinstance(targets, str) or not isinstance(targets, Iterable):
+            targets = [targets]
+        names = list(targets)
         for name in names:
             self.variable(name)
         if len(set(names)) != len(names):

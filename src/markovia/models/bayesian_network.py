@@ -332,6 +332,10 @@ class BayesianNetwork(EditableNetwork):
             parents = {n: structure.parents(n) for n in structure.nodes}
         elif isinstance(structure, Mapping):
             parents = {**{q: [] for ps in structure.values() for q in ps if q not in structure}, **structure}
+        elif not isinstance(structure, Iterable):
+            raise InvalidArgument(
+                f"a structure is a one-line text, a DAG, a mapping to parents or a list of edges, not {structure!r}"
+            )
         else:
             dag = DAG(structure)
             parents = {n: dag.parents(n) for n in dag.nodes}

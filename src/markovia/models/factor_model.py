@@ -38,6 +38,8 @@ class FactorModel(GraphicalModel):
             self._insert(variable)
         given = list(factors)
         for factor in given:
+            if not isinstance(factor, Factor):
+                raise InvalidArgument(f"a factor is a Factor(names, values), not {type(factor).__name__}")
             for v in factor.variables:
                 if v.name not in self._variables:
                     self._insert(v)
@@ -53,6 +55,8 @@ class FactorModel(GraphicalModel):
 
     def add_factor(self, factor: Factor) -> None:
         """Add a factor; variables that are new come with it."""
+        if not isinstance(factor, Factor):
+            raise InvalidArgument(f"a factor is a Factor(names, values), not {type(factor).__name__}")
         fresh = [v for v in factor.variables if v.name not in self._variables]
         for v in fresh:
             self._variables[v.name] = v
@@ -228,8 +232,8 @@ class FactorModel(GraphicalModel):
 
     def _fitted(self, factor: Factor) -> Factor:
         """Give a factor the model's variables; numbered axes take over the model's states."""
-        if not isinstance(factor, Factor):
-            raise InvalidArgument(f"a factor is a Factor, not {type(factor).__name__}")
+        if all(self._variables[v.name] is v for v in factor.variables):
+            return factor
         own = []
         for v in factor.variables:
             known = self._variables[v.name]

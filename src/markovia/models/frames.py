@@ -50,6 +50,9 @@ def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> dict[str
         For a cell that is no state of its column's variable.
     """
     codes: dict[str, NDArray[np.int64]] = {}
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise InvalidArgument(f"the rows have two columns named {twice!r}")
     for name in frame.columns:
         if name not in variables:
             raise UnknownVariable(name, variables)

@@ -33,9 +33,8 @@ def log_prob(model: "GraphicalModel", frame: Any) -> NDArray[np.float64]:
     complete = (table != MISSING).all(axis=1)
     result = np.empty(len(data))
     if complete.any():
-        result[complete] = (
-            _log_weight(model, dict(zip(model.variables, table[complete].T, strict=True))) - log_z
-        )
+        columns = dict(zip(model.variables, table[complete].T, strict=True))
+        result[complete] = _log_weight(model, columns, int(complete.sum())) - log_z
     if not complete.all():
         result[~complete] = _once_a_pattern(
             table[~complete], lambda row: np.array(engine.log_mass(_problem(model, row)) - log_z)
@@ -43,44 +42,31 @@ def log_prob(model: "GraphicalModel", frame: Any) -> NDArray[np.float64]:
     return result
 
 
-def predict(model: "GraphicalModel", frame: Any, target: str | Sequence[str], engine: Engine) -> Any:
-    """Return the mode of each target's posterior for every row."""
+def predict(model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine) -> "pd.DataFrame":
+    """Return the mode of each target's posterior for every row, one column a target."""
     import pandas as pd
 
-    names = [target] if isinstance(target, str) else list(target)
     data, tables = posteriors(model, frame, names, engine)
-    columns = {
-        name: pd.Series(
-            np.array(model.variable(name).states, dtype=object)[tables[name].argmax(axis=1)],
-            index=data.index,
-            name=name,
-        ).infer_objects()
-        for name in names
-    }
-    return columns[target] if isinstance(target, str) else pd.DataFrame(columns)
+    modes = {n: np.array(model.variable(n).states, dtype=object)[tables[n].argmax(axis=1)] for n in names}
+    return pd.DataFrame(modes, index=data.index).infer_objects()
 
 
 def predict_proba(
-    model: "GraphicalModel", frame: Any, target: str | Sequence[str], engine: Engine
+    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine
 ) -> "pd.DataFrame":
-    """Return the posterior of the target for every row, one column a state."""
+    """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
-    names = [target] if isinstance(target, str) else list(target)
     data, tables = posteriors(model, frame, names, engine)
-    if isinstance(target, str):
-        states = pd.Index(model.variable(target).states, name=target)
-        return pd.DataFrame(tables[target], index=data.index, columns=states)
-    labels = [(name, s) for name in names for s in model.variable(name).states]
-    return pd.DataFrame(
-        np.hstack([tables[name] for name in names]),
-        index=data.index,
-        columns=pd.MultiIndex.from_tuples(labels, names=["target", "state"]),
-    )
+    parts = {
+        n: pd.DataFrame(tables[n], index=data.index, columns=pd.Index(model.variable(n).states))
+        for n in names
+    }
+    return pd.concat(parts, axis=1, names=["target", "state"])
 
 
 def posteriors(
-    model: "GraphicalModel", frame: Any, names: list[str], engine: Engine
+    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine
 ) -> tuple["pd.DataFrame", dict[str, NDArray[np.float64]]]:
     """Return, for each target, an array of posteriors with one row a data row."""
     data = as_frame(frame)
@@ -126,9 +112,9 @@ def _once_a_pattern(table: Codes, answer: Callable[[Codes], NDArray[np.float64]]
     return np.array([answer(row) for row in distinct])[where.reshape(-1)]
 
 
-def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes]) -> NDArray[np.float64]:
+def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> NDArray[np.float64]:
     """Return the log of the product of the pieces for complete rows."""
-    total = np.zeros(len(next(iter(codes.values()), ())))
+    total = np.zeros(n)
     for piece in model.pieces():
         if isinstance(piece, Factor):
             with np.errstate(divide="ignore"):

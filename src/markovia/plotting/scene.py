@@ -15,7 +15,7 @@ Shape = Literal["box", "ellipse", "square", "separator"]
 
 PADDING = 0.11
 BAR_WIDTH = 0.62
-COLUMN_GAP = 0.07
+COLUMN_GAP = 0.09
 ROW_HEIGHT = 1.45 * style.SMALL_FONT_SIZE / 72.0
 LONGEST_STATE = 12
 
