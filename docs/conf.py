@@ -4,12 +4,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sphinx.application import Sphinx
+from sphinx.util.typing import stringify_annotation
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import markovia  # noqa: E402
+from markovia.factors.variable import State  # noqa: E402
 
 project = "markovia"
 author = "The markovia developers"
@@ -44,6 +48,17 @@ copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
 
 
+ALIASES = {
+    stringify_annotation(alias, "smart"): name
+    for name, alias in {
+        "ArrayLike": ArrayLike,
+        "Array": NDArray[np.float64],
+        "Codes": NDArray[np.int64],
+        "State": State,
+    }.items()
+}
+
+
 def draw_figures(_: Sphinx) -> None:
     """Draw the pictures of the guide before its pages are read."""
     from figures import draw_all
@@ -51,9 +66,7 @@ def draw_figures(_: Sphinx) -> None:
     draw_all(HERE / "_build" / "figures")
 
 
-def show_indented_as_written(
-    _: Sphinx, what: str, __: str, ___: Any, ____: Any, lines: list[str]
-) -> None:
+def show_indented_as_written(_: Sphinx, what: str, __: str, ___: Any, ____: Any, lines: list[str]) -> None:
     """Turn the indented blocks of module docstrings (formulas, sample files) into literal blocks."""
     if what != "module":
         return
@@ -62,7 +75,26 @@ def show_indented_as_written(
             lines[i:i] = ["::", ""]
 
 
+def keep_colons(_: Sphinx, what: str, __: str, ___: Any, ____: Any, lines: list[str]) -> None:
+    """Keep napoleon from reading the first half of a property's sentence as its type."""
+    if what in ("attribute", "property"):
+        # an empty comment: napoleon looks for "type: text" in the first line only
+        lines[0:0] = ["..", ""]
+
+
+def name_types(
+    _: Sphinx, __: str, ___: str, ____: Any, _____: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Call types by the names the sources use; Python has replaced these aliases by what they stand for."""
+    for written, name in ALIASES.items():
+        signature = signature and signature.replace(written, name)
+        returns = returns and returns.replace(written, name)
+    return signature, returns
+
+
 def setup(app: Sphinx) -> None:
-    """Register the drawing step and the reading of docstrings."""
+    """Register the drawing step and the reading of docstrings and signatures."""
     app.connect("builder-inited", draw_figures)
     app.connect("autodoc-process-docstring", show_indented_as_written)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)
+    app.connect("autodoc-process-signature", name_types)

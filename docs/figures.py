@@ -8,11 +8,11 @@ import matplotlib
 
 matplotlib.use("agg")
 
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
+import matplotlib.pyplot as plt
+import numpy as np
 
-import markovia as mk  # noqa: E402
-from markovia.learning import correlation_graph, partial_correlation_graph  # noqa: E402
+import markovia as mk
+from markovia.learning import correlation_graph, partial_correlation_graph
 
 EVIDENCE = {"xray": "yes", "dysp": "yes"}
 
@@ -102,7 +102,9 @@ def draw_all(folder: Path, suffix: str = ".svg") -> list[Path]:
         path = folder / f"{draw.__name__.replace('_', '-')}{suffix}"
         # the same bytes every time, so that an unchanged picture does not rebuild its page
         with plt.rc_context({"svg.hashsalt": "markovia"}):
-            figure.savefig(path, facecolor="white", dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
+            figure.savefig(
+                path, facecolor="white", dpi=150, metadata={"Date": None} if suffix == ".svg" else None
+            )
         plt.close(figure)
         written.append(path)
     return written

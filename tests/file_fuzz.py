@@ -2,8 +2,10 @@
 
 import random
 import re
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter
 
 from markovia.errors import ParseError
@@ -27,6 +29,18 @@ def must_hold(read: Read, text: str, seconds: float = 5.0) -> bool:
         refused = True
     assert perf_counter() - start < seconds
     return refused
+
+
+@contextmanager
+def peak_memory() -> Iterator[Callable[[], int]]:
+    """Measure how much memory Python takes at most inside the block."""
+    tracemalloc.start()
+    peak = 0
+    try:
+        yield lambda: peak
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
 
 
 def truncations(text: str, count: int) -> Iterator[str]:

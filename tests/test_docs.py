@@ -29,7 +29,6 @@ def _only_pycon(match):
     return f"\n{text}\n" if kind.strip() == "pycon" else "\n" * match[0].count("\n")
 
 
-
 @pytest.fixture
 def at_home_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -71,7 +70,13 @@ def test_python_on_a_page_answers_as_printed(page, at_home_in):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.stem)
 def test_commands_on_a_page_print_as_printed(page, at_home_in):
-    environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
+    environment = {
+        **os.environ,
+        "NO_COLOR": "1",
+        "TERM": "xterm",
+        "PYTHONIOENCODING": "utf-8",
+        "COLUMNS": "100",
+    }
     checker = doctest.OutputChecker()
     for command, expected in commands(page):
         program, *arguments = shlex.split(command)

@@ -113,7 +113,7 @@ def test_scopes_can_be_given():
 
 def test_ising_grid_weighs_configurations_by_its_energy():
     mn = make.ising_grid(2, 3, coupling=0.7, field=0.2)
-    assert mn.variables == [f"x_{r}_{c}" for r in range(2) for c in range(3)]
+    assert mn.variables == [f"x{r}_{c}" for r in range(2) for c in range(3)]
     z = 0.0
     for flat in product([-1, 1], repeat=6):
         x = np.reshape(flat, (2, 3))
@@ -130,7 +130,7 @@ def test_potts_grid_rewards_equal_neighbours():
         for p, q, r, s in product(range(3), repeat=4)
     )
     assert np.exp(mn.log_partition()) == pytest.approx(z)
-    assert make.potts_grid(1, 1, 4).query("x_0_0")[2] == pytest.approx(0.25)
+    assert make.potts_grid(1, 1, 4).query("x0_0")[2] == pytest.approx(0.25)
     torus = make.potts_grid(4, 4, 2, periodic=True)
     assert {len(torus.neighbors(v)) for v in torus.variables} == {4}
 

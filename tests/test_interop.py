@@ -327,7 +327,8 @@ def test_a_markov_network_means_the_same_in_pyagrum(mn):
     assert back.log_partition() == pytest.approx(mn.log_partition())
     engine = gum.ShaferShenoyMRFInference(theirs)
     engine.makeInference()
-    np.testing.assert_allclose(engine.posterior(NAMES[0]).toarray(), mn.query(NAMES[0]).values, atol=1e-9)
+    theirs_says = engine.posterior(NAMES[0]).toarray().reshape(-1)  # may keep axes of variables with one state
+    np.testing.assert_allclose(theirs_says, mn.query(NAMES[0]).values, atol=1e-9)
 
 
 def test_a_markov_field_of_pyagrum_keeps_its_factors():

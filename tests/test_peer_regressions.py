@@ -371,7 +371,7 @@ def test_a_query_that_cannot_fit_is_refused_with_an_estimate_before_anything_is_
     mn = generators.ising_grid(24, 24, coupling=0.3)
     tracemalloc.start()
     with pytest.raises(mk.TooLarge) as caught:
-        mn.query("x_0_0", engine=VE(max_bytes=2**20))
+        mn.query("x0_0", engine=VE(max_bytes=2**20))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**24, "the tables alone would take 256 MiB"

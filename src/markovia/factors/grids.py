@@ -1,6 +1,6 @@
 """Ising and Potts models on rectangular grids of any size.
 
-Variables are called `x_0_0, x_0_1, ...` (row, then column), rows first. Everything is computed as whole
+Variables are called `x0_0, x0_1, ...` (row, then column), rows first. Everything is computed as whole
 arrays; the only Python loop makes the factor objects, about a microsecond each, so 512 x 512 takes a
 few seconds.
 """
@@ -55,7 +55,7 @@ def ising_grid(
     --------
     >>> factors = ising_grid(2, 2, coupling=0.5, field=[[1, 0], [0, 0]])
     >>> [f.names for f in factors]
-    [('x_0_0',), ('x_0_0', 'x_0_1'), ('x_1_0', 'x_1_1'), ('x_0_0', 'x_1_0'), ('x_0_1', 'x_1_1')]
+    [('x0_0',), ('x0_0', 'x0_1'), ('x1_0', 'x1_1'), ('x0_0', 'x1_0'), ('x0_1', 'x1_1')]
     """
     if len(states) != 2:
         raise InvalidArgument(f"an Ising variable has two states, not {list(states)}")
@@ -107,9 +107,9 @@ def grid_names(rows: int, cols: int) -> list[str]:
     Examples
     --------
     >>> grid_names(2, 2)
-    ['x_0_0', 'x_0_1', 'x_1_0', 'x_1_1']
+    ['x0_0', 'x0_1', 'x1_0', 'x1_1']
     """
-    return [f"x_{r}_{c}" for r in range(rows) for c in range(cols)]
+    return [f"x{r}_{c}" for r in range(rows) for c in range(cols)]
 
 
 class _Grid:

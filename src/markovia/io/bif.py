@@ -46,7 +46,7 @@ MAX_STATES = 2**20
 
 _FIRST = re.compile(r"\s*+(?:network\b|variable\b|probability\b|//|/\*)", re.ASCII)
 _VARIABLE = re.compile(
-    r"\s*+([^\s{}()\[\];,|]++)\s*+\{\s*+type\s++discrete\s*+\[\s*+(\d{1,9})\s*+\]\s*+\{([^{}()\[\];]*+)\}\s*+;\s*+\}",
+    r"\s*+([^\s{}()\[\];,|]++)\s*+\{\s*+type\s++discrete\s*+\[\s*+(\d{1,9})\s*+\]\s*+\{\s*+([^{}()\[\];]*+)\}\s*+;\s*+\}",
     re.ASCII,
 )
 _PROBABILITY = re.compile(r"\s*+\(([^{}()\[\];]*+)\)\s*+\{([^{}]*+)\}", re.ASCII)

@@ -7,6 +7,7 @@ semicolons, and an offset into the copy is an offset into the file.
 """
 
 import re
+from io import StringIO
 
 from markovia.errors import ParseError
 from markovia.io.source import Source, shown
@@ -41,7 +42,7 @@ def mask(source: Source) -> str:
         raise source.error(bad.start(), "expected text, found a code point that is not a character")
     if '"' not in text and "//" not in text and "/*" not in text:
         return text
-    pieces: list[str] = []
+    masked = StringIO(newline="")  # a list of pieces would take many times the memory of the text
     done = at = 0
     # the value of a property runs to its semicolon and may hold slashes (addresses of web pages)
     pattern = _OUTSIDE
@@ -64,10 +65,11 @@ def mask(source: Source) -> str:
             at = _end_of_comment(source, start, opening)
             comment = text[start:at]
             opaque = _NOT_NEWLINE.sub(" ", comment) if "\n" in comment else " " * len(comment)
-        pieces += (text[done:start], opaque)
+        masked.write(text[done:start])
+        masked.write(opaque)
         done = at
-    pieces.append(text[done:])
-    return "".join(pieces)
+    masked.write(text[done:])
+    return masked.getvalue()
 
 
 def plain(token: str) -> str:

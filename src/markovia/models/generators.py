@@ -268,7 +268,7 @@ def ising_grid(
     Parameters
     ----------
     rows, cols
-        The size of the grid; variable `x_r_c` is in row r and column c.
+        The size of the grid; variable `x{r}_{c}` is in row r and column c.
     coupling, field, periodic, states, seed
         As in `markovia.factors.ising_grid`: numbers, arrays, or "random" for values uniform on [-1, 1].
 
@@ -297,7 +297,7 @@ def potts_grid(
     Parameters
     ----------
     rows, cols
-        The size of the grid; variable `x_r_c` is in row r and column c.
+        The size of the grid; variable `x{r}_{c}` is in row r and column c.
     states
         The number of states, or the states themselves.
     coupling, field, periodic, seed
@@ -305,7 +305,7 @@ def potts_grid(
 
     Examples
     --------
-    >>> potts_grid(2, 2, 3).states("x_0_0")
+    >>> potts_grid(2, 2, 3).states("x0_0")
     [0, 1, 2]
     """
     factors = grids.potts_grid(rows, cols, states, coupling, field, periodic=periodic, seed=seed)
