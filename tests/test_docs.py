@@ -1,13 +1,14 @@
 import doctest
 import importlib.util
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+import markovia as mk
+from markovia.cli.app import app
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GUIDE = sorted((DOCS / "guide").glob("*.md"))
@@ -54,8 +55,6 @@ def commands(page):
 def test_python_on_a_page_answers_as_printed(page, at_home_in):
     for module in NEEDS.get(page.name, []):
         pytest.importorskip(module)
-    import markovia as mk
-
     results = doctest.testfile(
         str(page),
         module_relative=False,
@@ -70,27 +69,12 @@ def test_python_on_a_page_answers_as_printed(page, at_home_in):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if commands(p)], ids=lambda p: p.stem)
 def test_commands_on_a_page_print_as_printed(page, at_home_in):
-    environment = {
-        **os.environ,
-        "NO_COLOR": "1",
-        "TERM": "xterm",
-        "PYTHONIOENCODING": "utf-8",
-        "COLUMNS": "100",
-    }
+    environment = {"NO_COLOR": "1", "TERM": "xterm", "COLUMNS": "100"}
     checker = doctest.OutputChecker()
     for command, expected in commands(page):
-        program, *arguments = shlex.split(command)
+        program, *words = shlex.split(command)
         assert program == "markovia", f"{page.name}: only markovia commands can be checked, not {command!r}"
-        ran = subprocess.run(
-            [sys.executable, "-m", "markovia", *arguments],
-            cwd=at_home_in,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            timeout=60,
-        )
-        printed = ran.stdout.strip()
+        printed = CliRunner().invoke(app, words, prog_name="markovia", env=environment).output.strip()
         assert checker.check_output(expected + "\n", printed + "\n", FLAGS), (
             f"{page.name}: $ {command}\nexpected:\n{expected}\ngot:\n{printed}"
         )
@@ -104,11 +88,10 @@ def test_every_python_block_of_the_guide_is_run(page):
         assert text.startswith(">>> "), f"{page.name}: a pycon block starts with a prompt:\n{text}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
-def test_pictures_that_a_page_shows_are_drawn(page):
+def test_pictures_that_the_pages_show_are_the_ones_drawn():
     specification = importlib.util.spec_from_file_location("figures", DOCS / "figures.py")
     figures = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(figures)
     drawn = {f"{draw.__name__.replace('_', '-')}.svg" for draw in figures.FIGURES}
-    shown = set(re.findall(r"_build/figures/([\w.-]+)", page.read_text("utf-8")))
-    assert shown <= drawn
+    shown = {n for page in PAGES for n in re.findall(r"_build/figures/([\w.-]+)", page.read_text("utf-8"))}
+    assert shown == drawn

@@ -1,5 +1,7 @@
 """Every exact question on random small models, each engine against a plain NumPy joint table."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given as sampled
@@ -168,7 +170,7 @@ def test_long_chains_of_tiny_weights_do_not_underflow():
         dict.fromkeys(names, 2),
         [
             mk.Factor([a, b], [[2e-300, 1e-300], [1e-300, 2e-300]])
-            for a, b in zip(names, names[1:], strict=False)
+            for a, b in pairwise(names)
         ],
     )
     expected = np.log(2) + (n - 1) * (np.log(3) + np.log(1e-300))

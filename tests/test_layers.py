@@ -17,7 +17,7 @@ HEAVY = {"pandas", "matplotlib", "networkx", "scipy", "jax", "numba", "typer", "
 
 
 def imported_modules(tree, top_level_only=False):
-    nodes = [n for n in tree.body] if top_level_only else list(ast.walk(tree))
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)

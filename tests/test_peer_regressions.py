@@ -532,7 +532,7 @@ def test_editing_a_copy_leaves_the_original_alone(clone):
 
 
 def test_what_is_no_structure_or_factor_is_explained():
-    with pytest.raises(mk.InvalidArgument, match="a structure is .* not 5"):
+    with pytest.raises(mk.InvalidArgument, match=r"a structure is .* not 5"):
         mk.BayesianNetwork(5)
     with pytest.raises(mk.InvalidArgument, match=r"a factor is a Factor\(names, values\), not tuple"):
         mk.MarkovNetwork({"a": 2}, [("a", [1, 2])])

@@ -99,10 +99,6 @@ class UnknownFormat(MarkoviaError, ValueError):
     """A file whose suffix or `format=` names no supported format."""
 
 
-class UnknownExample(MarkoviaError, KeyError):
-    """A bundled model that does not exist."""
-
-
 class UnsupportedModel(MarkoviaError, ValueError):
     """A model that a file format or another library cannot express."""
 

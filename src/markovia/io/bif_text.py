@@ -18,11 +18,14 @@ _UNMASK = {0xFDD0 + i: c for i, c in enumerate(_SPECIAL)}
 _QUOTE = _MASK[ord('"')]
 _NONCHARACTER = re.compile("[\ufdd0-\ufdef]")
 
-# a quote opens a string only where a token can begin, so that 12" stays a word
-_OPENING = r'(?<![^\s{}()\[\],;|=:])"'
-_OUTSIDE = re.compile(rf"{_OPENING}|//|/\*|\bproperty\b", re.ASCII)
-_IN_PROPERTY = re.compile(rf"{_OPENING}|;", re.ASCII)
-_CLOSING = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# a quote opens a string only where a token can begin, so that 12" stays a word; the part behind it is missing
+# when the string is never closed
+_STRING = r'(?<![^\s{}()\[\],;|=:])"(?:[^"\\]*+(?:\\.[^"\\]*+)*+")?+'
+_COMMENT = r"//[^\n]*+|/\*(?:[^*]*+(?:\*(?!/)[^*]*+)*+\*/)?+"
+# the value of a property runs to its semicolon and may hold slashes (addresses of web pages)
+_PROPERTY = rf'\bproperty\b(?:[^";]++|{_STRING}|")*+;?'
+_OPAQUE = re.compile(rf"{_STRING}|{_COMMENT}|{_PROPERTY}", re.ASCII | re.DOTALL)
+_IN_PROPERTY = re.compile(_STRING, re.ASCII | re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _TOKEN = re.compile(r"\s*+(?:([{}()\[\];,|])|([^\s{}()\[\];,|]++))", re.ASCII)
 _BLANK = re.compile(r"\s*+", re.ASCII)
@@ -43,31 +46,19 @@ def mask(source: Source) -> str:
     if '"' not in text and "//" not in text and "/*" not in text:
         return text
     masked = StringIO(newline="")  # a list of pieces would take many times the memory of the text
-    done = at = 0
-    # the value of a property runs to its semicolon and may hold slashes (addresses of web pages)
-    pattern = _OUTSIDE
-    while found := pattern.search(text, at):
-        start, opening = found.start(), found.group()
-        at = found.end()
-        if opening == "property":
-            pattern = _IN_PROPERTY
-            continue
-        if opening == ";":
-            pattern = _OUTSIDE
-            continue
-        if opening == '"':
-            closing = _CLOSING.match(text, at)
-            if closing is None:
-                raise source.error(start, "expected a closing quote for the quote that opens here")
-            at = closing.end()
-            opaque = text[start:at].translate(_MASK)
-        else:
-            at = _end_of_comment(source, start, opening)
-            comment = text[start:at]
-            opaque = _NOT_NEWLINE.sub(" ", comment) if "\n" in comment else " " * len(comment)
+    done = 0
+    for found in _OPAQUE.finditer(text):
+        token, start = found.group(), found.start()
         masked.write(text[done:start])
-        masked.write(opaque)
-        done = at
+        done = found.end()
+        if token[0] == '"':
+            masked.write(_masked_string(source, start, token))
+        elif token[0] == "/":
+            masked.write(_blank(source, start, token))
+        elif '"' in token:
+            masked.write(_IN_PROPERTY.sub(lambda m, at=start: _masked_string(source, at + m.start(), m.group()), token))
+        else:
+            masked.write(token)
     masked.write(text[done:])
     return masked.getvalue()
 
@@ -173,14 +164,16 @@ def said(token: str) -> str:
     return shown(plain(token)) if token else "the end of the file"
 
 
-def _end_of_comment(source: Source, start: int, opening: str) -> int:
-    if opening == "//":
-        end = source.text.find("\n", start)
-        return len(source.text) if end < 0 else end
-    end = source.text.find("*/", start + 2)
-    if end < 0:
+def _masked_string(source: Source, start: int, token: str) -> str:
+    if len(token) < 2:
+        raise source.error(start, "expected a closing quote for the quote that opens here")
+    return token.translate(_MASK)
+
+
+def _blank(source: Source, start: int, comment: str) -> str:
+    if comment == "/*":
         raise source.error(start, "expected '*/' to close the comment that begins here")
-    return end + 2
+    return _NOT_NEWLINE.sub(" ", comment) if "\n" in comment else " " * len(comment)
 
 
 def _unquoted(token: str) -> str:

@@ -277,14 +277,18 @@ def _bayesian(
 ) -> BayesianNetwork:
     if len(scopes) != len(variables):
         raise numbers.error(f"expected one function for each of the {len(variables):,} variables, found {len(scopes):,}")
+    children: set[int] = set()
+    for i, scope in enumerate(scopes):
+        if not scope or scope[-1] in children:
+            raise numbers.error(
+                "expected a scope that ends with a child, each variable in its turn",
+                back=sum(1 + len(s) for s in scopes[i:]),
+            )
+        children.add(scope[-1])
     policy = RowPolicy(numbers.source.name)
     conditionals: dict[str, ConditionalTable] = {}
     for own, values, at in _tables(numbers, variables, scopes):
-        if not own:
-            raise numbers.error("expected a child in every scope of a BAYES file, found an empty one")
         *parents, child = own
-        if child.name in conditionals:
-            raise numbers.error(f"expected one function a child; {child.name} is the last variable of two scopes")
 
         def locate(row: int, at: int = at, child: Variable = child) -> tuple[int, int]:
             error = numbers.error("", back=numbers.at - at - row * len(child))

@@ -96,9 +96,10 @@ def read_mar(text: str, source: str | None = None) -> list[Array]:
     [[0.1, 0.9], [1.0, 0.0]]
     """
     numbers = _after_word(text, source, "MAR")
-    if (fitting := _marginals(numbers.values, 0)) is None and (numbers.left > 1):
+    fitting = _marginals(numbers.values, 0, sets=1)
+    if fitting is None and numbers.left > 1 and 1 <= numbers.values[0] <= numbers.left:
         # some programs put the number of evidence sets first
-        fitting = _marginals(numbers.values, 1)
+        fitting = _marginals(numbers.values, 1, sets=int(numbers.values[0]))
     if fitting is not None:
         return fitting
     found = []
@@ -165,10 +166,12 @@ def read_map(text: str, source: str | None = None) -> list[int]:
     """
     numbers = _after_word(text, source, "MAP")
     n = numbers.integer("the number of variables", 0, 2**53)
-    if n != numbers.left and numbers.left and numbers.values[1] <= numbers.left - 1:
-        n = numbers.integer("the number of variables", 0, 2**53)
+    sets = 1
+    if n != numbers.left and numbers.left and numbers.left == n * (1 + numbers.values[1]):
+        sets, n = n, numbers.integer("the number of variables", 0, 2**53)
     values = numbers.integers(n, "the state of each variable", 0, MAX_STATES - 1)
-    numbers.expect_end()
+    if sets == 1:
+        numbers.expect_end()
     return values
 
 
@@ -213,19 +216,19 @@ def _after_word(text: str, source: str | None, word: str) -> NumberStream:
     return NumberStream(origin, head.end())
 
 
-def _marginals(values: Array, at: int) -> list[Array] | None:
-    """Read marginals from a position if the numbers fit exactly (or go on with further sets), else None."""
-    if at >= len(values) or not 0 <= values[at] <= len(values):
-        return None
-    found: list[Array] = []
-    end = at + 1
-    for _ in range(int(values[at])):
-        if end >= len(values) or not 1 <= values[end] <= MAX_STATES:
+def _marginals(values: Array, at: int, sets: int) -> list[Array] | None:
+    """Return the first of several sets of marginals if all the numbers from a position fit, else None."""
+    first: list[Array] | None = None
+    for _ in range(sets):
+        if at >= len(values) or not 0 <= values[at] <= len(values):
             return None
-        size = int(values[end])
-        if size != values[end] or end + 1 + size > len(values):
-            return None
-        found.append(values[end + 1 : end + 1 + size].copy())
-        end += 1 + size
-    sets = values[at - 1] if at else 1
-    return found if end == len(values) or (at and sets > 1) else None
+        found: list[Array] = []
+        n, at = int(values[at]), at + 1
+        for _ in range(n):
+            size = int(values[at]) if at < len(values) and 1 <= values[at] <= MAX_STATES else 0
+            if size == 0 or size != values[at] or at + 1 + size > len(values):
+                return None
+            found.append(values[at + 1 : at + 1 + size].copy())
+            at += 1 + size
+        first = found if first is None else first
+    return first if at == len(values) else None

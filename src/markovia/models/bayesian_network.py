@@ -13,14 +13,19 @@ from markovia.errors import (
     InvalidArgument,
     InvalidGraph,
     InvalidTable,
-    MarkoviaError,
+    TooLarge,
     UnknownVariable,
 )
 from markovia.factors.conditional import Conditional, ConditionalTable
 from markovia.factors.evidence import read_evidence
 from markovia.factors.variable import State, Variable
 from markovia.graphs.directed import DAG
-from markovia.graphs.independencies import Independence, all_independencies, local_independencies
+from markovia.graphs.independencies import (
+    Independence,
+    all_independencies,
+    local_independencies,
+    pairwise_independencies,
+)
 from markovia.graphs.separation import d_separated
 from markovia.graphs.trails import Trail, open_trails
 from markovia.inference.engine import Engine
@@ -220,12 +225,15 @@ class BayesianNetwork(EditableNetwork):
         return self._dag().markov_blanket(name)
 
     def independencies(self, kind: str = "local") -> list[Independence]:
-        """Return the independencies the graph promises: "local" (one a node) or "all" (small graphs)."""
-        if kind == "local":
-            return list(local_independencies(self._dag()))
-        if kind == "all":
-            return list(all_independencies(self._dag()))
-        raise InvalidArgument(f"kind= is 'local' or 'all', not {kind!r}")
+        """Return the independencies the graph promises: "local" (one a node), "pairwise" or "all" (small graphs)."""
+        functions: dict[str, Any] = {
+            "local": local_independencies,
+            "pairwise": pairwise_independencies,
+            "all": all_independencies,
+        }
+        if kind not in functions:
+            raise InvalidArgument(f"kind= is one of {', '.join(functions)}, not {kind!r}")
+        return list(functions[kind](self._dag()))
 
     # -- other models from this one ------------------------------------------------------------------------------
 
@@ -386,10 +394,15 @@ def _differences(one: BayesianNetwork, two: BayesianNetwork, atol: float) -> Ite
             yield Difference(name, f"parents {one.parents(name)} and {two.parents(name)}")
         elif one.has_table(name) != two.has_table(name):
             yield Difference(name, "a table in only one of them")
+        elif any(one.variable(q) != two.variable(q) for q in one.parents(name)):
+            yield Difference(name, "its parents have other states")
         elif one.has_table(name) and not one[name].allclose(two[name], atol=atol):
-            try:
-                turned = two[name].factor().transpose(one[name].names)
-                gap = float(np.abs(one[name].values - turned.values).max())
-                yield Difference(name, f"tables differ by up to {gap:.3g}")
-            except MarkoviaError:
-                yield Difference(name, "tables differ")
+            yield Difference(name, _table_difference(one[name], two[name]))
+
+
+def _table_difference(one: Conditional, two: Conditional) -> str:
+    try:
+        gap = np.abs(one.values - two.factor().transpose(one.names).values).max()
+    except TooLarge:  # structured distributions over many parents are compared by their parameters
+        return "parameters differ"
+    return f"tables differ by up to {float(gap):.3g}"

@@ -1,0 +1,178 @@
+import gzip
+import os
+import stat
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import markovia as mk
+from markovia import io
+from markovia.errors import InvalidArgument, ParseError, UnknownFormat, UnsupportedModel
+from markovia.io import registry
+
+UAI = "MARKOV 1  2  1  1 0  2  3 5"
+
+
+def network():
+    bn = mk.BayesianNetwork(name="demo")
+    bn.add("rain", states=["no", "yes"], p=[0.8, 0.2])
+    bn.add("wet", states=["no", "yes"], parents=["rain"], p=[[0.9, 0.1], [0.2, 0.8]])
+    return bn
+
+
+@pytest.mark.parametrize("suffix", [".bif", ".json", ".uai", ".BIF", ".bif.gz", ".json.gz", ".JSON.GZ", ".uai.gz"])
+def test_the_suffix_decides_the_format(tmp_path, suffix):
+    path = tmp_path / f"my.model{suffix}"
+    network().save(path)
+    loaded = mk.load(str(path))
+    assert len(loaded) == 2
+    assert (path.read_bytes()[:2] == b"\x1f\x8b") == suffix.casefold().endswith(".gz")
+
+
+def test_every_registered_format_has_a_reader_and_a_writer():
+    for name, form in io.formats().items():
+        assert callable(registry._resolve(form.reader)), name
+        assert callable(registry._resolve(form.writer)), name
+
+
+def test_format_overrides_the_suffix(tmp_path):
+    path = tmp_path / "model.txt"
+    io.save(network(), path, format="bif")
+    assert io.load(path, format="BIF").allclose(network(), atol=0.0)
+    io.save(network(), tmp_path / "model.bif", format="json")
+    assert (tmp_path / "model.bif").read_text().startswith("{")
+
+
+@pytest.mark.parametrize("name", ["model.biff", "model", "model.gz", "model.bif.zip"])
+def test_an_unknown_suffix_lists_the_formats(tmp_path, name):
+    (tmp_path / name).write_text(UAI)
+    with pytest.raises(UnknownFormat, match=r"\.xmlbif.*format=") as caught:
+        mk.load(tmp_path / name)
+    assert name != "model.biff" or "did you mean '.bif'" in str(caught.value)
+    with pytest.raises(UnknownFormat):
+        mk.save(network(), tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["biff", "", None, 3])
+def test_an_unknown_format_name_lists_the_formats(name):
+    with pytest.raises(UnknownFormat, match="xdsl"):
+        io.loads(UAI, name)
+    with pytest.raises(UnknownFormat, match="xdsl"):
+        io.dumps(network(), name)
+
+
+def test_a_missing_file_is_an_ordinary_error_and_a_folder_a_clear_one(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        mk.load(tmp_path / "none.bif")
+    (tmp_path / "folder.bif").mkdir()
+    with pytest.raises(InvalidArgument, match="is a folder"):
+        mk.load(tmp_path / "folder.bif")
+    with pytest.raises(InvalidArgument, match="is a folder"):
+        mk.save(network(), tmp_path / "folder.bif")
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        mk.save(network(), tmp_path / "nowhere" / "x.bif")
+    with pytest.raises(InvalidArgument, match="path"):
+        mk.load(3)
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "model.bif"
+    path.write_text("old")
+    with pytest.raises(UnsupportedModel):
+        mk.save(mk.MarkovNetwork({"a": 2}), path)
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        mk.save(network(), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions as on Unix")
+def test_saving_keeps_permissions_and_follows_links(tmp_path):
+    path, link = tmp_path / "model.bif", tmp_path / "link.bif"
+    mk.save(network(), path)
+    fresh = tmp_path / "plain.txt"
+    fresh.write_text("")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(fresh.stat().st_mode)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    mk.save(network(), link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_the_same_model_makes_the_same_compressed_bytes(tmp_path):
+    mk.save(network(), tmp_path / "a.bif.gz")
+    mk.save(network(), tmp_path / "b.bif.gz")
+    assert (tmp_path / "a.bif.gz").read_bytes() == (tmp_path / "b.bif.gz").read_bytes()
+
+
+def test_text_may_be_utf8_with_a_mark_utf16_or_latin1(tmp_path):
+    bn = mk.BayesianNetwork("é", tables="uniform")
+    text = io.dumps(bn, "bif")
+    for encoding in ("utf-8", "utf-8-sig", "latin-1", "utf-16"):
+        (tmp_path / "m.bif").write_bytes(text.encode(encoding))
+        assert mk.load(tmp_path / "m.bif").variables == ["é"], encoding
+    assert io.loads("\ufeff" + text, "bif").variables == ["é"]
+    assert io.loads(text.encode("latin-1"), "bif").variables == ["é"]
+
+
+def test_half_a_character_cannot_be_saved(tmp_path):
+    bn = mk.BayesianNetwork("a", tables="uniform", name="\ud800")
+    with pytest.raises(InvalidArgument, match="half a character"):
+        mk.save(bn, tmp_path / "m.bif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_nul_bytes_and_broken_archives_are_parse_errors(tmp_path):
+    cases = {
+        "nul.bif": b"network x\n {\0}",
+        "plain.bif.gz": b"network x { }",
+        "cut.bif.gz": gzip.compress(b"network x { }" * 1000)[:-20],
+        "crc.bif.gz": gzip.compress(b"network x { }")[:-8] + b"12345678",
+        "bad16.bif": b"\xff\xfe\x00\xd8\x00",
+        "empty.bif": b"",
+        "empty.json.gz": b"",
+    }
+    for name, data in cases.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ParseError) as caught:
+            mk.load(tmp_path / name)
+        assert caught.value.file == str(tmp_path / name)
+    with pytest.raises(ParseError, match=":2:3: .*NUL"):
+        mk.load(tmp_path / "nul.bif")
+
+
+def test_a_decompression_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "MAX_BYTES", 2**22)
+    (tmp_path / "bomb.bif.gz").write_bytes(gzip.compress(b" " * 2**24))
+    with pytest.raises(ParseError, match="at most 4,194,304 bytes"):
+        mk.load(tmp_path / "bomb.bif.gz")
+
+
+def test_running_out_of_memory_while_reading_is_a_parse_error(monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(registry, "_resolve", lambda target: fail)
+    with pytest.raises(ParseError, match="memory"):
+        io.loads(UAI, "uai")
+
+
+@pytest.mark.parametrize("name", sorted(io.formats()))
+@given(data=st.binary(max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_random_bytes_never_give_another_error_in_any_format(name, data):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            io.loads(data, name)
+    except ParseError as error:
+        assert error.line >= 1
+
