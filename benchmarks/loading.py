@@ -31,15 +31,22 @@ PEERS_TOO_SLOW_ABOVE = 2_500_000  # bytes; pgmpy then reads only the files of th
 
 def main() -> int:
     options = _arguments()
-    folder = Path(os.environ.get("MARKOVIA_BENCHMARKS") or Path(__file__).parents[2] / "shared" / "benchmarks") / "bif"
+    folder = (
+        Path(os.environ.get("MARKOVIA_BENCHMARKS") or Path(__file__).parents[2] / "shared" / "benchmarks")
+        / "bif"
+    )
     files = sorted(folder.glob("*.bif.gz"))
     if not files:
-        print(f"no networks in {folder}; set MARKOVIA_BENCHMARKS to the folder that holds bif/. Nothing measured.")
+        print(
+            f"no networks in {folder}; set MARKOVIA_BENCHMARKS to the folder that holds bif/. Nothing measured."
+        )
         return 0
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     readers = {"markovia": _markovia(), "pyagrum": _pyagrum(), "pgmpy": _pgmpy()}
-    print(f"{'network':<12}{'MB':>7}{'markovia':>12}{'pyAgrum':>12}{'pgmpy':>12}{'vs pyAgrum':>13}{'vs pgmpy':>11}")
+    print(
+        f"{'network':<12}{'MB':>7}{'markovia':>12}{'pyAgrum':>12}{'pgmpy':>12}{'vs pyAgrum':>13}{'vs pgmpy':>11}"
+    )
     met = True
     with tempfile.TemporaryDirectory() as scratch:
         for file in files:
@@ -55,7 +62,9 @@ def main() -> int:
                 skip = library == "pgmpy" and size > PEERS_TOO_SLOW_ABOVE and name not in GOAL
                 seconds[library] = None if skip else _median(read, str(path), reads)
             met &= _report(name, size, seconds)
-    print(f"\ngoal (10 x faster than pgmpy, within 2 x of pyAgrum on {' and '.join(GOAL)}): {'met' if met else 'missed'}")
+    print(
+        f"\ngoal (10 x faster than pgmpy, within 2 x of pyAgrum on {' and '.join(GOAL)}): {'met' if met else 'missed'}"
+    )
     return 0 if met else 1
 
 

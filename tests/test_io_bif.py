@@ -6,16 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from file_fuzz import flips, must_hold, nonsense, peak_memory, shuffled_tokens, truncations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
+from file_fuzz import flips, must_hold, nonsense, peak_memory, shuffled_tokens, truncations
 from markovia.errors import ParseError, UnsupportedModel
 from markovia.io import bif_tables
 from markovia.io.bif import read_bif, write_bif
 
-DATA = Path(os.environ.get("MARKOVIA_BENCHMARKS") or Path(__file__).parents[2] / "shared" / "benchmarks") / "bif"
+DATA = (
+    Path(os.environ.get("MARKOVIA_BENCHMARKS") or Path(__file__).parents[2] / "shared" / "benchmarks") / "bif"
+)
 NETWORKS = sorted(DATA.glob("*.bif.gz"))
 needs_data = pytest.mark.skipif(not NETWORKS, reason="the benchmark networks are not here")
 
@@ -54,7 +56,9 @@ probability ( c {bar} ) {{ {body} }}
 
 
 ROWS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-LISTED = " ".join(f"(a{i}, b{j}) {ROWS[3 * i + j]}, {1 - ROWS[3 * i + j]!r};" for i, j in product(range(2), range(3)))
+LISTED = " ".join(
+    f"(a{i}, b{j}) {ROWS[3 * i + j]}, {1 - ROWS[3 * i + j]!r};" for i, j in product(range(2), range(3))
+)
 
 
 def test_quotes_comments_and_properties_are_understood():
@@ -103,7 +107,9 @@ def test_a_table_lists_the_child_slowest_as_pyagrum_reads_it(tmp_path):
     ],
 )
 def test_every_way_to_list_rows_gives_the_same_table(body):
-    assert np.allclose(read_bif(small(body))["c"].values[..., 0], np.reshape(ROWS, (2, 3)), rtol=0, atol=1e-15)
+    assert np.allclose(
+        read_bif(small(body))["c"].values[..., 0], np.reshape(ROWS, (2, 3)), rtol=0, atol=1e-15
+    )
 
 
 def test_the_fast_and_the_careful_way_read_the_same_table(monkeypatch):
@@ -150,11 +156,19 @@ def test_an_unnamed_network_stays_unnamed_and_one_called_unknown_keeps_its_name(
         ("variable a { type discrete [ 2 ] { x, y } }", "}", "';'"),
         ("variable a { type discrete [ 2 ] { x, y } ; }", "a {", "probability block"),
         ("variable a { property x; }", "}", "'type'"),
-        ("variable a { type discrete [ 1 ] { x }; }\nvariable a { type discrete [ 1 ] { x }; } //", "a { type discrete [ 1 ] { x }; } //", "second"),
+        (
+            "variable a { type discrete [ 1 ] { x }; }\nvariable a { type discrete [ 1 ] { x }; } //",
+            "a { type discrete [ 1 ] { x }; } //",
+            "second",
+        ),
         ('variable "a { }', '"a', "closing quote"),
         ("network x { } /* never closed", "/*", "'*/'"),
         ("variable a { type discrete [ 1 ] { x }; } probability ( a ) { table 1;", "{ table", "'}'"),
-        ("variable a { type discrete [ 1 ] { x }; } probability ( ) { table 1; }", ") {", "name of a variable"),
+        (
+            "variable a { type discrete [ 1 ] { x }; } probability ( ) { table 1; }",
+            ") {",
+            "name of a variable",
+        ),
         ("variable a { type discrete [ 1 ] { x }; } probability a { table 1; }", "a { table", "'('"),
         (small("table 0.5, 0.4;", ""), "table 0.5, 0.4", "sums to 1"),
         (small("table 0.5, -0.5, 1;", ""), "1; }", "2 probabilities"),
@@ -174,7 +188,11 @@ def test_an_unnamed_network_stays_unnamed_and_one_called_unknown_keeps_its_name(
         (small(LISTED, "a, d"), "d ) {", "declared variable"),
         (small(LISTED, "a, a"), "a ) {", "different variables"),
         (small(LISTED).replace("( b )", "( a )"), "probability ( a ) { table 0.2", "found two"),
-        (small(LISTED).replace("( b ) { table 0.2, 0.3, 0.5;", "( b | c ) { default 0, 0, 1;"), "probability ( b | c", "acyclic"),
+        (
+            small(LISTED).replace("( b ) { table 0.2, 0.3, 0.5;", "( b | c ) { default 0, 0, 1;"),
+            "probability ( b | c",
+            "acyclic",
+        ),
     ],
 )
 def test_errors_say_where_and_what(text, found, wanted):
@@ -197,7 +215,10 @@ def test_rounded_rows_are_rescaled_with_one_warning():
 
 
 def test_a_table_that_no_file_could_list_is_refused_before_memory_is_taken():
-    many = [f"variable v{i} {{ type discrete [ 2 ] {{ x, y }}; }} probability ( v{i} ) {{ table 1, 0; }}" for i in range(40)]
+    many = [
+        f"variable v{i} {{ type discrete [ 2 ] {{ x, y }}; }} probability ( v{i} ) {{ table 1, 0; }}"
+        for i in range(40)
+    ]
     names = ", ".join(f"v{i}" for i in range(40))
     head = "network n {}\n" + "\n".join(many) + "\nvariable c { type discrete [ 2 ] { x, y }; }\n"
     with peak_memory() as peak:
@@ -209,9 +230,15 @@ def test_a_table_that_no_file_could_list_is_refused_before_memory_is_taken():
 
 
 def test_default_rows_fill_a_table_of_reasonable_size():
-    many = [f"variable v{i} {{ type discrete [ 2 ] {{ x, y }}; }} probability ( v{i} ) {{ table 1, 0; }}" for i in range(10)]
+    many = [
+        f"variable v{i} {{ type discrete [ 2 ] {{ x, y }}; }} probability ( v{i} ) {{ table 1, 0; }}"
+        for i in range(10)
+    ]
     names = ", ".join(f"v{i}" for i in range(10))
-    text = "\n".join(many) + f"variable c {{ type discrete [ 2 ] {{ x, y }}; }} probability ( c | {names} ) {{ default 0.25, 0.75; }}"
+    text = (
+        "\n".join(many)
+        + f"variable c {{ type discrete [ 2 ] {{ x, y }}; }} probability ( c | {names} ) {{ default 0.25, 0.75; }}"
+    )
     assert read_bif(text)["c"].values.shape == (2,) * 11
 
 
@@ -275,9 +302,21 @@ def test_tables_agree_with_pyagrum(name, tmp_path):
     for variable in ours.variables:
         cpt = theirs.cpt(variable)
         order = [*ours.parents(variable), variable]
-        # pyAgrum's array has its axes in reverse order of var_names' listing: first axis is the first name
+        # the axes of pyAgrum's array are the names in reverse
         turned = np.transpose(cpt.toarray(), [list(cpt.names)[::-1].index(n) for n in order])
         assert np.allclose(turned, ours[variable].values, atol=1e-6)
+
+
+def test_written_files_are_read_by_pyagrum(tmp_path):
+    gum = pytest.importorskip("pyagrum")
+    ours = mk.BayesianNetwork("a->c{lo|mid|hi}<-b->d", tables="random", seed=4, name="demo")
+    mk.save(ours, tmp_path / "m.bif")
+    theirs = gum.loadBN(str(tmp_path / "m.bif"))
+    for variable in ours.variables:
+        cpt = theirs.cpt(variable)
+        order = [*ours.parents(variable), variable]
+        turned = np.transpose(cpt.toarray(), [list(cpt.names)[::-1].index(n) for n in order])
+        assert np.allclose(turned, ours[variable].values, atol=1e-7)
 
 
 # -- damage --------------------------------------------------------------------------------------------------------
@@ -306,17 +345,28 @@ def test_random_text_is_refused(text):
 
 
 NONSENSE = [
-    "abc {}();,|\"/*\n\t0.5 ",
-    '"', '"\\', '" ', "/*", "// ", "property ", "{", "(", ";", "variable ", "variable a {", "0.5, ", "((a) 0.5;", "\\", "é\n",
-]  # fmt: skip
-PREFIXES = ["", "network x { ", "variable a { type discrete [ 2 ] { ", "variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { table ",
-            "variable a { type discrete [ 2 ] { x, y }; } probability ( a | "]  # fmt: skip
+    'abc {}();,|"/*\n\t0.5 ',
+    *('"', '"\\', '" ', "/*", "// ", "property ", "{", "(", ";", "\\", "é\n"),
+    *("variable ", "variable a {", "0.5, ", "((a) 0.5;"),
+]
+DECLARED = "variable a { type discrete [ 2 ] { x, y }; } probability ( a "
+PREFIXES = [
+    "",
+    "network x { ",
+    "variable a { type discrete [ 2 ] { ",
+    f"{DECLARED} ) {{ table ",
+    f"{DECLARED} | ",
+]
 
 
 @pytest.mark.parametrize("alphabet", NONSENSE)
 def test_megabytes_of_nonsense_are_refused_in_time_and_space(alphabet):
     for prefix in PREFIXES:
-        text = prefix + (alphabet * (1_000_000 // len(alphabet)) if len(alphabet) < 16 else nonsense(5_000_000, 1, alphabet))
+        text = prefix + (
+            alphabet * (1_000_000 // len(alphabet))
+            if len(alphabet) < 16
+            else nonsense(5_000_000, 1, alphabet)
+        )
         assert must_hold(read_bif, text)
     with peak_memory() as peak:
         must_hold(read_bif, text, seconds=30)
@@ -327,12 +377,17 @@ def test_megabytes_of_nonsense_are_refused_in_time_and_space(alphabet):
 @pytest.mark.parametrize("alphabet", [NONSENSE[0], "0.5, ", "a ", "variable a {"])
 def test_a_hundred_megabytes_of_nonsense_are_refused_in_time_and_space(alphabet):
     for prefix in PREFIXES:
-        text = prefix + (alphabet * (100_000_000 // len(alphabet)) if len(alphabet) < 16 else nonsense(10**8, 1, alphabet))
+        text = prefix + (
+            alphabet * (100_000_000 // len(alphabet)) if len(alphabet) < 16 else nonsense(10**8, 1, alphabet)
+        )
         assert must_hold(read_bif, text, seconds=60)
 
 
 def test_a_huge_number_of_variables_is_linear():
-    blocks = [f"variable v{i} {{ type discrete [ 1 ] {{ x }}; }} probability ( v{i} ) {{ table 1; }}" for i in range(20_000)]
+    blocks = [
+        f"variable v{i} {{ type discrete [ 1 ] {{ x }}; }} probability ( v{i} ) {{ table 1; }}"
+        for i in range(20_000)
+    ]
     assert not must_hold(read_bif, "\n".join(blocks), seconds=20)
 
 

@@ -85,9 +85,11 @@ def assert_same(one: mk.BayesianNetwork, two: mk.BayesianNetwork) -> None:
 
 
 @pytest.mark.parametrize("form", NETWORK_FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(bn=networks())
-def test_a_round_trip_keeps_names_states_tables_and_properties_exactly(form: str, bn: mk.BayesianNetwork) -> None:
+def test_a_round_trip_keeps_names_states_tables_and_properties_exactly(
+    form: str, bn: mk.BayesianNetwork
+) -> None:
     read, write = NETWORK_FORMATS[form]
     text = write(bn)
     assert_same(read(text), bn)
@@ -135,11 +137,12 @@ def test_load_and_save_find_these_formats_by_suffix(tmp_path) -> None:
         mk.load(tmp_path / "bad.net")
 
 
+@pytest.mark.parametrize("states", [40, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", NETWORK_FORMATS)
-def test_a_table_with_a_million_entries_loads_in_seconds(form: str) -> None:
+def test_a_table_with_many_entries_loads_in_seconds(form: str, states: int) -> None:
     read, write = NETWORK_FORMATS[form]
     structure = {"a": [], "b": ["a"], "c": ["a", "b"]}
-    bn = mk.BayesianNetwork(structure, states=dict.fromkeys(structure, 100), tables="random", seed=0)
+    bn = mk.BayesianNetwork(structure, states=dict.fromkeys(structure, states), tables="random", seed=0)
     text = write(bn)
     start = time.perf_counter()
     again = read(text)
@@ -181,7 +184,7 @@ def test_rounded_rows_are_rescaled_with_one_warning_and_wrong_rows_are_refused_i
         rounded = read(text.replace("0.125", "0.126").replace("0.375", "0.376"))
     assert len(caught) == 1
     np.testing.assert_allclose(rounded["b"].values.sum(axis=1), 1.0, atol=1e-15)
-    with pytest.raises(ParseError, match="sum to 1.525") as error:
+    with pytest.raises(ParseError, match=r"sum to 1\.525") as error:
         read(text.replace("0.625", "1.15"))
     line = next(i for i, x in enumerate(text.splitlines(), 1) if "0.375" in x)
     assert error.value.line == line
@@ -196,12 +199,15 @@ def test_rounded_rows_are_rescaled_with_one_warning_and_wrong_rows_are_refused_i
 def assert_parses_or_complains(read: Callable[..., object], text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
+        complaint = None
         try:
             read(text, "fuzzed.txt")
         except ParseError as error:
-            assert error.file == "fuzzed.txt"
-            assert 1 <= error.line <= text.count("\n") + 1
-            assert error.column >= 1
+            complaint = error
+    if complaint is not None:
+        assert complaint.file == "fuzzed.txt"
+        assert 1 <= complaint.line <= text.count("\n") + 1
+        assert complaint.column >= 1
 
 
 def sample_texts() -> dict[str, str]:
@@ -220,7 +226,7 @@ def sample_texts() -> dict[str, str]:
 @pytest.mark.parametrize("form", ALL_FORMATS)
 def test_every_truncation_parses_or_complains(form: str) -> None:
     text = sample_texts()[form]
-    step = max(1, len(text) // 400)
+    step = max(1, len(text) // 200)
     for end in range(0, len(text), step):
         assert_parses_or_complains(ALL_FORMATS[form][0], text[:end])
 
@@ -229,7 +235,7 @@ def test_every_truncation_parses_or_complains(form: str) -> None:
 def test_damaged_characters_parse_or_complain(form: str) -> None:
     text, rng = sample_texts()[form], random.Random(1)
     alphabet = '"\\(){}[]<>;:=|,%/*-+.eE019 \n\t\x00\x1f\ufeff\ud800é日&#!@~'
-    for _ in range(500):
+    for _ in range(200):
         damaged = list(text)
         for _ in range(rng.choice([1, 1, 2, 5])):
             at = rng.randrange(len(damaged))
@@ -246,7 +252,7 @@ def test_damaged_characters_parse_or_complain(form: str) -> None:
 @pytest.mark.parametrize("form", ALL_FORMATS)
 def test_deleted_repeated_and_shuffled_tokens_parse_or_complain(form: str) -> None:
     tokens, rng = re.findall(r"\w+|\s+|\W", sample_texts()[form]), random.Random(2)
-    for _ in range(400):
+    for _ in range(200):
         damaged = list(tokens)
         i, j = sorted(rng.randrange(len(damaged)) for _ in range(2))
         action = rng.randrange(4)
@@ -262,14 +268,14 @@ def test_deleted_repeated_and_shuffled_tokens_parse_or_complain(form: str) -> No
 
 
 @pytest.mark.parametrize("form", ALL_FORMATS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(text=st.one_of(st.text(max_size=80), st.binary(max_size=80).map(lambda b: b.decode("latin-1"))))
 def test_random_text_parses_or_complains(form: str, text: str) -> None:
     assert_parses_or_complains(ALL_FORMATS[form][0], text)
 
 
 @pytest.mark.parametrize("form", NETWORK_FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_damaged_marks_parse_or_complain(form: str, data: st.DataObject) -> None:
     bn = mk.BayesianNetwork(name="n n")
@@ -278,11 +284,13 @@ def test_damaged_marks_parse_or_complain(form: str, data: st.DataObject) -> None
     text = NETWORK_FORMATS[form][1](bn)
     marks = [m.start() for m in re.finditer("markovia_", text)]
     at = data.draw(st.sampled_from(marks)) + data.draw(st.integers(0, 40))
-    junk = data.draw(st.sampled_from(["[", "1e999", "{}", "null", "[[]]", "9" * 5000, "int", "bool", "-", "[" * 9000]))
+    junk = data.draw(
+        st.sampled_from(["[", "1e999", "{}", "null", "[[]]", "9" * 5000, "int", "bool", "-", "[" * 9000])
+    )
     assert_parses_or_complains(NETWORK_FORMATS[form][0], text[:at] + junk + text[at + 1 :])
 
 
-DEEP = 200_000
+DEEP = 20_000
 TORTURE = {
     "net": [
         "net {} node x { states = " + "(" * DEEP,
@@ -316,7 +324,7 @@ TORTURE = {
         '<!DOCTYPE BIF [<!ENTITY x SYSTEM "file:///etc/passwd">]><BIF><NETWORK><NAME>&x;</NAME></NETWORK></BIF>',
         '<!DOCTYPE BIF SYSTEM "http://localhost/x.dtd"><BIF><NETWORK><NAME>&x;</NAME></NETWORK></BIF>',
         '<!DOCTYPE BIF [<!ENTITY % p "x"> %p;]><BIF/>',
-        "<BIF " + " ".join(f'a{i}=""' for i in range(20_000)) + "/>",
+        "<BIF " + " ".join(f'a{i}=""' for i in range(4_000)) + "/>",
         "<BIF><NETWORK><VARIABLE><NAME>a</NAME>" + "<OUTCOME/>" * 1000 + "</VARIABLE></NETWORK></BIF>",
     ],
     "xdsl": [
@@ -330,12 +338,13 @@ TORTURE = {
         "dag {" + "{" * DEEP + "a" + "}" * DEEP + "}",
         "dag {" + "a -> " * DEEP,
         "dag {" + " ".join(f"n{i}" for i in range(9)) + "x [" * DEEP,
-        "dag { {" + " ".join(f"a{i}" for i in range(20_000)) + "} -> {" + " ".join(f"b{i}" for i in range(20_000)) + "} }",
+        "dag { {" + " ".join(f"a{i}" for i in range(4_000)) + "} -> {"
+        + " ".join(f"b{i}" for i in range(4_000)) + "} }",
     ],
     "lavaan": [
         "y ~ " + "(" * DEEP,
         "y ~ x" + " + x" * DEEP,
-        "+".join(f"y{i}" for i in range(20_000)) + "~" + "+".join(f"x{i}" for i in range(20_000)),
+        "+".join(f"y{i}" for i in range(4_000)) + "~" + "+".join(f"x{i}" for i in range(4_000)),
         "y ~ " + "1*" * DEEP + "x",
     ],
 }  # fmt: skip
@@ -349,11 +358,12 @@ def test_deep_nesting_absurd_sizes_and_entities_end_quickly(form: str) -> None:
         assert time.perf_counter() - start < 10.0
 
 
+@pytest.mark.parametrize("size", [50_000, pytest.param(20_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("form", ALL_FORMATS)
-def test_megabytes_of_nonsense_end_quickly(form: str) -> None:
+def test_long_nonsense_ends_quickly(form: str, size: int) -> None:
     head = sample_texts()[form][:20]
     for filler in ("x", "(", "{", '"', " ", "\n", "0.1 ", "<a>", "a b;", "/*", "%", "~"):
-        for text in (filler * (10**6 // len(filler)), head + filler * (10**6 // len(filler))):
+        for text in (filler * (size // len(filler)), head + filler * (size // len(filler))):
             assert_parses_or_complains(ALL_FORMATS[form][0], text)
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from file_fuzz import flips, must_hold, nonsense, peak_memory, shuffled_tokens, truncations
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from model_strategies import bayesian_networks, markov_networks
 
 import markovia as mk
+from file_fuzz import flips, must_hold, nonsense, peak_memory, shuffled_tokens, truncations
 from markovia.errors import InvalidArgument, ParseError, UnsupportedModel
 from markovia.io.uai import read_uai, write_uai
 from markovia.io.uai_results import (
@@ -23,8 +22,11 @@ from markovia.io.uai_results import (
     write_mar,
     write_pr,
 )
+from model_strategies import bayesian_networks, markov_networks
 
-DATA = Path(os.environ.get("MARKOVIA_BENCHMARKS") or Path(__file__).parents[2] / "shared" / "benchmarks") / "uai"
+DATA = (
+    Path(os.environ.get("MARKOVIA_BENCHMARKS") or Path(__file__).parents[2] / "shared" / "benchmarks") / "uai"
+)
 MODELS = sorted(DATA.glob("*/*.uai.gz"))
 needs_data = pytest.mark.skipif(not MODELS, reason="the benchmark models are not here")
 
@@ -176,7 +178,10 @@ def test_every_layout_of_evidence_is_read(text, expected):
     assert read_evid(write_evid(expected * 3)) == expected * 3
 
 
-@pytest.mark.parametrize("text", ["1", "2 0 1", "1 0 1 2", "1 0 -1", "1 0 0.5", "2 0 1 0 1", "x", "1 a 1", "99999999999", "1e300 1"])
+@pytest.mark.parametrize(
+    "text",
+    ["1", "2 0 1", "1 0 1 2", "1 0 -1", "1 0 0.5", "2 0 1 0 1", "x", "1 a 1", "99999999999", "1e300 1"],
+)
 def test_malformed_evidence_is_refused(text):
     with pytest.raises(ParseError):
         read_evid(text)
@@ -246,7 +251,9 @@ def test_partition_functions_agree_with_the_published_ones(name):
     model = mk.load(DATA / "MAR" / f"{name}.uai.gz")
     (evidence,) = read_evid((DATA / "MAR" / f"{name}.uai.evid").read_text())
     published = read_pr((DATA / "PR" / f"{name}.uai.PR").read_text())
-    assert model.log_partition(given=evidence) / math.log(10) == pytest.approx(published.log10, abs=2e-3, rel=1e-5)
+    assert model.log_partition(given=evidence) / math.log(10) == pytest.approx(
+        published.log10, abs=2e-3, rel=1e-5
+    )
 
 
 @needs_data
@@ -271,7 +278,10 @@ def test_truncated_files_are_refused(text):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("text", [MARKOV, BAYES])
 def test_damaged_files_give_a_model_or_a_parse_error(text, seed):
-    refused = [must_hold(read_uai, damaged) for damaged in [*flips(text, 300, seed), *shuffled_tokens(text, 300, seed)]]
+    refused = [
+        must_hold(read_uai, damaged)
+        for damaged in [*flips(text, 300, seed), *shuffled_tokens(text, 300, seed)]
+    ]
     assert sum(refused) > len(refused) // 3
 
 

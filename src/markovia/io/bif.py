@@ -118,7 +118,9 @@ def write_bif(model: GraphicalModel) -> str:
             f"BIF holds Bayesian networks only, not a {type(model).__name__}; save it as .uai or .json"
         )
     # a bare `unknown` is what other programs write for a network without a name
-    name = "unknown" if not model.name else quoted("unknown") if model.name == "unknown" else _word(model.name)
+    name = (
+        "unknown" if not model.name else quoted("unknown") if model.name == "unknown" else _word(model.name)
+    )
     lines = [f"network {name} {{", *_properties(model.properties), "}"]
     for variable in model.variables:
         lines += _variable_block(model, variable)
@@ -153,7 +155,9 @@ class _Reader:
         for block in blocks:
             child, *parents = self._header(block)
             if child.name in tables:
-                raise self.source.error(block.place, f"expected one probability block for {child.name!r}, found two")
+                raise self.source.error(
+                    block.place, f"expected one probability block for {child.name!r}, found two"
+                )
             start, end = block.body
             body = Body(child, tuple(parents), Cursor(self.source, self.text, start, end), policy, budget)
             tables[child.name] = ConditionalTable.of(child, body.parents, body.table())
@@ -161,7 +165,9 @@ class _Reader:
                 self.node_properties.setdefault(child.name, {}).update(body.properties)
         for name in self.variables:
             if name not in tables:
-                raise self.source.error(self.places[name], f"expected a probability block for the variable {shown(name)}")
+                raise self.source.error(
+                    self.places[name], f"expected a probability block for the variable {shown(name)}"
+                )
         network = self._assembled(tables, blocks)
         policy.finish()
         return network
@@ -196,7 +202,11 @@ class _Reader:
             elif not word and (seen_network or self.variables):
                 return
             else:
-                wanted = "'variable' or 'probability'" if seen_network else "'network', 'variable' or 'probability'"
+                wanted = (
+                    "'variable' or 'probability'"
+                    if seen_network
+                    else "'network', 'variable' or 'probability'"
+                )
                 raise cursor.error(f"expected {wanted}, found {said(word)}", place)
 
     def _network(self, cursor: Cursor) -> None:
@@ -249,7 +259,9 @@ class _Reader:
         cursor.expect("{")
         start, states = cursor.until("}", "the states")
         # beyond nine digits the count is wrong anyway, and converting thousands of digits would be refused
-        self._declare(cursor, place, name, int(count[-9:]) if len(count.lstrip("0")) <= 9 else -1, start, states)
+        self._declare(
+            cursor, place, name, int(count[-9:]) if len(count.lstrip("0")) <= 9 else -1, start, states
+        )
         cursor.expect("}")
         cursor.expect(";")
 
@@ -260,10 +272,8 @@ class _Reader:
             raise cursor.error(f"expected a new variable, found {shown(name)} for the second time", place)
         if not 1 <= count <= MAX_STATES:
             raise cursor.error(f"expected 1 to {MAX_STATES:,} states for {shown(name)}", at)
-        if listed.count(",") == count - 1:
-            items = listed.split(",")
-        else:
-            items = listed.replace(",", " ").split(maxsplit=count)
+        by_comma = listed.count(",") == count - 1  # counted first: the list may be the whole of a huge file
+        items = listed.split(",") if by_comma else listed.replace(",", " ").split(maxsplit=count)
         if len(items) != count or not all(map(str.strip, items)):
             raise cursor.error(f"expected as many states for {shown(name)} as it announces, {count:,}", at)
         states = tuple(map(plain, items))
@@ -308,9 +318,13 @@ class _Reader:
         names: set[str] = set()
         for start, name in found:
             if name not in known:
-                raise self.source.error(at + start, f"expected a declared variable, found {shown(name)}{hint(name, known)}")
+                raise self.source.error(
+                    at + start, f"expected a declared variable, found {shown(name)}{hint(name, known)}"
+                )
             if name in names:
-                raise self.source.error(at + start, f"expected different variables, found {shown(name)} twice")
+                raise self.source.error(
+                    at + start, f"expected different variables, found {shown(name)} twice"
+                )
             names.add(name)
         return [known[name] for _, name in found]
 
@@ -353,7 +367,9 @@ def _probability_block(model: BayesianNetwork, name: str) -> list[str]:
 
 def _properties(properties: dict[str, str]) -> list[str]:
     return [
-        f"  property {_value(str(key))} = {_value(str(value))} ;" if value else f"  property {_value(str(key))} ;"
+        f"  property {_value(str(key))} = {_value(str(value))} ;"
+        if value
+        else f"  property {_value(str(key))} ;"
         for key, value in properties.items()
     ]
 

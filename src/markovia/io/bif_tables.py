@@ -199,7 +199,9 @@ def _careful(body: Body) -> Array:
             size = body.size(cursor.end - cursor.pos)
             table = (place, np.array(_numbers(body, size, place)))
         else:
-            raise cursor.error(f"expected 'table', 'default', 'property' or a row in parentheses, found {said(word)}", place)
+            raise cursor.error(
+                f"expected 'table', 'default', 'property' or a row in parentheses, found {said(word)}", place
+            )
     if table is not None:
         if listed or default:
             raise cursor.error("expected either a table or separate rows, found both", table[0])
@@ -209,7 +211,10 @@ def _careful(body: Body) -> Array:
 
 
 def _assembled(
-    body: Body, listed: dict[int, tuple[int, list[float]]], default: tuple[int, list[float]] | None, opened: int
+    body: Body,
+    listed: dict[int, tuple[int, list[float]]],
+    default: tuple[int, list[float]] | None,
+    opened: int,
 ) -> Array:
     k = len(body.variable)
     n = body.size(None) // k
@@ -220,20 +225,24 @@ def _assembled(
         named = ", ".join(f"{p.name}={p.states[int(i)]!r}" for p, i in zip(body.parents, states, strict=True))
         wanted = f"a row for {named}" if named else "a table"
         raise body.cursor.error(
-            f"expected {wanted} in the block of {body.variable.name!r}; {missing:,} of {n:,} rows are missing", opened
+            f"expected {wanted} in the block of {body.variable.name!r}; {missing:,} of {n:,} rows are missing",
+            opened,
         )
     if missing:
         body.budget.left -= missing * k
         if body.budget.left < 0:
             raise body.cursor.error(
-                f"expected default rows that fill in at most {MAX_DEFAULT_ENTRIES:,} entries in one file", opened
+                f"expected default rows that fill in at most {MAX_DEFAULT_ENTRIES:,} entries in one file",
+                opened,
             )
     rows = np.empty((n, k))
     if default is not None:
         rows[:] = default[1]
     if listed:
         rows[list(listed)] = [numbers for _, numbers in listed.values()]
-    return body.checked(rows, lambda row: listed[row][0] if row in listed else default[0] if default else opened)
+    return body.checked(
+        rows, lambda row: listed[row][0] if row in listed else default[0] if default else opened
+    )
 
 
 def _row_of(body: Body, place: int) -> int:
@@ -255,7 +264,8 @@ def _row_of(body: Body, place: int) -> int:
         code = parent.codes.get(state)
         if code is None:
             raise cursor.error(
-                f"expected a state of {parent.name!r}, found {said(state)}{hint(state, parent.states)}", at + start
+                f"expected a state of {parent.name!r}, found {said(state)}{hint(state, parent.states)}",
+                at + start,
             )
         row = row * len(parent) + code
     return row
@@ -278,5 +288,8 @@ def _numbers(body: Body, count: int, place: int) -> list[float]:
         if not is_number(token):
             raise cursor.error(f"expected a number or ';', found {said(token)}", at)
         if len(values) == count:
-            raise cursor.error(f"expected ';' after {count} probabilities for {body.variable.name!r}, found {said(token)}", at)
+            raise cursor.error(
+                f"expected ';' after {count} probabilities for {body.variable.name!r}, found {said(token)}",
+                at,
+            )
         values.append(float(token))

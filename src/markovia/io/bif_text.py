@@ -56,7 +56,7 @@ def mask(source: Source) -> str:
         elif token[0] == "/":
             masked.write(_blank(source, start, token))
         elif '"' in token:
-            masked.write(_IN_PROPERTY.sub(lambda m, at=start: _masked_string(source, at + m.start(), m.group()), token))
+            masked.write(_masked_property(source, start, token))
         else:
             masked.write(token)
     masked.write(text[done:])
@@ -64,18 +64,17 @@ def mask(source: Source) -> str:
 
 
 def plain(token: str) -> str:
-    """Return what a token of masked text stands for: without quotes, escapes and masks.
+    r"""Return what a token of masked text stands for: without quotes, escapes and masks.
 
     Examples
     --------
-    >>> plain(mask(Source('"a \\\\"b\\\\", c"'))), plain(" word ")
+    >>> plain(mask(Source('"a \\"b\\", c"'))), plain(" word ")
     ('a "b", c', 'word')
     """
     token = token.strip()
     if not token or token.isascii():
         return token
-    token = token.translate(_UNMASK) if _QUOTE not in token else _unquoted(token)
-    return token
+    return token.translate(_UNMASK) if _QUOTE not in token else _unquoted(token)
 
 
 def quoted(text: str) -> str:
@@ -168,6 +167,13 @@ def _masked_string(source: Source, start: int, token: str) -> str:
     if len(token) < 2:
         raise source.error(start, "expected a closing quote for the quote that opens here")
     return token.translate(_MASK)
+
+
+def _masked_property(source: Source, start: int, token: str) -> str:
+    def masked(found: re.Match[str]) -> str:
+        return _masked_string(source, start + found.start(), found.group())
+
+    return _IN_PROPERTY.sub(masked, token)
 
 
 def _blank(source: Source, start: int, comment: str) -> str:

@@ -15,9 +15,11 @@ graphs: the R package dagitty*, International Journal of Epidemiology 45 (2016).
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from markovia.errors import MarkoviaError, ParseError, UnsupportedModel
+from markovia.errors import CycleError, ParseError, UnsupportedModel
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
@@ -81,14 +83,7 @@ def read_dagitty(text: str, source: str | None = None) -> DAG | MixedGraph:
     MixedGraph(['x --> y', 'x <-> y'])
     """
     parsed = _Parser(Source(text, source)).parse()
-    directed = {Mark.TAIL, Mark.ARROW}
-    try:
-        if all({a, b} == directed for _, _, a, b in parsed.edges):
-            pairs = [(x, y) if at_y is Mark.ARROW else (y, x) for x, y, _, at_y in parsed.edges]
-            return DAG(pairs, nodes=parsed.roles)
-        return MixedGraph(parsed.edges, nodes=parsed.roles)
-    except MarkoviaError as error:
-        raise ParseError(f"{error}; expected a graph without that", file=source) from None
+    return declared_graph(parsed.source, parsed.roles, parsed.edges, parsed.places)
 
 
 def read_dagitty_roles(text: str, source: str | None = None) -> dict[str, set[str]]:
@@ -157,6 +152,30 @@ def as_mixed(model: object, format_name: str) -> MixedGraph:
     )
 
 
+def declared_graph(
+    source: Source, nodes: Iterable[str], edges: Sequence[MarkedEdge], places: Sequence[int]
+) -> DAG | MixedGraph:
+    """Return the graph of edges read from a text: a `DAG` if all of them are directed.
+
+    Raises
+    ------
+    ParseError
+        If an edge joins a node to itself or directed edges form a cycle, at the place of that edge.
+    """
+    for (a, b, *_), at in zip(edges, places, strict=True):
+        if a == b:
+            raise source.error(at, f"expected an edge between two nodes, found one from {shown(a)} to itself")
+    if any({at_a, at_b} != {Mark.TAIL, Mark.ARROW} for _, _, at_a, at_b in edges):
+        return MixedGraph(edges, nodes=nodes)
+    pairs = [(a, b) if at_b is Mark.ARROW else (b, a) for a, b, _, at_b in edges]
+    try:
+        return DAG(pairs, nodes=nodes)
+    except CycleError as error:
+        closing = set(pairwise(error.cycle))
+        last = max(at for pair, at in zip(pairs, places, strict=True) if pair in closing)
+        raise source.error(last, f"expected no directed cycle, but {error}") from None
+
+
 def most_edges(source: Source) -> int:
     """Return how many edges a text may stand for: groups multiply, and a few lines could ask for billions."""
     return 2**20 + 64 * len(source.text)
@@ -171,6 +190,7 @@ class _Group:
     """An open pair of braces: the nodes mentioned in it, and the left side of an edge that is not complete."""
 
     at: int
+    """Where it begins, then where its last edge is."""
     nodes: dict[str, None] = field(default_factory=dict)
     left: list[str] | None = None
     edge: str | None = None
@@ -181,6 +201,7 @@ class _Parser:
         self.source = source
         self.roles: dict[str, set[str]] = {}
         self.edges: list[MarkedEdge] = []
+        self.places: list[int] = []
         self._end = 0
         self._advance()
 
@@ -205,7 +226,7 @@ class _Parser:
         if self.kind == "edge":
             if group.left is None or group.edge is not None:
                 raise self._expected("a node")
-            group.edge = self.value
+            group.edge, group.at = self.value, self.at
             self._advance()
         elif self.kind in ("word", "string"):
             name, quoted, at = self.value, self.kind == "string", self.at
@@ -245,6 +266,7 @@ class _Parser:
             if len(self.edges) + len(group.left) * len(names) > most_edges(self.source):
                 raise self.source.error(group.at, "expected fewer edges between groups")
             self.edges += [(a, b, *marks) for a in group.left for b in names]
+            self.places += [group.at] * (len(self.edges) - len(self.places))
             group.edge = None
         group.left = names
         group.nodes.update(dict.fromkeys(names))

@@ -240,7 +240,9 @@ def _parents(source: Source, item: Declaration, variables: Mapping[str, Variable
             hint = did_you_mean(parent, variables)
             raise source.error(at, f"expected a declared variable, found {shown(parent)}{hint}")
         if parent in seen:
-            raise source.error(at, f"expected distinct parents of {item.identifier!r}, found {shown(parent)} again")
+            raise source.error(
+                at, f"expected distinct parents of {item.identifier!r}, found {shown(parent)} again"
+            )
         seen.add(parent)
     return tuple(variables[parent] for parent, _ in item.parents)
 

@@ -18,7 +18,14 @@ format*.
 import re
 
 from markovia.factors.variable import State, Variable
-from markovia.io.declarations import Declaration, Define, declared_network, dense, deterministic, numbered_states
+from markovia.io.declarations import (
+    Declaration,
+    Define,
+    declared_network,
+    dense,
+    deterministic,
+    numbered_states,
+)
 from markovia.io.identifiers import STATES, WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, quote
@@ -26,7 +33,18 @@ from markovia.io.source import Source, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
 _LONGEST = 30
-_OWN = {"kind", "discrete", "chance", "states", "numstates", "parents", "probs", "functable", "visual", "node"}
+_OWN = {
+    "kind",
+    "discrete",
+    "chance",
+    "states",
+    "numstates",
+    "parents",
+    "probs",
+    "functable",
+    "visual",
+    "node",
+}
 _RESERVED = {"bnet", "node", "visual", "true", "false"}
 _BARE = {
     "levels", "statetitles", "numcases", "evidence", "inputs", "delays", "belief", "whenchanged", "autoupdate",
@@ -243,7 +261,9 @@ class _Reader:
             raise self.source.error(at, f"{kind} nodes are not supported; expected kind = NATURE")
         levels = _list_length(node.properties.get("levels", ""))
         if continuous and not levels:
-            raise self.source.error(at, "continuous nodes are not supported; expected levels that discretise it")
+            raise self.source.error(
+                at, "continuous nodes are not supported; expected levels that discretise it"
+            )
         if not node.states:
             node.states = self._unnamed(node, count, levels - continuous)
         elif STATES in node.properties:
@@ -284,7 +304,9 @@ class _Reader:
             result = []
             for state, place in found:
                 if state not in known:
-                    raise self.source.error(place, f"expected a state of {variable.name!r}, found {shown(state)}")
+                    raise self.source.error(
+                        place, f"expected a state of {variable.name!r}, found {shown(state)}"
+                    )
                 result.append(known[state])
             return result
 

@@ -23,7 +23,14 @@ from numpy.typing import NDArray
 from markovia.errors import ParseError, did_you_mean
 from markovia.factors.conditional import Conditional
 from markovia.factors.variable import State, Variable
-from markovia.io.declarations import Declaration, Parents, check_room, declared_network, dense, numbered_states
+from markovia.io.declarations import (
+    Declaration,
+    Parents,
+    check_room,
+    declared_network,
+    dense,
+    numbered_states,
+)
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, nth_word, parse_numbers, quote
@@ -96,7 +103,9 @@ def write_dsc(model: object) -> str:
     head = [f"belief network {quote(network.name if plain else network.identifier)}\n"]
     if own:
         declared = "".join(f"  type {key} = string;\n" for key in own)
-        head.append("properties {\n" + declared + "".join(_attribute(k, v, "=") for k, v in own.items()) + "}\n")
+        head.append(
+            "properties {\n" + declared + "".join(_attribute(k, v, "=") for k, v in own.items()) + "}\n"
+        )
     return "".join([*head, *map(_node_block, network.nodes), *map(_probability_block, network.nodes)])
 
 
@@ -117,7 +126,9 @@ def _probability_block(node: WrittenNode) -> str:
         assert node.conditional is not None
         places = np.ndindex(*(len(p) for p in node.conditional.parents))
         lines = [f"({', '.join(map(str, at))}) : {line}" for at, line in zip(places, lines, strict=True)]
-    return f"probability ( {node.identifier}{given} ) {{\n" + "".join(f"  {line};\n" for line in lines) + "}\n"
+    return (
+        f"probability ( {node.identifier}{given} ) {{\n" + "".join(f"  {line};\n" for line in lines) + "}\n"
+    )
 
 
 def _fits(key: str, value: str) -> bool:
@@ -228,7 +239,9 @@ class _Reader:
             return numbered_states(self.source, count, place)
         states: list[State] = [state for state, _ in scan.items("a state", "{", "}")]
         if count != str(len(states)):
-            raise self.source.error(place, f"expected {len(states)} (the states listed), found {shown(count)}")
+            raise self.source.error(
+                place, f"expected {len(states)} (the states listed), found {shown(count)}"
+            )
         return states
 
     # -- probabilities -------------------------------------------------------------------------------------
@@ -290,7 +303,8 @@ class _Reader:
         def fail(_: int, message: str) -> ParseError:
             return self.source.error(start, message)
 
-        return parse_numbers(" ".join(words), fail).tolist()
+        values: list[float] = parse_numbers(" ".join(words), fail).tolist()
+        return values
 
     # -- tables --------------------------------------------------------------------------------------------
 
@@ -312,7 +326,8 @@ class _Reader:
         if missing.any():
             if rows.default is None:
                 raise self.source.error(
-                    rows.at, f"expected {n_rows:,} rows for {child.name!r}, found {n_rows - int(missing.sum()):,}"
+                    rows.at,
+                    f"expected {n_rows:,} rows for {child.name!r}, found {n_rows - int(missing.sum()):,}",
                 )
             self._check_length(rows.default, child, rows.at)
             table[missing], where[missing] = rows.default, rows.at
@@ -343,7 +358,8 @@ class _Reader:
             bad = int(np.argmax(wrong))
             offset = start + sum(len(line) + 1 for line in lines[:bad])
             raise self.source.error(
-                offset, f"expected {n_parents} positions and {shape[-1]} numbers in this row of {rows.child!r}"
+                offset,
+                f"expected {n_parents} positions and {shape[-1]} numbers in this row of {rows.child!r}",
             )
         grid = numbers.reshape(len(lines), width)
         places = grid[:, :n_parents]
@@ -365,11 +381,15 @@ class _Reader:
         self, place: tuple[tuple[str, bool, int], ...], parents: list[tuple[str, int]], at: int
     ) -> int:
         if len(place) != len(parents):
-            raise self.source.error(at, f"expected a state for each of {len(parents)} parents, found {len(place)}")
+            raise self.source.error(
+                at, f"expected a state for each of {len(parents)} parents, found {len(place)}"
+            )
         number = 0
         for (state, position, offset), (parent, _) in zip(place, parents, strict=True):
             states = [str(s) for s in self.nodes[parent].states]
-            code = int(state) if position and len(state) < 10 else states.index(state) if state in states else -1
+            code = (
+                int(state) if position and len(state) < 10 else states.index(state) if state in states else -1
+            )
             if not 0 <= code < len(states):
                 raise self.source.error(offset, f"expected a state of {shown(parent)}, found {shown(state)}")
             number = number * len(states) + code
@@ -377,7 +397,9 @@ class _Reader:
 
     def _check_length(self, values: list[float], child: Variable, at: int) -> None:
         if len(values) != len(child):
-            raise self.source.error(at, f"expected {len(child)} numbers for {child.name!r}, found {len(values)}")
+            raise self.source.error(
+                at, f"expected {len(child)} numbers for {child.name!r}, found {len(values)}"
+            )
 
     def _check_new(self, where: NDArray[np.int64], number: int, child: Variable, at: int) -> None:
         if where[number] >= 0:

@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from markovia.errors import MarkoviaError, ParseError, UnsupportedModel
+from markovia.errors import ParseError, UnsupportedModel
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph, edge_string
-from markovia.io.dagitty import as_mixed, most_edges
+from markovia.io.dagitty import as_mixed, declared_graph, most_edges
 from markovia.io.identifiers import NAME, decode_text, safe_names
 from markovia.io.source import Source, shown
 
@@ -73,12 +73,7 @@ def read_lavaan(text: str, source: str | None = None) -> DAG | MixedGraph:
     """
     reader = _Reader(Source(text, source))
     reader.read()
-    try:
-        if any(edge[2] is Mark.ARROW for edge in reader.edges):
-            return MixedGraph(reader.edges, nodes=reader.nodes)
-        return DAG([(a, b) for a, b, *_ in reader.edges], nodes=reader.nodes)
-    except MarkoviaError as error:
-        raise ParseError(f"{error}; expected a graph without that", file=source) from None
+    return declared_graph(reader.source, reader.nodes, reader.edges, reader.places)
 
 
 def write_lavaan(model: object) -> str:
@@ -121,6 +116,7 @@ class _Reader:
         self.source = source
         self.nodes: dict[str, None] = {}
         self.edges: list[MarkedEdge] = []
+        self.places: list[int] = []
         self.names: dict[str, str] = {}
 
     def read(self) -> None:
@@ -131,7 +127,9 @@ class _Reader:
                 ended = True
                 continue
             # a line end closes the statement unless the operator before or after it wants more
-            goes_on = statement and (_continues(statement[-1]) or token.kind == "sign" and token.value in "+*")
+            goes_on = statement and (
+                _continues(statement[-1]) or (token.kind == "sign" and token.value in "+*")
+            )
             if statement and (token.kind == "end" or (ended and not goes_on)):
                 self._statement(statement)
                 statement = []
@@ -144,7 +142,9 @@ class _Reader:
             self._statement(statement)
         if self.names:
             true = list(self.names.values())
-            if len({self.names.get(n, n) for n in self.nodes}) != len(self.nodes) or len(set(true)) != len(true):
+            if len({self.names.get(n, n) for n in self.nodes}) != len(self.nodes) or len(set(true)) != len(
+                true
+            ):
                 raise ParseError(f"expected distinct names in {NAME}", file=self.source.name)
             self.nodes = {self.names.get(n, n): None for n in self.nodes}
             self.edges = [(self.names.get(a, a), self.names.get(b, b), x, y) for a, b, x, y in self.edges]
@@ -161,7 +161,9 @@ class _Reader:
             if kind == "comment":
                 self._comment(token)
             elif kind == "other":
-                raise self.source.error(token.at, f"expected a name or an operator, found {shown(token.value)}")
+                raise self.source.error(
+                    token.at, f"expected a name or an operator, found {shown(token.value)}"
+                )
             else:
                 yield token
 
@@ -179,13 +181,17 @@ class _Reader:
         places = [i for i, token in enumerate(tokens) if token.kind == "relation"]
         if not places:
             word = tokens[0]
-            raise self.source.error(word.at, f"expected a relation such as '~' or '=~' after {shown(word.value)}")
+            raise self.source.error(
+                word.at, f"expected a relation such as '~' or '=~' after {shown(word.value)}"
+            )
         relation = tokens[places[0]]
         if relation.value in _IGNORED:
             return
         if len(places) > 1:
             extra = tokens[places[1]]
-            raise self.source.error(extra.at, f"expected one relation a statement, found {shown(extra.value)}")
+            raise self.source.error(
+                extra.at, f"expected one relation a statement, found {shown(extra.value)}"
+            )
         left = self._terms(tokens[: places[0]], relation)
         right = self._terms(tokens[places[0] + 1 :], relation)
         if not left:
@@ -197,14 +203,13 @@ class _Reader:
         for a in left:
             for b in right:
                 self._edge(a, b, relation)
+        self.places += [relation.at] * (len(self.edges) - len(self.places))
 
     def _edge(self, left: str, right: str, relation: _Token) -> None:
         if relation.value == "~~":
             if left != right:
                 self.edges.append((left, right, Mark.ARROW, Mark.ARROW))
             return
-        if left == right:
-            raise self.source.error(relation.at, f"expected {shown(left)} to depend on another variable")
         parent, child = (left, right) if relation.value == "=~" else (right, left)
         self.edges.append((parent, child, Mark.TAIL, Mark.ARROW))
 
@@ -227,7 +232,9 @@ class _Reader:
 
     def _variable(self, term: list[_Token], relation: _Token) -> list[str]:
         if not term:
-            raise self.source.error(relation.at, f"expected a variable on each side of {relation.value!r} and '+'")
+            raise self.source.error(
+                relation.at, f"expected a variable on each side of {relation.value!r} and '+'"
+            )
         last = term[-1]
         before = term[:-1]
         if before and (before[-1].value != "*" or before[-1].kind != "sign" or len(before) < 2):

@@ -75,7 +75,8 @@ def read_json(text: str, source: str | None = None) -> Thing:
 
     Examples
     --------
-    >>> read_json('{"format": "markovia", "version": 1, "kind": "dag", "nodes": ["a", "b"], "edges": [["a", "b"]]}').edges
+    >>> text = '{"format": "markovia", "version": 1, "kind": "dag", "nodes": ["a", "b"], "edges": [["a", "b"]]}'
+    >>> read_json(text).edges
     [('a', 'b')]
     """
     root = parse_json(text, source)
@@ -135,7 +136,9 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         }
     if isinstance(model, MarkovNetwork | FactorGraph):
         kind = "factor-graph" if isinstance(model, FactorGraph) else "markov-network"
-        factors = [{"variables": list(f.names), "values": f.values.reshape(-1).tolist()} for f in model.factors]
+        factors = [
+            {"variables": list(f.names), "values": f.values.reshape(-1).tolist()} for f in model.factors
+        ]
         return kind, {**_header(model), "factors": factors}
     if isinstance(model, DAG | UndirectedGraph):
         kind = "dag" if isinstance(model, DAG) else "undirected-graph"
@@ -143,7 +146,9 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
     if isinstance(model, MixedGraph):
         edges = [[a, mark_a.value, mark_b.value, b] for a, b, mark_a, mark_b in model.edges]
         return "mixed-graph", {"nodes": model.nodes, "edges": edges}
-    raise UnsupportedModel(f"the native format holds discrete models and graphs, not a {type(model).__name__}")
+    raise UnsupportedModel(
+        f"the native format holds discrete models and graphs, not a {type(model).__name__}"
+    )
 
 
 def _header(model: BayesianNetwork | FactorModel) -> dict[str, Any]:
@@ -151,7 +156,9 @@ def _header(model: BayesianNetwork | FactorModel) -> dict[str, Any]:
         "name": model.name,
         "properties": {str(k): str(v) for k, v in model.properties.items()},
         "node_properties": {
-            n: {str(k): str(v) for k, v in own.items()} for n, own in model.node_properties.items() if n in model
+            n: {str(k): str(v) for k, v in own.items()}
+            for n, own in model.node_properties.items()
+            if n in model
         },
         "variables": [{"name": n, "states": model.states(n)} for n in model.variables],
     }
@@ -208,7 +215,9 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
 
 
 def _network(
-    variables: Mapping[str, Variable], parents: Mapping[str, tuple[Variable, ...]], tables: Mapping[str, Conditional]
+    variables: Mapping[str, Variable],
+    parents: Mapping[str, tuple[Variable, ...]],
+    tables: Mapping[str, Conditional],
 ) -> BayesianNetwork:
     if len(tables) == len(variables):
         return BayesianNetwork.from_conditionals([tables[n] for n in variables])
@@ -219,7 +228,9 @@ def _network(
     return network
 
 
-def _table(rows: Node, variable: Variable, parents: tuple[Variable, ...], policy: RowPolicy) -> ConditionalTable:
+def _table(
+    rows: Node, variable: Variable, parents: tuple[Variable, ...], policy: RowPolicy
+) -> ConditionalTable:
     shape = (*map(len, parents), len(variable))
     n, k = _size(rows, shape) // len(variable), len(variable)
     items = rows.need(list, "a list of rows")
@@ -269,7 +280,11 @@ def _read_graph(root: Node, build: Callable[[list[str], list[Node]], Graph]) -> 
     known = set(nodes)
     for edge in edges:
         ends = edge.need(list, "an edge")
-        if len(ends) not in (2, 4) or any(not isinstance(e, str) for e in ends) or not {ends[0], ends[-1]} <= known:
+        if (
+            len(ends) not in (2, 4)
+            or any(not isinstance(e, str) for e in ends)
+            or not {ends[0], ends[-1]} <= known
+        ):
             edge.fail("expected an edge between two of the nodes")
     try:
         return build(nodes, edges)
@@ -299,8 +314,12 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
     "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
-    "undirected-graph": lambda root: _read_graph(root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)),
-    "mixed-graph": lambda root: _read_graph(root, lambda nodes, edges: MixedGraph(_marked(edges), nodes=nodes)),
+    "undirected-graph": lambda root: _read_graph(
+        root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)
+    ),
+    "mixed-graph": lambda root: _read_graph(
+        root, lambda nodes, edges: MixedGraph(_marked(edges), nodes=nodes)
+    ),
 }
 
 
@@ -368,5 +387,3 @@ def _numbers(items: list[Any], at: Callable[[int], Node]) -> Any:
     except OverflowError:
         first = next(i for i, x in enumerate(items) if abs(x) > 1e308)
         at(first).fail("expected a number of ordinary size")
-
-

@@ -53,7 +53,11 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
     contributions = [_listed(c) for c in conditional._contributions]
     if kind in _SCORES:
         start = _listed(conditional._start)
-        return kind, {"start": start, "contributions": contributions, "n_parameters": conditional.n_parameters}
+        return kind, {
+            "start": start,
+            "contributions": contributions,
+            "n_parameters": conditional.n_parameters,
+        }
     if kind == _DETERMINISTIC and isinstance(conditional, DeterministicConditional):
         combine = conditional.combine.__name__
         if combine in _COMBINE:
@@ -82,14 +86,13 @@ def read_local(entry: Node, variable: Variable, parents: tuple[Variable, ...]) -
             return _read_noisy(own, _PROBABILITY[kind], variable, parents)
         if kind in _SCORES:
             return _read_scores(own, _SCORES[kind], variable, parents)
-        if kind == _DETERMINISTIC:
-            return _read_deterministic(own, variable, parents)
+        if kind != _DETERMINISTIC:
+            entry.get("model").fail(f"expected one of {', '.join([*_PROBABILITY, *_SCORES, _DETERMINISTIC])}")
+        return _read_deterministic(own, variable, parents)
     except ParseError:
         raise
     except MarkoviaError as error:
         own.fail(f"expected the parameters of a {kind}; {error}")
-    known = ", ".join([*_PROBABILITY, *_SCORES, _DETERMINISTIC])
-    entry.get("model").fail(f"expected one of {known}")
 
 
 def _read_noisy(
@@ -123,14 +126,18 @@ def _read_scores(
     logs = issubclass(cls, NoisyMaxConditional)
     start = _array(own.get("start"), (width,), logs)
     listed = own.get("contributions")
-    contributions = [_array(c, (len(p), width), logs) for c, p in zip(_exactly(listed, len(parents)), parents, strict=True)]
+    contributions = [
+        _array(c, (len(p), width), logs) for c, p in zip(_exactly(listed, len(parents)), parents, strict=True)
+    ]
     if logs and not all(_cumulative(c) for c in [start, *contributions]):
         listed.fail("expected logarithms of cumulative probabilities")
     n_parameters = own.get("n_parameters").need(int, "a number of parameters")
     return cls(variable, parents, contributions, start, n_parameters)
 
 
-def _read_deterministic(own: Node, variable: Variable, parents: tuple[Variable, ...]) -> DeterministicConditional:
+def _read_deterministic(
+    own: Node, variable: Variable, parents: tuple[Variable, ...]
+) -> DeterministicConditional:
     own.only("combine", "contributions", "outcomes", "codes")
     combine = _COMBINE.get(own.get("combine").text())
     if combine is None:
@@ -180,13 +187,20 @@ def _exactly(node: Node, count: int) -> list[Node]:
 def _array(node: Node, shape: tuple[int, ...], logs: bool = False) -> NDArray[np.float64]:
     """Return numbers of a known shape; null stands for minus infinity where logarithms are meant."""
     if len(shape) == 0:
-        if isinstance(node.value, bool) or not isinstance(node.value, int | float) or not abs(node.value) < 1e308:
+        if (
+            isinstance(node.value, bool)
+            or not isinstance(node.value, int | float)
+            or not abs(node.value) < 1e308
+        ):
             node.fail("expected a number")
         return np.array(float(node.value))
     items = list(node.items())
     if len(items) != shape[0]:
         node.fail(f"expected {shape[0]} entries, found {len(items)}")
-    parts = [np.array(-np.inf) if logs and i.value is None and len(shape) == 1 else _array(i, shape[1:], logs) for i in items]
+    parts = [
+        np.array(-np.inf) if logs and i.value is None and len(shape) == 1 else _array(i, shape[1:], logs)
+        for i in items
+    ]
     return np.stack(parts) if parts else np.empty(shape)
 
 
@@ -197,7 +211,9 @@ def _codes(node: Node, count: int | None = None, *, nested: bool = False) -> NDA
         node.fail(f"expected {count} entries, found {len(items)}")
     numbers = []
     for item in items:
-        value = item.value[0] if nested and isinstance(item.value, list) and len(item.value) == 1 else item.value
+        value = (
+            item.value[0] if nested and isinstance(item.value, list) and len(item.value) == 1 else item.value
+        )
         if isinstance(value, bool) or not isinstance(value, int) or abs(value) > 2**44:
             item.fail("expected an integer")
         numbers.append(value)

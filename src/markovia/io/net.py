@@ -85,7 +85,9 @@ def write_net(model: object) -> str:
     }
     """
     network = written_network(model, "Hugin NET", free_states=True, reserved=_RESERVED)
-    direct, rest = split_properties(network.properties, lambda key, value: key != "name" and _fits(key, value))
+    direct, rest = split_properties(
+        network.properties, lambda key, value: key != "name" and _fits(key, value)
+    )
     head = {**({"name": network.name} if network.name else {}), **direct, **rest}
     blocks = ["net {\n" + "".join(_attribute(k, v) for k, v in head.items()) + "}\n"]
     blocks += [_node_block(node) for node in network.nodes]
@@ -240,7 +242,9 @@ class _Reader:
         scan = self.scan
         start = scan.at
         if _NORMAL.match(self.source.text, start):
-            raise self.source.error(start, "conditional Gaussians ('normal') are not supported; expected numbers")
+            raise self.source.error(
+                start, "conditional Gaussians ('normal') are not supported; expected numbers"
+            )
         numbers = scan.numbers()
         return dense(self.source, self.policy, numbers.values, numbers.at, numbers.locate)
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,25 @@ def number_list(text: str, separator: str = " ") -> Array | None:
     if not text.strip():
         return np.empty(0)
     try:
+        if _refuses_nonsense():
+            return np.fromstring(text, dtype=np.float64, sep=separator)
         with warnings.catch_warnings():
-            # older NumPy only warns about trailing nonsense and returns what it could read
             warnings.simplefilter("error", DeprecationWarning)
             return np.fromstring(text, dtype=np.float64, sep=separator)
     except (ValueError, DeprecationWarning):
         return None
+
+
+@cache
+def _refuses_nonsense() -> bool:
+    """Say whether this NumPy raises on trailing nonsense; older ones warn and return what they could read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            np.fromstring("1 x", dtype=np.float64, sep=" ")
+        except ValueError:
+            return True
+    return False
 
 
 def is_number(token: str) -> bool:

@@ -152,7 +152,9 @@ def save(model: Any, path: str | os.PathLike[str], format: str | None = None) ->
     try:
         data = chosen.write(model).encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidArgument("a name or state holds half a character (a lone surrogate), which no file can") from None
+        raise InvalidArgument(
+            "a name or state holds half a character (a lone surrogate), which no file can"
+        ) from None
     if compressed:
         data = gzip.compress(data, mtime=0)
     _replace(path, data)
@@ -242,7 +244,9 @@ def _named(name: object) -> Format:
         found = _BY_NAME.get(key) or _BY_SUFFIX.get(key if key.startswith(".") else f".{key}")
         if found:
             return found
-    raise UnknownFormat(f"unknown format {name!r}{did_you_mean(name, _BY_NAME)}; there are {', '.join(_BY_NAME)}")
+    raise UnknownFormat(
+        f"unknown format {name!r}{did_you_mean(name, _BY_NAME)}; there are {', '.join(_BY_NAME)}"
+    )
 
 
 def _chosen(path: Path, name: str | None) -> tuple[Format, bool]:
@@ -276,12 +280,12 @@ def _bytes_of(path: Path, compressed: bool) -> bytearray:
 
 
 def _decoded(data: bytes | bytearray, source: str | None) -> str:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            text = _decoded_utf16(data, source)
-        else:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = _decoded_utf16(data, source)
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
             text = data.decode("latin-1")
     _check_text(text, source)
     return text

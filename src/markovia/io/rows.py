@@ -145,10 +145,10 @@ def checked_size(
     --------
     >>> checked_size((3, 2))
     6
-    >>> checked_size((2**40,), line=7)
+    >>> checked_size((2**29,), line=7)
     Traceback (most recent call last):
     ...
-    markovia.errors.ParseError: <string>:7:1: the table would have 1,099,511,627,776 entries; expected at most 268,435,456
+    markovia.errors.ParseError: <string>:7:1: the table would have 536,870,912 entries; expected at most 268,435,456
     """
 
     def refuse(reason: str) -> ParseError:
@@ -163,7 +163,9 @@ def checked_size(
         shown = f"{entries:,}" if entries < 10**18 else "over 10**18"
         raise refuse(f"{what} would have {shown} entries; expected at most {MAX_ENTRIES:,}")
     if available is not None and entries > available:
-        raise refuse(f"{what} needs {entries:,} numbers; expected no more than the {available:,} there is room for")
+        raise refuse(
+            f"{what} needs {entries:,} numbers; expected no more than the {available:,} there is room for"
+        )
     return entries
 
 

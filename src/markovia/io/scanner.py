@@ -12,6 +12,7 @@ never recursed into.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,9 +166,8 @@ class Scanner:
                 raise self.expected("a value" if not parts else "';'")
             if self.kind == "sign" and self.value in _OPENING:
                 depth.append(_CLOSING[_OPENING.index(self.value)])
-            elif depth and self.kind == "sign" and self.value in _CLOSING:
-                if self.value != depth.pop():
-                    raise self.expected("the bracket that closes the last one opened")
+            elif depth and self.kind == "sign" and self.value in _CLOSING and self.value != depth.pop():
+                raise self.expected("the bracket that closes the last one opened")
             parts.append(quote(self.value) if self.kind == "string" else self.value)
             self.advance()
         if not parts:
@@ -310,7 +310,7 @@ def _tidy(parts: list[str]) -> str:
     """Join tokens with one blank where a reader expects one."""
     tight_after, tight_before = ("(", "{", "["), (")", "}", "]", ",", ";")
     pieces = parts[:1]
-    for last, part in zip(parts, parts[1:], strict=False):
+    for last, part in pairwise(parts):
         pieces.append(part if last in tight_after or part in tight_before else " " + part)
     return "".join(pieces)
 

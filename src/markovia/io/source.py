@@ -7,7 +7,7 @@ from markovia.errors import ParseError, did_you_mean
 
 
 class Source:
-    """The text of a file and its name.
+    r"""The text of a file and its name.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ class Source:
 
     Examples
     --------
-    >>> source = Source("one\\ntwo", "demo.bif")
+    >>> source = Source("one\ntwo", "demo.bif")
     >>> source.position(4)
     (2, 1)
     >>> str(source.error(5, "expected a number"))

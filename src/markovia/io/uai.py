@@ -175,7 +175,9 @@ class NumberStream:
         """Return the next number, which is an integer from low to high."""
         value = float(self.take(1, what)[0])
         if not low <= value <= high or value != int(value):
-            raise self.error(f"expected {what}, an integer from {low:,} to {high:,}, found {value:.12g}", back=1)
+            raise self.error(
+                f"expected {what}, an integer from {low:,} to {high:,}, found {value:.12g}", back=1
+            )
         return int(value)
 
     def integers(self, count: int, what: str, low: int, high: int) -> list[int]:
@@ -185,7 +187,8 @@ class NumberStream:
         if wrong.any():
             first = int(np.argmax(wrong))
             raise self.error(
-                f"expected {what}, an integer from {low:,} to {high:,}, found {values[first]:.12g}", back=count - first
+                f"expected {what}, an integer from {low:,} to {high:,}, found {values[first]:.12g}",
+                back=count - first,
             )
         taken: list[int] = values.astype(np.int64).tolist()
         return taken
@@ -213,7 +216,7 @@ def _scopes(numbers: NumberStream, n: int) -> list[list[int]]:
     for _ in range(count):
         size = next(ahead, -1.0)
         raw = list(islice(ahead, int(size))) if 0.0 <= size <= 64.0 else []
-        if len(raw) != size or (raw and not (0.0 <= min(raw) and max(raw) < n)):
+        if len(raw) != size or (raw and not (min(raw) >= 0.0 and max(raw) < n)):
             raise _bad_scope(numbers, n)
         scope = list(map(int, raw))
         if scope != raw or len(set(scope)) != size:
@@ -260,13 +263,16 @@ def _tables(
         at = numbers.at + 1
         if at > len(values) or values[at - 1] != size:
             announced = numbers.integer("the number of entries of a table", 0, 2**53)
-            raise numbers.error(f"expected a table of {size:,} entries for its scope, found {announced:,}", back=1)
+            raise numbers.error(
+                f"expected a table of {size:,} entries for its scope, found {announced:,}", back=1
+            )
         numbers.at = at
         table = numbers.take(size, f"{size:,} entries of a table")
         if not clean and not ((table >= 0.0) & (table < np.inf)).all():
             first = int(np.argmax(~((table >= 0.0) & (table < np.inf))))
             raise numbers.error(
-                f"expected an entry that is finite and not negative, found {table[first]:.12g}", back=size - first
+                f"expected an entry that is finite and not negative, found {table[first]:.12g}",
+                back=size - first,
             )
         tables.append((own, table.reshape(shape), at))
     return tables
@@ -276,7 +282,9 @@ def _bayesian(
     numbers: NumberStream, variables: Sequence[Variable], scopes: Sequence[list[int]]
 ) -> BayesianNetwork:
     if len(scopes) != len(variables):
-        raise numbers.error(f"expected one function for each of the {len(variables):,} variables, found {len(scopes):,}")
+        raise numbers.error(
+            f"expected one function for each of the {len(variables):,} variables, found {len(scopes):,}"
+        )
     children: set[int] = set()
     for i, scope in enumerate(scopes):
         if not scope or scope[-1] in children:

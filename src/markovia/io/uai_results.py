@@ -60,7 +60,9 @@ def read_evid(text: str, source: str | None = None) -> list[Evidence]:
         found = [_pairs(numbers, first)]
     else:
         if first > numbers.left:
-            raise numbers.error(f"expected {first:,} observed variables or evidence sets, found {numbers.left} numbers")
+            raise numbers.error(
+                f"expected {first:,} observed variables or evidence sets, found {numbers.left} numbers"
+            )
         found = []
         for _ in range(first):
             count = numbers.integer("the number of observed variables", 0, 2**53)
@@ -70,12 +72,12 @@ def read_evid(text: str, source: str | None = None) -> list[Evidence]:
 
 
 def write_evid(evidence: Mapping[str, int] | Sequence[Mapping[str, int]]) -> str:
-    """Write evidence, one set or several; names are `x0, x1, ...` and values positions of states.
+    r"""Write evidence, one set or several; names are `x0, x1, ...` and values positions of states.
 
     Examples
     --------
     >>> write_evid({"x0": 1, "x5": 0})
-    '2 0 1 5 0\\n'
+    '2 0 1 5 0\n'
     """
     if isinstance(evidence, Mapping):
         return _evidence_line(evidence)
@@ -83,7 +85,7 @@ def write_evid(evidence: Mapping[str, int] | Sequence[Mapping[str, int]]) -> str
 
 
 def read_mar(text: str, source: str | None = None) -> list[Array]:
-    """Read posterior marginals: one array a variable.
+    r"""Read posterior marginals: one array a variable.
 
     Raises
     ------
@@ -92,7 +94,7 @@ def read_mar(text: str, source: str | None = None) -> list[Array]:
 
     Examples
     --------
-    >>> [p.tolist() for p in read_mar("MAR\\n2 2 0.1 0.9 2 1 0")]
+    >>> [p.tolist() for p in read_mar("MAR\n2 2 0.1 0.9 2 1 0")]
     [[0.1, 0.9], [1.0, 0.0]]
     """
     numbers = _after_word(text, source, "MAR")
@@ -110,27 +112,29 @@ def read_mar(text: str, source: str | None = None) -> list[Array]:
 
 
 def write_mar(marginals: Iterable[Any]) -> str:
-    """Write marginals, one a variable in the model's order: arrays, lists or posteriors of single variables.
+    r"""Write marginals, one a variable in the model's order: arrays, lists or posteriors of single variables.
 
     Examples
     --------
     >>> write_mar([[0.1, 0.9], [1.0, 0.0]])
-    'MAR\\n2 2 0.1 0.9 2 1.0 0.0\\n'
+    'MAR\n2 2 0.1 0.9 2 1.0 0.0\n'
     """
     arrays = [np.asarray(getattr(m, "values", m), dtype=np.float64) for m in marginals]
     for array in arrays:
         if array.ndim != 1:
-            raise InvalidArgument(f"a marginal is a list of probabilities, not an array of shape {array.shape}")
+            raise InvalidArgument(
+                f"a marginal is a list of probabilities, not an array of shape {array.shape}"
+            )
     listed = [f"{len(a)} {' '.join(map(repr, a.tolist()))}" for a in arrays]
     return f"MAR\n{' '.join([str(len(arrays)), *listed])}\n"
 
 
 def read_pr(text: str, source: str | None = None) -> PartitionFunction:
-    """Read the logarithm of a partition function (files hold log10).
+    r"""Read the logarithm of a partition function (files hold log10).
 
     Examples
     --------
-    >>> read_pr("PR\\n2.0").log10
+    >>> read_pr("PR\n2.0").log10
     2.0
     """
     text_without, infinite = re.subn(r"(?i)-inf(inity)?\s*$", "", text)
@@ -146,22 +150,22 @@ def read_pr(text: str, source: str | None = None) -> PartitionFunction:
 
 
 def write_pr(log_partition: float) -> str:
-    """Write a partition function from its natural logarithm.
+    r"""Write a partition function from its natural logarithm.
 
     Examples
     --------
     >>> write_pr(0.0)
-    'PR\\n0.0\\n'
+    'PR\n0.0\n'
     """
     return f"PR\n{float(log_partition) / log(10.0)!r}\n"
 
 
 def read_map(text: str, source: str | None = None) -> list[int]:
-    """Read a most probable assignment: one state position a variable.
+    r"""Read a most probable assignment: one state position a variable.
 
     Examples
     --------
-    >>> read_map("MAP\\n3 0 1 1")
+    >>> read_map("MAP\n3 0 1 1")
     [0, 1, 1]
     """
     numbers = _after_word(text, source, "MAP")
@@ -176,12 +180,12 @@ def read_map(text: str, source: str | None = None) -> list[int]:
 
 
 def write_map(states: Iterable[int]) -> str:
-    """Write an assignment, one state position a variable in the model's order.
+    r"""Write an assignment, one state position a variable in the model's order.
 
     Examples
     --------
     >>> write_map([0, 1, 1])
-    'MAP\\n3 0 1 1\\n'
+    'MAP\n3 0 1 1\n'
     """
     listed = [int(s) for s in states]
     return f"MAP\n{' '.join(map(str, [len(listed), *listed]))}\n"

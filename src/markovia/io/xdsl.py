@@ -102,7 +102,8 @@ def write_xdsl(model: object) -> str:
     """
     network = written_network(model, "GeNIe XDSL")
     direct, rest = split_properties(
-        network.properties, lambda k, v: not k.startswith(("genie.", "smile.id", "smile.version")) and _fits(k, v)
+        network.properties,
+        lambda k, v: not k.startswith(("genie.", "smile.id", "smile.version")) and _fits(k, v),
     )
     attributes, plain = _attributes(direct)
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n']
@@ -133,7 +134,9 @@ def _cpt_block(node: WrittenNode, properties: dict[str, str]) -> str:
     if rows is not None:
         lines.append(f"      <probabilities>{' '.join(map(repr, rows.reshape(-1).tolist()))}</probabilities>")
     kept = {k: v for k, v in plain.items() if not _DRAWN.fullmatch(k)}
-    return "\n".join(lines) + "\n" + "".join(_property(k, v, "      ") for k, v in kept.items()) + "    </cpt>\n"
+    return (
+        "\n".join(lines) + "\n" + "".join(_property(k, v, "      ") for k, v in kept.items()) + "    </cpt>\n"
+    )
 
 
 def _drawing(identifier: str, properties: dict[str, str]) -> str:
@@ -152,7 +155,9 @@ def _drawing(identifier: str, properties: dict[str, str]) -> str:
     lines = [f"      <node id={quoteattr(identifier)}>"]
     for tag, (text, attributes) in elements.items():
         inside = "".join(f" {k}={quoteattr(v)}" for k, v in attributes.items())
-        lines.append(f"        <{tag}{inside}>{escape(text)}</{tag}>" if text else f"        <{tag}{inside} />")
+        lines.append(
+            f"        <{tag}{inside}>{escape(text)}</{tag}>" if text else f"        <{tag}{inside} />"
+        )
     return "\n".join(lines) + "\n      </node>\n"
 
 
@@ -195,7 +200,7 @@ class _Reader:
             raise self.source.error(temporal.at, "dynamic networks are not supported; expected a static one")
         holder = root.first("nodes")
         if holder is None:
-            raise self.source.error(root.end, "expected <nodes> in <smile>")
+            raise self.source.error(root.at, "expected <nodes> in <smile>")
         drawings = _drawings(root)
         app = next((g.attributes.get("app", "") for g in _genie(root)), "")
         nodes = [self._node(element, first_fastest=app.startswith("aGrUM")) for element in holder.children]
@@ -213,16 +218,15 @@ class _Reader:
     def _node(self, element: Element, first_fastest: bool) -> Declaration:
         if element.tag not in ("cpt", "deterministic", "noisymax"):
             raise self.source.error(
-                element.at, f"<{element.tag[:40]}> nodes are not supported; expected cpt, deterministic or noisymax"
+                element.at,
+                f"<{element.tag[:40]}> nodes are not supported; expected cpt, deterministic or noisymax",
             )
         node = Declaration(self._identifier(element), element.at, label=_LABEL)
         node.states = [self._identifier(state) for state in element.all("state")]
         node.properties = {**_own_attributes(element, {"id"}), **self._user_properties(element)}
         parents = element.first("parents")
         if parents is not None:
-            node.parents = [
-                (name, parents.at) for name in parents.text.split()
-            ]
+            node.parents = [(name, parents.at) for name in parents.text.split()]
         node.define = self._distribution(element, node)
         if first_fastest and element.tag == "cpt":
             node.parents.reverse()
@@ -278,7 +282,7 @@ class _Reader:
             effects, start = {}, 0
             for parent in parents:
                 stop = start + len(parent)
-                states = self._outcomes(order, start, stop, rows[start:stop], parameters.at)
+                states = self._outcomes(order, start, stop, rows[start:stop], strengths or parameters)
                 effects[parent.name] = rows[start:stop][states]
                 start = stop
             leak = rows[columns] if len(rows) > columns else None
@@ -287,7 +291,12 @@ class _Reader:
         return define
 
     def _outcomes(
-        self, order: NDArray[np.float64] | None, start: int, stop: int, rows: NDArray[np.float64], at: int
+        self,
+        order: NDArray[np.float64] | None,
+        start: int,
+        stop: int,
+        rows: NDArray[np.float64],
+        place: Element,
     ) -> NDArray[np.int64]:
         """Return for each state of a parent the column that belongs to it.
 
@@ -298,7 +307,7 @@ class _Reader:
         size = stop - start
         ranked = np.arange(size) if order is None else order[start:stop]
         if ranked.size != size or sorted(ranked.tolist()) != list(range(size)):
-            raise self.source.error(at, "expected strengths that list every state of every parent once")
+            raise self.source.error(place.at, "expected strengths that list every state of every parent once")
         ranking = ranked.astype(np.int64)
         certain = rows[:, -1] == 1.0
         if certain[ranking[-1]] and not certain[-1]:

@@ -20,6 +20,8 @@ from markovia.io.source import Source, shown
 _DEEPEST = 100
 _MOST_ELEMENTS = 2**21
 _START_TAG = re.compile(rb"<(?:[^\"'>]|\"[^\"]*+\"|'[^']*+')*+>")
+_NOT_BLANK = re.compile(rb"[^\s]")
+_WINDOW = 2**23
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
@@ -121,19 +123,30 @@ class _Builder:
         parser.ExternalEntityRefHandler = self._skipped
 
     def build(self) -> Element:
-        data = self.source.data.removeprefix(b"\xef\xbb\xbf")
-        shift = len(self.source.data) - len(data)
-        if shift:
-            self.source.data = data
+        self.source.data = self.source.data.removeprefix(b"\xef\xbb\xbf")
+        self._check_tokens(self.source.data)
         try:
-            self.parser.Parse(data, True)
+            self.parser.Parse(self.source.data, True)
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, "malformed text")
-            raise self.source.error(
-                max(self.parser.ErrorByteIndex, 0), f"expected well-formed XML, found {reason}"
-            ) from None
+            at = max(self.parser.ErrorByteIndex, 0)
+            raise self.source.error(at, f"expected well-formed XML, found {reason}") from None
+        finally:
+            # the handlers refer to this object: without the cycle the parser's buffers go at once
+            del self.parser
         assert self.root is not None
         return self.root
+
+    def _check_tokens(self, data: bytes) -> None:
+        """Refuse what makes expat read the same bytes again and again: text before or a tag without an end."""
+        start = _NOT_BLANK.search(data)
+        if start is not None and start[0] != b"<":
+            raise self.source.error(start.start(), "expected '<' at the beginning of the XML")
+        for end in range(_WINDOW, len(data), _WINDOW):
+            if data.find(b">", end - _WINDOW, end) < 0:
+                opened = data.rfind(b"<", 0, end)
+                if opened > data.rfind(b">", 0, end):
+                    raise self.source.error(opened, "expected '>' to end this tag")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         at = self.parser.CurrentByteIndex

@@ -60,7 +60,7 @@ def read_xmlbif(text: str, source: str | None = None) -> BayesianNetwork:
         raise place.error(root.at, f"expected <BIF>, found <{root.tag[:40]}>")
     network = root.first("network")
     if network is None:
-        raise place.error(root.end, "expected <NETWORK> in <BIF>")
+        raise place.error(root.at, "expected <NETWORK> in <BIF>")
     policy = RowPolicy(source)
     nodes: dict[str, Declaration] = {}
     for element in network.all("variable"):
@@ -148,7 +148,7 @@ def _properties(element: Element) -> dict[str, str]:
 def _variable(place: XmlSource, element: Element) -> Declaration:
     kind = next((v for k, v in element.attributes.items() if k.lower() == "type"), "nature")
     if kind.lower() not in ("nature", "discrete"):
-        raise place.error(element.at, f"{shown(kind)} variables are not supported; expected TYPE=\"nature\"")
+        raise place.error(element.at, f'{shown(kind)} variables are not supported; expected TYPE="nature"')
     name = element.first("name")
     if name is None or not name.text:
         raise place.error(element.at, "expected <NAME> in <VARIABLE>")
@@ -171,7 +171,9 @@ def _define(
         hint = did_you_mean(child, nodes)
         raise place.error(children[0].at, f"expected a declared variable, found {shown(child)}{hint}")
     if child in defined:
-        raise place.error(element.at, f"expected one definition a variable, found a second one of {shown(child)}")
+        raise place.error(
+            element.at, f"expected one definition a variable, found a second one of {shown(child)}"
+        )
     defined.add(child)
     nodes[child].parents = [(parent.text, parent.at) for parent in element.all("given")]
     for key, value in _properties(element).items():
