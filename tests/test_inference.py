@@ -168,10 +168,7 @@ def test_long_chains_of_tiny_weights_do_not_underflow():
     names = [f"x{i}" for i in range(n)]
     chain = mk.MarkovNetwork(
         dict.fromkeys(names, 2),
-        [
-            mk.Factor([a, b], [[2e-300, 1e-300], [1e-300, 2e-300]])
-            for a, b in pairwise(names)
-        ],
+        [mk.Factor([a, b], [[2e-300, 1e-300], [1e-300, 2e-300]]) for a, b in pairwise(names)],
     )
     expected = np.log(2) + (n - 1) * (np.log(3) + np.log(1e-300))
     assert chain.log_partition() == pytest.approx(expected, rel=1e-12)

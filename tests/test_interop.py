@@ -327,7 +327,9 @@ def test_a_markov_network_means_the_same_in_pyagrum(mn):
     assert back.log_partition() == pytest.approx(mn.log_partition())
     engine = gum.ShaferShenoyMRFInference(theirs)
     engine.makeInference()
-    theirs_says = engine.posterior(NAMES[0]).toarray().reshape(-1)  # may keep axes of variables with one state
+    theirs_says = (
+        engine.posterior(NAMES[0]).toarray().reshape(-1)
+    )  # may keep axes of variables with one state
     np.testing.assert_allclose(theirs_says, mn.query(NAMES[0]).values, atol=1e-9)
 
 

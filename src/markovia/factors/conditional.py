@@ -76,7 +76,9 @@ class Conditional(ABC):
                 raise UnknownVariable(name, self.parent_names, f"the parents of {self.variable.name!r}")
         missing = [n for n in self.parent_names if n not in parents]
         if missing:
-            raise InvalidArgument(f"a row of {self.variable.name!r} needs a state for its parent {missing[0]!r} too")
+            raise InvalidArgument(
+                f"a row of {self.variable.name!r} needs a state for its parent {missing[0]!r} too"
+            )
         return self.factor().reduce(parents).transpose([self.variable.name]).values
 
     def to_pandas(self) -> Any:

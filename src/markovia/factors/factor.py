@@ -303,7 +303,9 @@ class Factor:
         """
         turned = other.transpose(self.names)
         if turned.variables != self.variables:
-            raise InvalidArgument("the divergence needs two factors over the same variables with the same states")
+            raise InvalidArgument(
+                "the divergence needs two factors over the same variables with the same states"
+            )
         p, q = self.normalize().values, turned.normalize().values
         support = p > 0
         if np.any(q[support] == 0):

@@ -60,8 +60,8 @@ class CausalIndependence(Conditional):
             raise InvalidTable(f"{variable.name!r} and its parents {names} must be different variables")
         self.variable = variable
         self.parents = parents
-        self._contributions = tuple(_frozen(c) for c in contributions)
-        self._start = _frozen(start)
+        self.contributions = tuple(_frozen(c) for c in contributions)
+        self.start = _frozen(start)
         self._table: Array | None = None
 
     @abstractmethod
@@ -79,8 +79,8 @@ class CausalIndependence(Conditional):
         """
         if self._table is None:
             table_shape(self.variable, self.parents)
-            combined = self._start
-            for contribution in self._contributions:
+            combined = self.start
+            for contribution in self.contributions:
                 combined = self.combine(combined[..., None, :], contribution)
             self._table = _frozen(np.exp(self._finish(combined)))
         return self._table
@@ -95,8 +95,8 @@ class CausalIndependence(Conditional):
         size
             The number of rows.
         """
-        combined: Contribution = np.broadcast_to(self._start, (size, *self._start.shape))
-        for contribution, codes in zip(self._contributions, parents, strict=True):
+        combined: Contribution = np.broadcast_to(self.start, (size, *self.start.shape))
+        for contribution, codes in zip(self.contributions, parents, strict=True):
             combined = self.combine(combined, contribution[codes])
         return self._finish(combined)
 
@@ -151,9 +151,9 @@ class CausalIndependence(Conditional):
     def _standard_form(self) -> list[Contribution]:
         """Return the start and the contributions, moved so that first states contribute nothing."""
         if self.combine is not np.add:
-            return [self._start, *self._contributions]
-        start, moved = self._start.astype(np.float64), []
-        for contribution in self._contributions:
+            return [self.start, *self.contributions]
+        start, moved = self.start.astype(np.float64), []
+        for contribution in self.contributions:
             shift = np.where(np.isfinite(contribution[0]), contribution[0], 0.0)
             start = start + shift
             moved.append(contribution - shift)

@@ -40,8 +40,8 @@ class DeterministicConditional(CausalIndependence):
     ) -> None:
         super().__init__(variable, parents, contributions, np.array([_identity(combine)]))
         self.combine = combine
-        self._outcomes = outcomes
-        self._codes = codes
+        self.outcomes = outcomes
+        self.codes = codes
 
     @property
     def n_parameters(self) -> int:
@@ -50,13 +50,13 @@ class DeterministicConditional(CausalIndependence):
 
     def sample(self, parents: Sequence[Codes], size: int, rng: np.random.Generator) -> Integers:
         """Return the child code of each of `size` rows of parent codes."""
-        combined: Contribution = np.broadcast_to(self._start, (size, 1))
-        for contribution, codes in zip(self._contributions, parents, strict=True):
+        combined: Contribution = np.broadcast_to(self.start, (size, 1))
+        for contribution, codes in zip(self.contributions, parents, strict=True):
             combined = self.combine(combined, contribution[codes])
-        return self._codes[np.searchsorted(self._outcomes, combined[:, 0])]
+        return self.codes[np.searchsorted(self.outcomes, combined[:, 0])]
 
     def _finish(self, combined: Contribution) -> Array:
-        codes = self._codes[np.searchsorted(self._outcomes, combined)]
+        codes = self.codes[np.searchsorted(self.outcomes, combined)]
         return np.where(np.arange(len(self.variable)) == codes, 0.0, -np.inf)
 
 

@@ -50,9 +50,9 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
         return kind, {"strengths": strengths, "leak": float(own.leak), "on": [int(c) for c in own.on]}
     if not isinstance(conditional, CausalIndependence):
         return None
-    contributions = [_listed(c) for c in conditional._contributions]
+    contributions = [_listed(c) for c in conditional.contributions]
     if kind in _SCORES:
-        start = _listed(conditional._start)
+        start = _listed(conditional.start)
         return kind, {
             "start": start,
             "contributions": contributions,
@@ -64,8 +64,8 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
             return kind, {
                 "combine": combine,
                 "contributions": contributions,
-                "outcomes": conditional._outcomes.tolist(),
-                "codes": conditional._codes.tolist(),
+                "outcomes": conditional.outcomes.tolist(),
+                "codes": conditional.codes.tolist(),
             }
     return None
 
