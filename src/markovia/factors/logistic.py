@@ -48,7 +48,7 @@ class SoftmaxConditional(CausalIndependence):
 
     def scores(self) -> tuple[Array, tuple[Array, ...]]:
         """Return the bias and, a parent, the weights of its states: shapes (width,) and (states, width)."""
-        return self._start, self._contributions
+        return self.start, self.contributions
 
     def _finish(self, combined: Contribution) -> Array:
         shifted = combined - combined.max(axis=-1, keepdims=True)
