@@ -13,7 +13,7 @@ from markovia.errors import ParseError
 Read = Callable[[str], object]
 
 
-def must_hold(read: Read, text: str, seconds: float = 5.0) -> bool:
+def must_hold(read: Read, text: str, seconds: float = 20.0) -> bool:
     """Read damaged text; True if it was refused. Anything but a model or a ParseError comes through as it is."""
     start = perf_counter()
     error = None

@@ -214,13 +214,17 @@ def random_table(
     return ConditionalTable.of(variable, parents, weights / weights.sum(axis=-1, keepdims=True))
 
 
-def table_shape(variable: Variable, parents: Sequence[Variable]) -> tuple[int, ...]:
+def table_shape(
+    variable: Variable,
+    parents: Sequence[Variable],
+    cure: str = "use a structured form such as NoisyOr, or fewer parents",
+) -> tuple[int, ...]:
     """Return the shape of a conditional table, or raise `TooLarge` before anything is allocated."""
     shape = (*(len(p) for p in parents), len(variable))
     if len(shape) > 64 or prod(shape) > MAX_TABLE_ENTRIES:
         raise TooLarge(
             f"the table of {variable.name!r} given {len(parents)} parents would have {prod(shape):,} entries; "
-            "use a structured form such as NoisyOr, or fewer parents"
+            f"{cure}"
         )
     return shape
 

@@ -28,6 +28,7 @@ from markovia.factors.variable import State, Variable
 
 Contribution = NDArray[Any]
 _SHOWN_PARENTS = 6
+_ROWS_WORK = "log_prob and sample work without it; exact inference does not"
 _SHOWN_ENTRIES = 4096
 
 
@@ -78,7 +79,7 @@ class CausalIndependence(Conditional):
             If the table would have more than 2**28 entries or 64 axes; rows still work then.
         """
         if self._table is None:
-            table_shape(self.variable, self.parents)
+            table_shape(self.variable, self.parents, cure=_ROWS_WORK)
             combined = self.start
             for contribution in self.contributions:
                 combined = self.combine(combined[..., None, :], contribution)
