@@ -6,7 +6,7 @@ the probability of rows and draws given parent rows. `ConditionalTable` stores t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -71,15 +71,18 @@ class Conditional(ABC):
 
     def row(self, **parents: State) -> Array:
         """Return P(child | those parent states) as an array over the child's states."""
-        for name in parents:
+        row: Array = self.values[self._row_codes(parents)]
+        return row
+
+    def _row_codes(self, states: Mapping[str, State]) -> tuple[int, ...]:
+        """Return the codes of one state a parent, or say which name is unknown or missing."""
+        for name in states:
             if name not in self.parent_names:
                 raise UnknownVariable(name, self.parent_names, f"the parents of {self.variable.name!r}")
-        missing = [n for n in self.parent_names if n not in parents]
+        missing = [n for n in self.parent_names if n not in states]
         if missing:
-            raise InvalidArgument(
-                f"a row of {self.variable.name!r} needs a state for its parent {missing[0]!r} too"
-            )
-        return self.factor().reduce(parents).transpose([self.variable.name]).values
+            raise InvalidArgument(f"a row of {self.variable.name!r} needs a state for {missing[0]!r} too")
+        return tuple(p.index(states[p.name]) for p in self.parents)
 
     def to_pandas(self) -> Any:
         """Return a DataFrame: one row a parent configuration, one column a state of the child."""

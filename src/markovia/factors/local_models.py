@@ -114,14 +114,7 @@ class CausalIndependence(Conditional):
 
     def row(self, **parents: State) -> Array:
         """Return P(child | those parent states) as an array over the child's states."""
-        known = {p.name: p for p in self.parents}
-        for name in parents:
-            if name not in known:
-                raise UnknownVariable(name, known, f"the parents of {self.variable.name!r}")
-        missing = [name for name in known if name not in parents]
-        if missing:
-            raise InvalidArgument(f"a row of {self.variable.name!r} needs a state for {missing[0]!r} too")
-        codes = [np.array([p.index(parents[p.name])]) for p in self.parents]
+        codes = [np.array([code]) for code in self._row_codes(parents)]
         row: Array = np.exp(self.log_rows(codes, 1)[0])
         return row
 
