@@ -4,6 +4,7 @@ A zero of the precision matrix is a conditional independence of two coordinates 
 pairwise Markov field. Reference: Lauritzen (1996), Graphical Models, chapter 5. Cost: cubic in the coordinates.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import log, pi
 from typing import Any, ClassVar, Self
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.distributions import Array, Distribution
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
@@ -111,8 +112,67 @@ class MultivariateNormal(Distribution):
         return UndirectedGraph(self._pairs(), nodes=self.names)
 
     def dag(self) -> DAG:
-        """Return the graph that directs each non-zero of the precision from the earlier name to the later."""
-        return DAG(self._pairs(), nodes=self.names)
+        """Return the graph of the linear regressions of each coordinate on the earlier ones.
+
+        An edge is a coefficient that is not zero; this is the minimal directed I-map for the order of the names.
+        """
+        edges = []
+        deviations = np.sqrt(self.variance)
+        for j in range(1, self.loc.size):
+            earlier = np.arange(j)
+            slopes = np.linalg.solve(
+                self.covariance_matrix[np.ix_(earlier, earlier)], self.covariance_matrix[earlier, j]
+            )
+            matters = np.abs(slopes) * deviations[earlier] > self._zero * deviations[j]
+            edges += [(self.names[i], self.names[j]) for i in np.flatnonzero(matters)]
+        return DAG(edges, nodes=self.names)
+
+    def correlation(self) -> Array:
+        """Return the matrix of correlations."""
+        scale = np.sqrt(np.outer(self.variance, self.variance))
+        return np.asarray(self.covariance_matrix / scale, dtype=np.float64)
+
+    def partial_correlation(self) -> Array:
+        """Return the matrix of correlations of pairs given all other coordinates: `-T_ij / sqrt(T_ii T_jj)`."""
+        precision = self.precision
+        partial = np.asarray(
+            -precision / np.sqrt(np.outer(np.diag(precision), np.diag(precision))), dtype=np.float64
+        )
+        np.fill_diagonal(partial, 1.0)
+        return partial
+
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Say whether x and y are independent given the named coordinates: no covariance is left between them.
+
+        Examples
+        --------
+        >>> chain = MultivariateNormal.from_precision([0, 0, 0], [[2, -1, 0], [-1, 2, -1], [0, -1, 2]])
+        >>> chain.independent("x0", "x2"), chain.independent("x0", "x2", given="x1")
+        (False, True)
+        """
+        a, b, c = (self._places(names) for names in (x, y, given))
+        if len({*a, *b, *c}) != len(a) + len(b) + len(c):
+            raise InvalidArgument("the sets of coordinates must not overlap")
+        cov = self.covariance_matrix
+        both = [*a, *b]
+        left = cov[np.ix_(both, both)]
+        if c:
+            left = left - cov[np.ix_(both, c)] @ np.linalg.solve(cov[np.ix_(c, c)], cov[np.ix_(c, both)])
+        scale = np.sqrt(np.diag(left))
+        rest = np.abs(left / np.outer(scale, scale))[: len(a), len(a) :]
+        return bool(np.all(rest <= self._zero))
+
+    def __add__(self, other: "MultivariateNormal") -> "MultivariateNormal":
+        """Return the distribution of the sum of two independent Gaussians over the same coordinates."""
+        if not isinstance(other, MultivariateNormal):
+            return NotImplemented
+        if self.names != other.names:
+            raise InvalidArgument(f"the sum needs the same coordinates, not {self.names} and {other.names}")
+        return MultivariateNormal(
+            self.loc + other.loc, self.covariance_matrix + other.covariance_matrix, self.names
+        )
 
     def log_potentials(self, value: ArrayLike) -> dict[tuple[str, ...], float]:
         """Return the log potentials of a pairwise Gaussian Markov field at a point.
@@ -130,6 +190,13 @@ class MultivariateNormal(Distribution):
             i, j = place[a], place[b]
             logs[a, b] = float(-precision[i, j] * centred[i] * centred[j])
         return logs
+
+    def _places(self, names: str | Iterable[str]) -> list[int]:
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if name not in self.names:
+                raise UnknownVariable(name, self.names, "the Gaussian")
+        return [self.names.index(name) for name in wanted]
 
     def _pairs(self) -> list[tuple[str, str]]:
         precision = self.precision

@@ -17,7 +17,7 @@ def joint_oracle(joint: Factor, tolerance: float = 1e-9) -> Oracle:
     joint
         The distribution, normalised or not.
     tolerance
-        How far `P(x,y,z) P(z)` and `P(x,z) P(y,z)` may differ in any entry.
+        By which share `P(x,y,z) P(z)` and `P(x,z) P(y,z)` may differ in any entry.
 
     Returns
     -------

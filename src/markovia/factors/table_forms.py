@@ -21,6 +21,7 @@ from markovia.factors.conditional import (
     table_shape,
     uniform_table,
 )
+from markovia.factors.distributions import Bernoulli, Categorical, Distribution
 from markovia.factors.variable import Variable
 
 
@@ -67,6 +68,8 @@ def as_conditional(
         raise InvalidArgument(f"p={p.__name__} is a class; write {p.__name__}(...)")
     if isinstance(p, LocalModel):
         return p.bind(variable, parents)
+    if isinstance(p, Distribution):
+        return ConditionalTable(variable, parents, _of_distribution(variable, p))
     if isinstance(p, str):
         return _by_word(variable, parents, p, seed)
     if isinstance(p, Mapping):
@@ -87,6 +90,17 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
             "a function with *args or **kwargs does not name its parents; pass parents=[...]"
         )
     return tuple(q.name for q in parameters if q.kind in kinds and q.default is inspect.Parameter.empty)
+
+
+def _of_distribution(variable: Variable, p: Distribution) -> Any:
+    if isinstance(p, Bernoulli):
+        return [1.0 - p.probs, p.probs]
+    if isinstance(p, Categorical):
+        return p.probs
+    raise InvalidArgument(
+        f"{variable.name!r} cannot be {type(p).__name__}: only discrete variables are supported so far "
+        "(Bernoulli, Categorical, tables)"
+    )
 
 
 def _by_word(

@@ -1,6 +1,7 @@
 """I-maps: graphs that state only independencies which hold, and as many of them as possible.
 
-What holds is known to an *oracle*: any callable (x, y, given) -> bool on frozensets of names. A graph is an
+What holds is known to an *oracle*: any callable (x, y, given) -> bool on frozensets of names, or anything with a
+method `independent`, such as a joint table or a model; statements may stand in for it. A graph is an
 I-map of the oracle if all it states is true, a minimal one if no edge can go, and a perfect map (P-map) if
 it states exactly what is true. A minimal directed I-map depends on the order of the variables and asks up
 to 2^(n-1) questions for the last of them. References: Koller and Friedman (2009), sections 3.4 and 4.3.3;
@@ -10,7 +11,7 @@ Verma and Pearl (1990).
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from markovia.errors import InvalidArgument
 from markovia.graphs._named import Names, as_names
@@ -22,6 +23,17 @@ from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.undirected import UndirectedGraph
 
 Oracle: TypeAlias = Callable[[frozenset[str], frozenset[str], frozenset[str]], bool]
+
+
+@runtime_checkable
+class KnowsIndependence(Protocol):
+    """Anything that can say what is independent in it: a joint table, a Gaussian, a model."""
+
+    def independent(self, x: list[str], y: list[str], given: list[str]) -> bool:
+        """Say whether x and y are independent given the rest."""
+
+
+Truth: TypeAlias = Oracle | KnowsIndependence | Iterable[Independence]
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,7 @@ class MinimalIMap:
     queries: list[tuple[Independence, bool]]
 
 
-def minimal_imap(oracle: Oracle, order: Sequence[str]) -> MinimalIMap:
+def minimal_imap(oracle: Truth, order: Sequence[str]) -> MinimalIMap:
     """Build the minimal directed I-map for an order of the variables.
 
     Each variable gets as parents a smallest set of earlier variables given which it is independent of the
@@ -111,6 +123,7 @@ def minimal_imap(oracle: Oracle, order: Sequence[str]) -> MinimalIMap:
     x1 ⊥ x2 | x3 False
     x1 ⊥ x3 | x2 False
     """
+    oracle = _oracle(oracle)
     names = _distinct(order)
     queries: list[tuple[Independence, bool]] = []
     parents: dict[str, list[str]] = {}
@@ -128,7 +141,7 @@ def minimal_imap(oracle: Oracle, order: Sequence[str]) -> MinimalIMap:
 
 
 def minimal_undirected_imap(
-    oracle: Oracle, names: Sequence[str], method: Literal["pairwise", "blanket"] = "pairwise"
+    oracle: Truth, names: Sequence[str], method: Literal["pairwise", "blanket"] = "pairwise"
 ) -> UndirectedGraph:
     """Build the minimal undirected I-map of a positive distribution.
 
@@ -150,6 +163,7 @@ def minimal_undirected_imap(
     >>> minimal_undirected_imap(chain, ["a", "b", "c"], method="blanket").edges
     [('a', 'b'), ('b', 'c')]
     """
+    oracle = _oracle(oracle)
     names = _distinct(names)
     everything = frozenset(names)
     graph = UndirectedGraph(nodes=names)
@@ -167,7 +181,7 @@ def minimal_undirected_imap(
     raise InvalidArgument(f"unknown method {method!r}; use 'pairwise' or 'blanket'")
 
 
-def is_imap(graph: DAG | UndirectedGraph, truth: Oracle | Iterable[Independence]) -> bool:
+def is_imap(graph: DAG | UndirectedGraph, truth: Truth) -> bool:
     """Decide whether every independence that the graph states holds.
 
     Parameters
@@ -176,7 +190,7 @@ def is_imap(graph: DAG | UndirectedGraph, truth: Oracle | Iterable[Independence]
         For a DAG its local independencies are asked, which imply the others in any distribution. For an
         undirected graph they need not, so all 2^nodes separators are looked at.
     truth
-        An oracle, or statements whose semi-graphoid closure is what holds.
+        An oracle, a joint table or a model, or statements whose semi-graphoid closure is what holds.
 
     Examples
     --------
@@ -201,7 +215,7 @@ def is_imap(graph: DAG | UndirectedGraph, truth: Oracle | Iterable[Independence]
     return True
 
 
-def is_minimal_imap(graph: DAG | UndirectedGraph, truth: Oracle | Iterable[Independence]) -> bool:
+def is_minimal_imap(graph: DAG | UndirectedGraph, truth: Truth) -> bool:
     """Decide whether the graph is an I-map and stops being one when any edge is removed.
 
     Parameters
@@ -225,9 +239,7 @@ def is_minimal_imap(graph: DAG | UndirectedGraph, truth: Oracle | Iterable[Indep
     return True
 
 
-def is_perfect_map(
-    graph: DAG | UndirectedGraph, truth: Oracle | Iterable[Independence], names: Names | None = None
-) -> bool:
+def is_perfect_map(graph: DAG | UndirectedGraph, truth: Truth, names: Names | None = None) -> bool:
     """Decide whether the graph states exactly the independencies that hold.
 
     Parameters
@@ -253,6 +265,27 @@ def is_perfect_map(
     )
 
 
+def independencies_of(truth: Truth, names: Names) -> list[Independence]:
+    """List every independence that holds between the named variables: I(P) of a distribution.
+
+    Parameters
+    ----------
+    truth
+        As for `is_imap`.
+    names
+        A few variables; all 4^names triples of sets are asked about.
+
+    Examples
+    --------
+    >>> for statement in independencies_of(GraphOracle(DAG([("a", "c"), ("b", "c")])), ["a", "b", "c"]):
+    ...     print(statement)
+    a ⊥ b
+    """
+    oracle = _oracle(truth)
+    questions = all_independencies(UndirectedGraph(nodes=_distinct(names)))
+    return [q for q in questions if oracle(q.x, q.y, q.given)]
+
+
 def _blanket(oracle: Oracle, name: str, others: list[str]) -> Sequence[str]:
     for size in range(len(others)):
         for chosen in combinations(others, size):
@@ -261,7 +294,10 @@ def _blanket(oracle: Oracle, name: str, others: list[str]) -> Sequence[str]:
     return others
 
 
-def _oracle(truth: Oracle | Iterable[Independence]) -> Oracle:
+def _oracle(truth: Truth) -> Oracle:
+    if isinstance(truth, KnowsIndependence):
+        known = truth
+        return lambda x, y, given: known.independent(sorted(x), sorted(y), sorted(given))
     return truth if callable(truth) else StatementOracle(truth)
 
 

@@ -6,19 +6,19 @@ update: the entries of the tables that mention the variable, along its axis.
 Use it to polish a configuration, or as the simplest search for a most probable one when exact search is too wide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.conditional import Conditional
 from markovia.factors.factor import Array
 from markovia.factors.variable import State
 from markovia.inference.problem import Problem
 
-Selection = Literal["cyclic", "random", "greedy"]
+Selection = Literal["cyclic", "random", "greedy"] | Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def iterated_conditional_modes(
         A state for every variable that is not fixed.
     selection
         Visit the variables in order ("cyclic"), in a new random order each round ("random"), or always the one whose
-        change gains most ("greedy").
+        change gains most ("greedy"); or exactly the named variables, once each in the given order.
     seed
         Seed of the random order.
 
@@ -65,11 +65,17 @@ def iterated_conditional_modes(
     InvalidArgument
         If the start lacks a variable or the selection is unknown.
     """
-    if selection not in ("cyclic", "random", "greedy"):
-        raise InvalidArgument(f"selection= is 'cyclic', 'random' or 'greedy', not {selection!r}")
+    if isinstance(selection, str) and selection not in ("cyclic", "random", "greedy"):
+        raise InvalidArgument(f"selection= is 'cyclic', 'random', 'greedy' or names, not {selection!r}")
     climb = _Climb(problem, start)
     rng = np.random.default_rng(seed)
     free = problem.free
+    if not isinstance(selection, str):
+        for name in selection:
+            if name not in free:
+                raise UnknownVariable(name, free, "the free variables")
+            climb.update(name)
+        return ConditionalModes(climb.states(), climb.log_weight, climb.trace)
     improved = True
     while improved and free:
         improved = False

@@ -29,6 +29,7 @@ from markovia.learning.kernel_tests import (
     mmd_test,
     permutation_test,
 )
+from markovia.learning.tables import hsic_of_table, mmd_of_tables
 from markovia.learning.text import tf_idf, tf_idf_weights
 
 __all__ = [
@@ -41,11 +42,13 @@ __all__ = [
     "dependency_graph",
     "entropy",
     "hsic",
+    "hsic_of_table",
     "hsic_test",
     "joint_entropy",
     "kl_divergence",
     "mahalanobis",
     "mmd",
+    "mmd_of_tables",
     "mmd_test",
     "mutual_information",
     "mutual_information_of_table",

@@ -291,43 +291,6 @@ class GraphicalModel(ABC):
                 table = table / (float(table.values.max(initial=0.0)) or 1.0)
         return (table if self.normalised else table.normalize()).transpose(self.variables)
 
-    @guided
-    def mutual_information(
-        self,
-        x: str | Iterable[str],
-        y: str | Iterable[str],
-        given: str | Iterable[str] = (),
-        base: float | None = None,
-        engine: str | Engine = "auto",
-    ) -> float:
-        """Return the mutual information I(x; y | given) under the model, in nats unless a base is given.
-
-        Here `given` names the variables conditioned on, over all their states, as in `independent`.
-
-        Examples
-        --------
-        >>> import markovia as mk
-        >>> bn = mk.examples.sprinkler()
-        >>> round(bn.mutual_information("sprinkler", "rain"), 6)
-        0.035022
-        >>> round(bn.mutual_information("sprinkler", "rain", given="cloudy"), 6)
-        0.0
-        """
-        groups = [[n] if isinstance(n, str) else list(n) for n in (x, y, given)]
-        table = self.query([n for group in groups for n in group], engine=engine).factor()
-        return table.mutual_information(*groups, base=base)
-
-    @guided
-    def correlation(self, x: str, y: str, given: Given = None, engine: str | Engine = "auto") -> float:
-        """Return the Pearson correlation of two variables with numeric states, given evidence."""
-        table = self.query([x, y], given=given, engine=engine)
-        a, b = table.marginal(x), table.marginal(y)
-        scale = (a.var() * b.var()) ** 0.5
-        if scale == 0.0:
-            raise InvalidArgument(f"{x!r} or {y!r} is constant, so they have no correlation")
-        mean = table.factor().expectation(lambda u, v: float(u) * float(v))
-        return float((mean - a.mean() * b.mean()) / scale)
-
     # -- rows of data --------------------------------------------------------------------------------------------
 
     @guided

@@ -1,7 +1,6 @@
 """Bayesian networks: a directed acyclic graph and a conditional distribution for every node."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,23 +12,18 @@ from markovia.errors import (
     InvalidArgument,
     InvalidGraph,
     InvalidTable,
-    TooLarge,
     UnknownVariable,
 )
 from markovia.factors.conditional import Conditional, ConditionalTable
 from markovia.factors.evidence import read_evidence
 from markovia.factors.variable import State, Variable
 from markovia.graphs.directed import DAG
-from markovia.graphs.independencies import (
-    Independence,
-    all_independencies,
-    local_independencies,
-    pairwise_independencies,
-)
+from markovia.graphs.independencies import Independence
 from markovia.graphs.separation import d_separated
 from markovia.graphs.trails import Trail, open_trails
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Piece, Problem
+from markovia.models.comparison import Difference, independencies_of_kind, network_differences
 from markovia.models.editing import EditableNetwork
 from markovia.models.keywords import guided
 from markovia.models.one_line import parse_one_line
@@ -226,14 +220,7 @@ class BayesianNetwork(EditableNetwork):
 
     def independencies(self, kind: str = "local") -> list[Independence]:
         """Return the independencies the graph promises: "local" (one a node), "pairwise" or "all" (small graphs)."""
-        functions: dict[str, Any] = {
-            "local": local_independencies,
-            "pairwise": pairwise_independencies,
-            "all": all_independencies,
-        }
-        if kind not in functions:
-            raise InvalidArgument(f"kind= is one of {', '.join(functions)}, not {kind!r}")
-        return list(functions[kind](self._dag()))
+        return independencies_of_kind(self._dag(), kind)
 
     # -- other models from this one ------------------------------------------------------------------------------
 
@@ -318,9 +305,9 @@ class BayesianNetwork(EditableNetwork):
         """Say whether two networks have the same variables, edges and (up to `atol`) tables."""
         return not self.compare(other, atol=atol)
 
-    def compare(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> "list[Difference]":
+    def compare(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> list[Difference]:
         """Return what differs between two networks; the empty list if nothing does."""
-        return list(_differences(self, other, atol))
+        return network_differences(self, other, atol)
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
@@ -365,44 +352,3 @@ class BayesianNetwork(EditableNetwork):
         for name in self._dag().topological_order():
             codes[name] = self[name].sample([codes[q] for q in self._parents[name]], n, rng)
         return codes
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One way in which two networks differ."""
-
-    where: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
-
-
-def _differences(one: BayesianNetwork, two: BayesianNetwork, atol: float) -> Iterable[Difference]:
-    for name in one.variables:
-        if name not in two:
-            yield Difference(name, "only in the first")
-    for name in two.variables:
-        if name not in one:
-            yield Difference(name, "only in the second")
-    for name in one.variables:
-        if name not in two:
-            continue
-        if one.variable(name) != two.variable(name):
-            yield Difference(name, f"states {one.states(name)} and {two.states(name)}")
-        elif set(one.parents(name)) != set(two.parents(name)):
-            yield Difference(name, f"parents {one.parents(name)} and {two.parents(name)}")
-        elif one.has_table(name) != two.has_table(name):
-            yield Difference(name, "a table in only one of them")
-        elif any(one.variable(q) != two.variable(q) for q in one.parents(name)):
-            yield Difference(name, "its parents have other states")
-        elif one.has_table(name) and not one[name].allclose(two[name], atol=atol):
-            yield Difference(name, _table_difference(one[name], two[name]))
-
-
-def _table_difference(one: Conditional, two: Conditional) -> str:
-    try:
-        gap = np.abs(one.values - two.factor().transpose(one.names).values).max()
-    except TooLarge:  # structured distributions over many parents are compared by their parameters
-        return "parameters differ"
-    return f"tables differ by up to {float(gap):.3g}"

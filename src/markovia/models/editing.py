@@ -10,14 +10,16 @@ import numpy as np
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
 from markovia.factors.conditional import Conditional, ConditionalTable, random_table, uniform_table
+from markovia.factors.distributions import Categorical, Distribution
 from markovia.factors.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.variable import State, Variable
 from markovia.graphs.directed import DAG
-from markovia.models.base import GraphicalModel
+from markovia.models.comparison import with_states
 from markovia.models.keywords import guided
+from markovia.models.measures import MeasuredModel
 
 
-class EditableNetwork(GraphicalModel):
+class EditableNetwork(MeasuredModel):
     """The storage of a directed network (variables, parents, tables) and its edits; see `BayesianNetwork`."""
 
     _parents: dict[str, tuple[str, ...]]
@@ -145,14 +147,7 @@ class EditableNetwork(GraphicalModel):
 
     def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
         """Rename a variable's states: a mapping from old to new, or all new states in order."""
-        variable = self.variable(name)
-        if isinstance(states, Mapping):
-            for state in states:
-                variable.index(state)
-            states = [states.get(s, s) for s in variable.states]
-        if len(states) != len(variable):
-            raise InvalidArgument(f"{name!r} has {len(variable)} states; {len(states)} new names were given")
-        self._rebind({**self._variables, name: Variable(name, states)})
+        self._rebind({**self._variables, name: with_states(self.variable(name), states)})
 
     @guided
     def add_edge(self, parent: str, child: str, p: Any = None) -> None:
@@ -239,11 +234,13 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
     if isinstance(form, LocalModel):
         implied = form.implied_states(parents) if hasattr(form, "implied_states") else None
         return implied or form.default_states() or 2
+    if isinstance(form, Categorical):
+        return len(form.probs)
     if isinstance(form, Mapping) and form and not parents and set(form) != {()}:
         return list(form)
     if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):
         return list(form.columns)
-    if form is None or callable(form) or isinstance(form, str | Mapping):
+    if form is None or callable(form) or isinstance(form, str | Mapping | Distribution):
         return 2
     try:
         shape = np.shape(form)

@@ -10,17 +10,20 @@ from markovia.errors import DuplicateName, IncompleteModel, InvalidArgument, Inv
 from markovia.factors.evidence import read_evidence
 from markovia.factors.factor import Factor
 from markovia.factors.variable import State, Variable
+from markovia.graphs.independencies import Independence
 from markovia.graphs.separation import separated
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Piece
-from markovia.models.base import Given, GraphicalModel
+from markovia.models.base import Given
+from markovia.models.comparison import Difference, independencies_of_kind, variable_differences, with_states
 from markovia.models.keywords import guided
+from markovia.models.measures import MeasuredModel
 
 Variables = Mapping[str, int | Sequence[State]] | Iterable[Variable]
 
 
-class FactorModel(GraphicalModel):
+class FactorModel(MeasuredModel):
     """A model `P(x) = (1/Z) prod_f f(x_f)`; see `MarkovNetwork` and `FactorGraph`."""
 
     @guided
@@ -99,6 +102,13 @@ class FactorModel(GraphicalModel):
         self._factors = [Factor.of(tuple(fresh[n] for n in f.names), f.values) for f in self._factors]
         self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
         self._variables = {v.name: v for v in fresh.values()}
+        self._changed()
+
+    def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
+        """Rename a variable's states: a mapping from old to new, or all new states in order."""
+        fresh = {**self._variables, name: with_states(self.variable(name), states)}
+        self._factors = [Factor.of(tuple(fresh[n] for n in f.names), f.values) for f in self._factors]
+        self._variables = fresh
         self._changed()
 
     # -- looking -------------------------------------------------------------------------------------------------
@@ -207,6 +217,52 @@ class FactorModel(GraphicalModel):
         twin._changed()
         return twin
 
+    def relevant(self, targets: str | Sequence[str], given: str | Iterable[str] = ()) -> Self:
+        """Return the model of what the posterior of the targets depends on once the given names are observed.
+
+        Whatever the observed variables separate from the targets is left out, with the factors over it.
+        """
+        names = self._names(targets)
+        observed = {self.variable(n).name for n in ([given] if isinstance(given, str) else given)}
+        graph = self._interactions()
+        inside = set(names)
+        queue = [n for n in names if n not in observed]
+        while queue:
+            for other in graph.neighbors(queue.pop()):
+                if other not in inside:
+                    inside.add(other)
+                    if other not in observed:
+                        queue.append(other)
+        twin = self.copy()
+        twin._variables = {n: v for n, v in self._variables.items() if n in inside}
+        twin._factors = [f for f in self._factors if set(f.names) <= inside and not set(f.names) <= observed]
+        twin.node_properties = {n: q for n, q in twin.node_properties.items() if n in inside}
+        twin._changed()
+        return twin
+
+    def independencies(self, kind: str = "local") -> list[Independence]:
+        """Return the independencies the graph promises: "local", "pairwise" or "all" (small graphs)."""
+        return independencies_of_kind(self._interactions(), kind)
+
+    def compare(self, other: "FactorModel", *, atol: float = 1e-9) -> list[Difference]:
+        """Return what differs between two models; the empty list if nothing does.
+
+        Factors over the same variables are multiplied before they are compared.
+        """
+        found = variable_differences(self, other)
+        ours, theirs = self._by_scope(), other._by_scope()
+        for scope in dict.fromkeys([*ours, *theirs]):
+            label = ", ".join(sorted(scope))
+            if scope not in ours or scope not in theirs:
+                found.append(
+                    Difference(label, f"a factor only in the {'second' if scope not in ours else 'first'}")
+                )
+            elif ours[scope].variables and set(ours[scope].variables) == set(theirs[scope].variables):
+                gap = np.abs(ours[scope].values - theirs[scope].transpose(ours[scope].names).values).max()
+                if gap > atol:
+                    found.append(Difference(label, f"factors differ by up to {float(gap):.3g}"))
+        return found
+
     def allclose(self, other: "FactorModel", *, atol: float = 1e-9) -> bool:
         """Say whether two models have the same variables and the same multiset of factors up to `atol`."""
         if set(self._variables.values()) != set(other._variables.values()):
@@ -251,6 +307,13 @@ class FactorModel(GraphicalModel):
             graph = UndirectedGraph.from_cliques([f.names for f in self._factors])
             self._undirected = UndirectedGraph(graph.edges, nodes=self._variables)
         return self._undirected
+
+    def _by_scope(self) -> dict[frozenset[str], Factor]:
+        scopes: dict[frozenset[str], Factor] = {}
+        for factor in self._factors:
+            key = frozenset(factor.names)
+            scopes[key] = scopes[key] * factor if key in scopes else factor
+        return scopes
 
     def _changed(self) -> None:
         self._undirected = None

@@ -3,20 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument
 from markovia.factors import potentials
 from markovia.factors.canonical import canonical_potentials
 from markovia.factors.factor import Factor
 from markovia.factors.log_linear import LogLinear
 from markovia.factors.variable import State, Variable
-from markovia.graphs.independencies import (
-    Independence,
-    all_independencies,
-    local_independencies,
-    pairwise_independencies,
-)
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.models.factor_model import FactorModel
 
@@ -87,7 +81,41 @@ class MarkovNetwork(FactorModel):
         states: Sequence[int] = (-1, 1),
     ) -> Self:
         """Build a Boltzmann machine from its symmetric weight matrix and biases."""
-        return cls(factors=potentials.boltzmann(theta, alpha, names, states))
+        factors = potentials.boltzmann(theta, alpha, names, states)
+        found = {v.name: v for f in factors for v in f.variables}
+        order = names if names is not None else sorted(found, key=lambda n: int(n.removeprefix("x")))
+        return cls([found[n] for n in order], factors)
+
+    @classmethod
+    def restricted_boltzmann(
+        cls,
+        weights: ArrayLike,
+        visible_bias: ArrayLike | None = None,
+        hidden_bias: ArrayLike | None = None,
+        states: Sequence[int] = (0, 1),
+    ) -> Self:
+        """Build a restricted Boltzmann machine `exp(sum a_i v_i + sum b_j h_j + sum w_ij v_i h_j)`.
+
+        Units of one layer are independent given the other layer.
+
+        Examples
+        --------
+        >>> rbm = MarkovNetwork.restricted_boltzmann([[1.0, -0.5], [0.3, 2.0], [0.0, 1.0]])
+        >>> rbm.variables
+        ['v0', 'v1', 'v2', 'h0', 'h1']
+        >>> rbm.independent("h0", "h1", given=["v0", "v1", "v2"]), rbm.independent("h0", "h1")
+        (True, False)
+        """
+        w = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+        n, m = w.shape
+        theta = np.zeros((n + m, n + m))
+        theta[:n, n:] = w
+        theta[n:, :n] = w.T
+        bias = np.zeros(n + m)
+        bias[:n] += 0.0 if visible_bias is None else np.asarray(visible_bias, dtype=np.float64)
+        bias[n:] += 0.0 if hidden_bias is None else np.asarray(hidden_bias, dtype=np.float64)
+        names = [*(f"v{i}" for i in range(n)), *(f"h{j}" for j in range(m))]
+        return cls.boltzmann(theta, bias, names, states)
 
     @classmethod
     def from_energies(
@@ -132,14 +160,3 @@ class MarkovNetwork(FactorModel):
     def edges(self) -> list[tuple[str, str]]:
         """All edges."""
         return self._interactions().edges
-
-    def independencies(self, kind: str = "local") -> list[Independence]:
-        """Return the independencies the graph promises: "local", "pairwise" or "all" (small graphs)."""
-        functions: dict[str, Any] = {
-            "local": local_independencies,
-            "pairwise": pairwise_independencies,
-            "all": all_independencies,
-        }
-        if kind not in functions:
-            raise InvalidArgument(f"kind= is one of {', '.join(functions)}, not {kind!r}")
-        return list(functions[kind](self._interactions()))

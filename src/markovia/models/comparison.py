@@ -1,0 +1,95 @@
+"""What differs between two models, and small pieces that all kinds of model share."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument, TooLarge
+from markovia.factors.conditional import Conditional
+from markovia.factors.variable import State, Variable
+from markovia.graphs.independencies import (
+    Independence,
+    all_independencies,
+    local_independencies,
+    pairwise_independencies,
+)
+
+if TYPE_CHECKING:
+    from markovia.models.base import GraphicalModel
+    from markovia.models.bayesian_network import BayesianNetwork
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way in which two models differ."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def variable_differences(one: "GraphicalModel", two: "GraphicalModel") -> list[Difference]:
+    """Return the variables that only one model has, and those with other states."""
+    found = [Difference(n, "only in the first") for n in one.variables if n not in two]
+    found += [Difference(n, "only in the second") for n in two.variables if n not in one]
+    found += [
+        Difference(n, f"states {one.states(n)} and {two.states(n)}")
+        for n in one.variables
+        if n in two and one.variable(n) != two.variable(n)
+    ]
+    return found
+
+
+def network_differences(one: "BayesianNetwork", two: "BayesianNetwork", atol: float) -> list[Difference]:
+    """Return what differs between two directed networks, variables first, then parents and tables."""
+    found = variable_differences(one, two)
+    told = {d.where for d in found}
+    for name in one.variables:
+        if name in told:
+            continue
+        if set(one.parents(name)) != set(two.parents(name)):
+            found.append(Difference(name, f"parents {one.parents(name)} and {two.parents(name)}"))
+        elif one.has_table(name) != two.has_table(name):
+            found.append(Difference(name, "a table in only one of them"))
+        elif any(one.variable(q) != two.variable(q) for q in one.parents(name)):
+            found.append(Difference(name, "its parents have other states"))
+        elif one.has_table(name) and not one[name].allclose(two[name], atol=atol):
+            found.append(Difference(name, _table_difference(one[name], two[name])))
+    return found
+
+
+def independencies_of_kind(graph: Any, kind: str) -> list[Independence]:
+    """Return a graph's local, pairwise or all independencies."""
+    functions: dict[str, Callable[[Any], list[Independence]]] = {
+        "local": local_independencies,
+        "pairwise": pairwise_independencies,
+        "all": all_independencies,
+    }
+    if kind not in functions:
+        raise InvalidArgument(f"kind= is one of {', '.join(functions)}, not {kind!r}")
+    return functions[kind](graph)
+
+
+def with_states(variable: Variable, states: Mapping[State, State] | Sequence[State]) -> Variable:
+    """Return a variable with renamed states: a mapping from old to new, or all new ones in order."""
+    if isinstance(states, Mapping):
+        for state in states:
+            variable.index(state)
+        states = [states.get(s, s) for s in variable.states]
+    if len(states) != len(variable):
+        raise InvalidArgument(
+            f"{variable.name!r} has {len(variable)} states; {len(states)} new names were given"
+        )
+    return Variable(variable.name, states)
+
+
+def _table_difference(one: Conditional, two: Conditional) -> str:
+    try:
+        gap = np.abs(one.values - two.factor().transpose(one.names).values).max()
+    except TooLarge:  # structured distributions over many parents are compared by their parameters
+        return "parameters differ"
+    return f"tables differ by up to {float(gap):.3g}"
