@@ -16,22 +16,23 @@ def problem_of(model, findings=None):
 
 
 def four_states_with_the_printed_trace():
-    """Potentials on states 1..3 that make the best single changes those of inventory 004 D2."""
-    score = {name: np.zeros(3) for name in ("x1", "x2", "x3", "x4")}
-    score["x3"][0], score["x1"][2], score["x2"][1], score["x4"][0] = 3.0, 2.0, 1.0, 1.0
-    return mk.MarkovNetwork(
-        {n: [1, 2, 3] for n in score},
-        [mk.Factor([mk.Variable(n, [1, 2, 3])], np.exp(s)) for n, s in score.items()],
-    )
+    """Potentials on states 1..3, with edges, under which the updates 3, 1, 2 go as inventory 004 D2 prints them."""
+    agree = np.where(np.eye(3), 1.5, 1.0)
+    score = {"x1": [0.0, 0.0, 2.0], "x2": [0.0, 1.0, 0.0], "x3": [3.0, 0.0, 0.0], "x4": [1.0, 0.0, 0.0]}
+    states = {n: [1, 2, 3] for n in score}
+    factors = [mk.Factor([n], np.exp(s)) for n, s in score.items()]
+    factors += [mk.Factor([a, b], agree) for a, b in pairwise(score)]
+    return mk.MarkovNetwork(states, factors)
 
 
-def test_the_printed_trace_is_reproduced_by_greedy_selection():
+def test_the_printed_trace_is_reproduced():
     model = four_states_with_the_printed_trace()
     start = {"x1": 2, "x2": 2, "x3": 3, "x4": 1}
-    result = iterated_conditional_modes(problem_of(model), start, selection="greedy")
-    assert [(n, s) for n, s, _ in result.trace[:2]] == [("x3", 1), ("x1", 3)]
+    result = model.conditional_modes(start, selection=["x3", "x1", "x2"])
+    assert [(n, s) for n, s, _ in result.trace] == [("x3", 1), ("x1", 3), ("x2", 2)]
     assert result.states == {"x1": 3, "x2": 2, "x3": 1, "x4": 1}
-    assert result.trace[2][2] == result.trace[1][2]
+    assert result.trace[2][2] == result.trace[1][2] > result.trace[0][2]
+    assert model.conditional_modes(result.states).states == result.states
 
 
 @pytest.mark.parametrize("selection", ["cyclic", "random", "greedy"])
@@ -59,3 +60,5 @@ def test_bad_starts_and_selections_are_refused():
         iterated_conditional_modes(problem_of(model), {"x1": 1, "x2": 1, "x3": 1})
     with pytest.raises(mk.InvalidArgument, match="selection="):
         iterated_conditional_modes(problem_of(model), {}, selection="best")
+    with pytest.raises(mk.UnknownVariable, match="'x5' in the free variables"):
+        model.conditional_modes(seed=0, selection=["x5"])

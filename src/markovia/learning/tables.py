@@ -7,6 +7,8 @@ discrepancy of two distributions over the same states is `(p - q)' K (p - q)`. R
 2012). Cost: cubic in the states.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -47,7 +49,7 @@ def mmd_of_tables(p: ArrayLike, q: ArrayLike, kernel: ArrayLike | None = None) -
     if a.shape != b.shape:
         raise InvalidArgument("the discrepancy needs two distributions over the same states")
     gap = a - b
-    return max(0.0, float(gap @ _kernel(kernel, len(gap)) @ gap)) ** 0.5
+    return math.sqrt(max(0.0, float(gap @ _kernel(kernel, len(gap)) @ gap)))
 
 
 def _weights(table: ArrayLike, axes: int) -> NDArray[np.float64]:
