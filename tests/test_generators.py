@@ -221,6 +221,8 @@ def test_the_chain_encoding_keeps_tables_small_where_the_single_node_cannot():
     )
     assert chain.query("s")[1] == pytest.approx(satisfied / 2**12)
     assert max(chain[v].n_rows for v in chain.variables) == 8
+    entries = sum(chain[v].values.size for v in chain.variables if v.startswith(("c", "s")))
+    assert entries <= 49 * 2**4 + 50 * 2**5 + 2  # what the lecture notes allow for K = 50 clauses
     with pytest.raises(mk.TooLarge):
         make.three_sat(clauses, "single").query("s")
 

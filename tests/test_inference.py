@@ -190,3 +190,116 @@ def test_unknown_engines_are_named_with_the_nearest():
         bn.query("rain", engine="enumeraton")
     with pytest.raises(mk.UnknownEngine):
         bn.query("rain", engine=3)
+
+
+def mixture_of_opinions(n):
+    """A cause, n witnesses that all point to one state, and a certain one that points to the other."""
+    bn = mk.BayesianNetwork()
+    bn.add("c", p=[0.5, 0.5])
+    for i in range(n):
+        bn.add(f"f{i}", parents=["c"], p=[[0.99, 0.01], [0.01, 0.99]])
+    bn.add("z", parents=["c"], p=[[0.0, 1.0], [1.0, 0.0]])
+    return bn, {**{f"f{i}": 1 for i in range(n)}, "z": 1}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n", [100, 170, 400])
+def test_unlikely_evidence_is_not_called_impossible(engine, n):
+    bn, given = mixture_of_opinions(n)
+    expected = np.log(0.5) + n * np.log(0.01)
+    assert bn.log_evidence(given, engine=engine) == pytest.approx(expected, rel=1e-12)
+    assert bn.query("c", given=given, engine=engine)[0] == 1.0
+    assert bn.marginals(given=given, engine=engine)["c"][0] == 1.0
+    assert bn.map(given=given, engine=engine)["c"] == 0
+    assert (bn.sample(5, given=given, seed=0, engine=engine)["c"] == 0).all()
+    assert bn.log_prob([given])[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_beliefs_stay_numbers_when_messages_span_hundreds_of_orders():
+    bn = mk.BayesianNetwork()
+    bn.add("c", p=[0.5, 0.5])
+    bn.add("x", parents=["c"], p=[[1.0, 0.0], [0.0, 1.0]])
+    for i in range(156):
+        bn.add(f"f{i}", parents=["x"], p=[[0.99, 0.01], [0.01, 0.99]])
+    bn.add("y", parents=["c"], p=[[0.3, 0.7], [0.6, 0.4]])
+    bn.add("w", parents=["c", "y"], p=[[[0.2, 0.8], [0.5, 0.5]], [[0.9, 0.1], [0.4, 0.6]]])
+    bn.add("z", parents=["c"], p=[[0.0, 1.0], [1.0, 0.0]])
+    given = {**{f"f{i}": 1 for i in range(156)}, "z": 1}
+    answers = bn.marginals(given=given)
+    assert answers["x"].values.tolist() == [1.0, 0.0]
+    assert answers["y"].values == pytest.approx([0.3, 0.7])
+    assert answers["w"].values == pytest.approx([0.3 * 0.2 + 0.7 * 0.5, 0.3 * 0.8 + 0.7 * 0.5])
+
+
+@sampled(seed=seeds)
+@settings(max_examples=80)
+def test_tables_over_five_hundred_orders_of_magnitude_are_handled(seed):
+    rng = np.random.default_rng(seed)
+    cards = {f"v{i}": int(rng.integers(1, 4)) for i in range(5)}
+    logs = []
+    for _ in range(6):
+        scope = [str(s) for s in rng.permutation(list(cards))[: rng.integers(1, 4)]]
+        table = rng.uniform(-300, 300, [cards[s] for s in scope]) * np.log(10)
+        logs.append((scope, np.where(rng.random(table.shape) < 0.15, -np.inf, table)))
+    model = mk.MarkovNetwork(cards, [mk.Factor.from_log(s, t) for s, t in logs])
+    whole = np.zeros(list(cards.values()))
+    for factor in model.factors:
+        axes = [model.variables.index(n) for n in factor.names]
+        view = [1] * len(cards)
+        for a in axes:
+            view[a] = whole.shape[a]
+        whole = whole + factor.log_values.transpose(np.argsort(axes)).reshape(view)
+    top = whole.max()
+    if np.isneginf(top):
+        with pytest.raises(mk.ImpossibleEvidence):
+            model.query("v0")
+        return
+    log_z = top + np.log(np.exp(whole - top).sum())
+    for engine in ENGINES:
+        assert model.log_partition(engine=engine) == pytest.approx(log_z, rel=1e-9, abs=1e-9)
+        for name, posterior in model.marginals(engine=engine).items():
+            axis = axes_but(model.variables, [name])
+            np.testing.assert_allclose(posterior.values, np.exp(whole - log_z).sum(axis=axis), atol=1e-9)
+        best = model.map(engine=engine)
+        at = tuple(model.states(n).index(best[n]) for n in model.variables)
+        assert whole[at] == pytest.approx(top, rel=1e-12, abs=1e-9)
+
+
+def test_a_table_is_refused_before_it_is_built_and_cut_before_it_is_too_large():
+    causes = [f"d{i}" for i in range(60)]
+    bn = mk.BayesianNetwork()
+    for name in causes:
+        bn.add(name, p=[0.9, 0.1])
+    bn.add("finding", mk.NoisyOr(dict.fromkeys(causes, 0.3), leak=0.01), states=[0, 1])
+    given = {**dict.fromkeys(causes[1:], 0), "finding": 1}
+    on, off = 0.1 * (1 - 0.99 * 0.7), 0.9 * 0.01
+    assert bn.query("d0", given=given)[1] == pytest.approx(on / (on + off))
+    narrow = mk.BayesianNetwork()
+    for name in causes[:24]:
+        narrow.add(name, p=[0.9, 0.1])
+    narrow.add("finding", mk.NoisyOr(dict.fromkeys(causes[:24], 0.3), leak=0.01), states=[0, 1])
+    with pytest.raises(mk.TooLarge, match="the budget is"):
+        narrow.query("d0", given={"finding": 1}, engine=mk.engines.VariableElimination(max_bytes=10**6))
+    assert narrow["finding"]._table is None
+
+
+def test_a_class_is_no_engine_and_settings_are_checked():
+    bn = mk.examples.sprinkler()
+    with pytest.raises(mk.UnknownEngine, match=r"write engine=VariableElimination\(\)"):
+        bn.query("rain", engine=mk.engines.VariableElimination)
+    with pytest.raises(mk.InvalidArgument, match="order="):
+        mk.engines.VariableElimination(order=3)
+    with pytest.raises(mk.InvalidArgument, match="unknown order heuristic"):
+        mk.engines.VariableElimination(order="best")
+    with pytest.raises(mk.InvalidArgument, match="number of bytes"):
+        mk.engines.VariableElimination(max_bytes="1GB")
+
+
+def test_variables_named_like_arguments_can_be_asked_for():
+    bn = mk.BayesianNetwork()
+    bn.add("self", p=[0.3, 0.7])
+    bn.add("name", parents=["self"], p=[[0.9, 0.1], [0.2, 0.8]])
+    joint = bn.query(["self", "name"])
+    assert joint[{"self": 1, "name": 0}] == pytest.approx(0.14)
+    assert joint(self=1) == pytest.approx(0.7)
+    assert bn["name"].row(self=1).tolist() == [0.2, 0.8]

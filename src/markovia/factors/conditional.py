@@ -69,7 +69,13 @@ class Conditional(ABC):
         """Return the table as a factor over parents and child."""
         return Factor.of((*self.parents, self.variable), self.values)
 
-    def row(self, **parents: State) -> Array:
+    def cut(self, codes: Mapping[str, int]) -> Factor:
+        """Return the factor that is left when some of the variables are fixed to a state, given by code."""
+        axes = (*self.parents, self.variable)
+        index = tuple(codes.get(v.name, slice(None)) for v in axes)
+        return Factor.of(tuple(v for v in axes if v.name not in codes), np.asarray(self.values[index]))
+
+    def row(self, /, **parents: State) -> Array:
         """Return P(child | those parent states) as an array over the child's states."""
         row: Array = self.values[self._row_codes(parents)]
         return row

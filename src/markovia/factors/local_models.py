@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable, did_you_mean
 from markovia.factors.conditional import MAX_TABLE_ENTRIES, Codes, Conditional, draw_rows, table_shape
-from markovia.factors.factor import MAX_AXES, Array, render_table
+from markovia.factors.factor import MAX_AXES, Array, Factor, render_table
 from markovia.factors.variable import State, Variable
 
 Contribution = NDArray[Any]
@@ -112,7 +112,22 @@ class CausalIndependence(Conditional):
         """Draw one child code for each of `size` rows of parent codes."""
         return draw_rows(np.exp(self.log_rows(parents, size)), size, rng)
 
-    def row(self, **parents: State) -> Array:
+    def cut(self, codes: Mapping[str, int]) -> Factor:
+        """Return the factor that is left when some variables are fixed; no larger table is built on the way."""
+        start, contributions, parents = self.start, [], []
+        for parent, contribution in zip(self.parents, self.contributions, strict=True):
+            if parent.name in codes:
+                start = self.combine(start, contribution[codes[parent.name]])
+            else:
+                contributions.append(contribution)
+                parents.append(parent)
+        if len(parents) == len(self.parents):
+            return super().cut(codes)
+        left = self.rebound(self.variable, tuple(parents))
+        left.start, left.contributions, left._table = start, tuple(contributions), None
+        return super(CausalIndependence, left).cut(codes)
+
+    def row(self, /, **parents: State) -> Array:
         """Return P(child | those parent states) as an array over the child's states."""
         codes = [np.array([code]) for code in self._row_codes(parents)]
         row: Array = np.exp(self.log_rows(codes, 1)[0])

@@ -12,7 +12,8 @@ from heapq import heapify, heappop, heappush
 from math import log
 from typing import Literal, TypeAlias, get_args
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, InvalidGraph
+from markovia.graphs._named import NamedGraph
 
 Heuristic: TypeAlias = Literal["min-degree", "min-fill", "min-weight", "weighted-min-fill"]
 
@@ -41,10 +42,9 @@ def greedy_order(
     >>> greedy_order([{1}, {0, 2}, {1, 3}, {2}], "min-degree")
     [0, 1, 2, 3]
     """
-    if heuristic not in get_args(Heuristic):
-        raise InvalidArgument(
-            f"unknown order heuristic {heuristic!r}; there are {', '.join(get_args(Heuristic))}"
-        )
+    if isinstance(adjacency, NamedGraph):
+        raise InvalidGraph("greedy_order works on numbered vertices; use triangulate(graph).order")
+    check_heuristic(heuristic)
     graph = [set(neighbours) for neighbours in adjacency]
     logs = [log(w) for w in weights] if weights is not None else [log(2.0)] * len(graph)
     stage = list(stages) if stages is not None else [0] * len(graph)
@@ -87,6 +87,14 @@ def greedy_order(
                     current[u] = fresh
                     heappush(heap, (stage[u], fresh, u))
     return order
+
+
+def check_heuristic(heuristic: str) -> None:
+    """Raise `InvalidArgument` unless this is the name of an order heuristic."""
+    if heuristic not in get_args(Heuristic):
+        raise InvalidArgument(
+            f"unknown order heuristic {heuristic!r}; there are {', '.join(get_args(Heuristic))}"
+        )
 
 
 def _fill(graph: list[set[int]], around: set[int], logs: list[float] | None) -> float:

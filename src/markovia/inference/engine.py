@@ -58,6 +58,8 @@ def engine_names() -> list[str]:
 def get_engine(engine: "str | Engine") -> Engine:
     """Return an engine by name, with default settings, or the given one; "auto" takes the best exact engine."""
     if not isinstance(engine, str):
+        if isinstance(engine, type):
+            raise UnknownEngine(f"{engine.__name__} is a class; write engine={engine.__name__}()")
         if isinstance(engine, Engine):
             return engine
         raise UnknownEngine(

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.factors.conditional import draw_rows
-from markovia.factors.factor import Factor, product
+from markovia.factors.factor import Array, Factor
+from markovia.inference.arithmetic import Logarithmic
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
 
@@ -36,59 +37,59 @@ class Enumeration:
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
-        whole, log_mass = self._table(problem)
-        table = whole.marginal(targets)
-        return Tables([table.normalize() if np.isfinite(log_mass) else table], log_mass)
+        whole, log_mass = self._weights(problem)
+        return Tables([whole.marginal(targets)], log_mass)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
-        whole, log_mass = self._table(problem)
-        tables = [whole.marginal(t) for t in targets]
-        return Tables([t.normalize() for t in tables] if np.isfinite(log_mass) else tables, log_mass)
+        whole, log_mass = self._weights(problem)
+        return Tables([whole.marginal(t) for t in targets], log_mass)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
-        return self._table(problem)[1]
+        return self._weights(problem)[1]
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the m best assignments of the targets, other variables summed out."""
-        whole, log_mass = self._table(problem)
-        table = whole.marginal(targets)
-        scale = log_mass - np.log(table.total) if np.isfinite(log_mass) else 0.0
-        flat = table.values.ravel()
+        names, logs = self._log_table(problem)
+        kept = [n for n in names if n in targets]
+        others = tuple(i for i, n in enumerate(names) if n not in targets)
+        summed = Logarithmic().sum_onto(logs, others).transpose([kept.index(t) for t in targets])
+        flat = summed.ravel()
         ranked = np.argsort(-flat, kind="stable")[:m]
         return [
             Assignment(
-                {n: int(c) for n, c in zip(targets, np.unravel_index(int(i), table.shape), strict=True)},
-                float(np.log(flat[i]) + scale),
+                {n: int(c) for n, c in zip(targets, np.unravel_index(int(i), summed.shape), strict=True)},
+                float(flat[i]),
             )
             for i in ranked
-            if flat[i] > 0
+            if np.isfinite(flat[i])
         ]
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
-        whole, _ = self._table(problem)
+        whole, _ = self._weights(problem)
         drawn = draw_rows(whole.values.ravel(), n, rng)
         axes = np.unravel_index(drawn, whole.shape) if whole.variables else ()
         return {v.name: np.asarray(a, dtype=np.int64) for v, a in zip(whole.variables, axes, strict=True)}
 
-    def _table(self, problem: Problem) -> tuple[Factor, float]:
-        """Return the rescaled joint over the free variables and the log of its true total."""
-        free = [problem.variables[n] for n in problem.free]
-        entries = prod(len(v) for v in free)
-        if entries > self.max_entries or len(free) > 64:
+    def _weights(self, problem: Problem) -> tuple[Factor, float]:
+        """Return the normalised joint over the free variables (zeros if impossible) and the log of its mass."""
+        names, logs = self._log_table(problem)
+        values, log_mass = Logarithmic().plain(logs)
+        return Factor.of(tuple(problem.variables[n] for n in names), np.asarray(values)), log_mass
+
+    def _log_table(self, problem: Problem) -> tuple[list[str], Array]:
+        """Return the log weights of all configurations of the free variables."""
+        free = problem.free
+        cards = [len(problem.variables[n]) for n in free]
+        if prod(cards) > self.max_entries or len(free) > 64:
             raise TooLarge(
-                f"the joint table has {entries:,} entries, over the limit of {self.max_entries:,}; "
+                f"the joint table has {prod(cards):,} entries, over the limit of {self.max_entries:,}; "
                 "engine='variable-elimination' does not need it"
             )
-        table = Factor.of(tuple(free), np.ones([len(v) for v in free]))
-        scale = 0.0
-        for factor in problem.reduced(None):
-            table = product((table, factor))
-            top = float(table.values.max(initial=0.0))
-            if top == 0.0:
-                return table.transpose([v.name for v in free]), -np.inf
-            table = table / top
-            scale += np.log(top)
-        return table.transpose([v.name for v in free]), float(scale + np.log(table.total))
+        place = {n: i for i, n in enumerate(free)}
+        arithmetic = Logarithmic()
+        tables = [(tuple(place[n] for n in f.names), arithmetic.of(f.values)) for f in problem.reduced(None)]
+        logs, top = arithmetic.multiply(tables, range(len(free)), cards)
+        return free, logs + top if np.isfinite(top) else logs

@@ -67,15 +67,11 @@ class Posterior:
         return self._factor
 
     def __getitem__(self, key: object) -> float:
-        if isinstance(key, Mapping):
-            return self(**key)
-        return self._factor[key]
+        return self._probability(key) if isinstance(key, Mapping) else self._factor[key]
 
-    def __call__(self, **states: State) -> float:
+    def __call__(self, /, **states: State) -> float:
         """Return the probability of the named states, summing over variables that are not named."""
-        for name in states:
-            self._factor.axis(name)
-        return self._factor.reduce(states).total
+        return self._probability(states)
 
     def __len__(self) -> int:
         return self._factor.size
@@ -133,6 +129,11 @@ class Posterior:
             rows.append("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>")
         body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         return f"{body}<small>{escape(str(self.info))}</small>"
+
+    def _probability(self, states: Mapping[str, State]) -> float:
+        for name in states:
+            self._factor.axis(name)
+        return self._factor.reduce(states).total
 
     def _only(self, what: str) -> Variable:
         if len(self.variables) != 1:

@@ -1,8 +1,9 @@
 """What an engine is given: variables, the pieces of a factorised distribution, and findings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -78,30 +79,49 @@ class Problem:
                     barren.append(name)
         return [piece for piece, keep in zip(self.pieces, alive, strict=True) if keep]
 
-    def reduced(self, targets: Iterable[str] | None) -> list[Factor]:
-        """Return the relevant pieces as factors with hard findings cut out and soft ones appended.
+    def parts(self, targets: Iterable[str] | None) -> list["Part"]:
+        """Return what is left of the relevant pieces under the findings: scopes now, tables when they are built.
 
-        A variable that no piece mentions weighs all its states alike.
+        Hard findings are cut out, soft ones are appended, and a variable that no piece mentions weighs all its
+        states alike.
         """
+        fixed = {n: f.code for n, f in self.findings.items() if f.code is not None}
         mentioned = {name for piece in self.pieces for name in piece.names}
-        unmentioned = [v for n, v in self.variables.items() if n not in mentioned]
+        unmentioned = [v for n, v in self.variables.items() if n not in mentioned and n not in fixed]
         return [
-            *(self.cut(p.factor() if isinstance(p, Conditional) else p) for p in self.relevant(targets)),
-            *(f.factor() for f in self.findings.values() if not f.hard),
-            *(self.cut(Factor.of((v,), np.ones(len(v)))) for v in unmentioned),
+            *(Part(self._left(p, fixed), partial(_cut, p, fixed)) for p in self.relevant(targets)),
+            *(Part((f.variable,), f.factor) for f in self.findings.values() if not f.hard),
+            *(Part((v,), partial(_ones, v)) for v in unmentioned),
         ]
 
-    def cut(self, factor: Factor) -> Factor:
-        """Fix the hard findings in one factor and drop their axes."""
-        index: list[int | slice] = []
-        kept = []
-        for v in factor.variables:
-            finding = self.findings.get(v.name)
-            if finding is not None and finding.code is not None:
-                index.append(finding.code)
-            else:
-                index.append(slice(None))
-                kept.append(v)
-        if len(kept) == len(factor.variables):
-            return factor
-        return Factor.of(tuple(kept), np.asarray(factor.values[tuple(index)]))
+    def reduced(self, targets: Iterable[str] | None) -> list[Factor]:
+        """Return the parts as factors."""
+        return [part.build() for part in self.parts(targets)]
+
+    def cut(self, piece: Piece) -> Factor:
+        """Fix the hard findings in one piece and drop their axes."""
+        return _cut(piece, {n: f.code for n, f in self.findings.items() if f.code is not None})
+
+    def _left(self, piece: Piece, fixed: Mapping[str, int]) -> tuple[Variable, ...]:
+        return tuple(self.variables[n] for n in piece.names if n not in fixed)
+
+
+class Part(NamedTuple):
+    """A factor still to be built: its variables, and how to build it."""
+
+    variables: tuple[Variable, ...]
+    build: Callable[[], Factor]
+
+
+def _cut(piece: Piece, fixed: Mapping[str, int]) -> Factor:
+    if isinstance(piece, Conditional):
+        return piece.cut(fixed)
+    if not any(n in fixed for n in piece.names):
+        return piece
+    index = tuple(fixed.get(n, slice(None)) for n in piece.names)
+    kept = tuple(v for v in piece.variables if v.name not in fixed)
+    return Factor.of(kept, np.asarray(piece.values[index]))
+
+
+def _ones(variable: Variable) -> Factor:
+    return Factor.of((variable,), np.ones(len(variable)))

@@ -5,7 +5,8 @@ bucket), removes itself by sum or max, and passes the rest on. Keeping the bucke
 tree: a sweep back gives every marginal, exact draws, or the most probable explanation.
 References: Dechter (1999), "Bucket elimination"; Lawler (1972) for the m best.
 Cost: the sum over variables of the table sizes, exponential in the order's width, in time; the same in memory
-when buckets are kept, the largest one otherwise. Every message is rescaled, so long products do not underflow.
+when buckets are kept, the largest one otherwise. Every message is rescaled, and what leaves the range of doubles
+all the same is computed again with logarithms, so nothing underflows.
 Use it for single queries on models of moderate width: NumPy only, no compilation.
 """
 
@@ -24,9 +25,10 @@ from markovia.factors.conditional import draw_rows
 from markovia.factors.evidence import Finding
 from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import Variable
-from markovia.graphs.elimination import Heuristic, greedy_order
+from markovia.graphs.elimination import Heuristic, check_heuristic, greedy_order
+from markovia.inference.arithmetic import Arithmetic, Scoped, in_range
 from markovia.inference.budget import default_budget, readable
-from markovia.inference.problem import Problem
+from markovia.inference.problem import Part, Problem
 from markovia.inference.result import Assignment, Tables
 
 
@@ -50,38 +52,53 @@ class VariableElimination:
     name: ClassVar[str] = "variable-elimination"
     exact: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if isinstance(self.order, str):
+            check_heuristic(self.order)
+        elif not isinstance(self.order, Sequence):
+            raise InvalidArgument(
+                f"order= is a heuristic or the names to eliminate in order, not {self.order!r}"
+            )
+        if self.max_bytes is not None and not isinstance(self.max_bytes, int | float):
+            raise InvalidArgument(f"max_bytes= is a number of bytes, not {self.max_bytes!r}")
+
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
-        net = _Net(problem, problem.reduced(targets))
+        net = _Net(problem.parts(targets))
         keep = [net.ids[t] for t in targets]
         plan = self._plan(net, last=[keep], keep=keep, stored=False)
-        sweep = _sweep(net, plan, stored=False)
-        table, log_scale = _multiply(sweep.rest, keep, net.cards)
-        log_mass = sweep.log_scale + log_scale
-        total = float(table.sum())
-        log_mass = log_mass + np.log(total) if total > 0 and np.isfinite(log_mass) else -np.inf
-        answer = Factor.of(tuple(net.variables[i] for i in keep), table / total if total > 0 else table)
+
+        def work(arithmetic: Arithmetic) -> tuple[Array, float]:
+            sweep = _sweep(net, plan, arithmetic, stored=False)
+            table, log_scale = arithmetic.multiply(sweep.rest, keep, net.cards)
+            plain, log_total = arithmetic.plain(table)
+            return plain, sweep.log_scale + log_scale + log_total
+
+        table, log_mass = in_range(work)
+        answer = Factor.of(tuple(net.variables[i] for i in keep), table)
         return Tables([answer], float(log_mass), plan.details)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target, all from two sweeps."""
-        net = _Net(problem, problem.reduced(targets))
+        net = _Net(problem.parts(targets))
         plan = self._plan(net)
-        sweep = _sweep(net, plan)
-        if not np.isfinite(sweep.log_scale):
+
+        def work(arithmetic: Arithmetic) -> tuple[dict[int, Array], float]:
+            sweep = _sweep(net, plan, arithmetic)
+            possible = np.isfinite(sweep.log_scale)
+            return _backward(sweep.buckets, arithmetic) if possible else {}, sweep.log_scale
+
+        beliefs, log_mass = in_range(work)
+        if not beliefs and np.isneginf(log_mass):
             return Tables([], -np.inf, plan.details)
-        beliefs = _backward(sweep.buckets)
-        tables = []
-        for t in targets:
-            i = net.ids[t]
-            values = beliefs[i]
-            tables.append(Factor.of((net.variables[i],), values / values.sum()))
-        return Tables(tables, sweep.log_scale, plan.details)
+        tables = [Factor.of((net.variables[i],), beliefs[i]) for i in (net.ids[t] for t in targets)]
+        return Tables(tables, log_mass, plan.details)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
-        net = _Net(problem, problem.reduced(()))
-        return _sweep(net, self._plan(net, stored=False), stored=False).log_scale
+        net = _Net(problem.parts(()))
+        plan = self._plan(net, stored=False)
+        return in_range(lambda arithmetic: _sweep(net, plan, arithmetic, stored=False).log_scale)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the m best assignments of the targets, other variables summed out.
@@ -113,10 +130,15 @@ class VariableElimination:
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
-        net = _Net(problem, problem.reduced(None))
-        sweep = _sweep(net, self._plan(net))
+        net = _Net(problem.parts(None))
+        plan = self._plan(net)
+
+        def work(arithmetic: Arithmetic) -> list[_Bucket]:
+            buckets = _sweep(net, plan, arithmetic).buckets
+            return [_Bucket(b.variable, b.scope, arithmetic.weights(b.table)) for b in buckets]
+
         codes: dict[int, NDArray[np.int64]] = {}
-        for bucket in reversed(sweep.buckets):
+        for bucket in reversed(in_range(work)):
             rows = bucket.table[tuple(codes[s] for s in bucket.scope)] if bucket.scope else bucket.table
             codes[bucket.variable] = draw_rows(rows, n, rng)
         return {net.variables[i].name: c for i, c in codes.items()}
@@ -125,15 +147,16 @@ class VariableElimination:
         fixed = {
             t: f.code for t in targets if (f := problem.findings.get(t)) is not None and f.code is not None
         }
-        net = _Net(problem, problem.reduced(targets))
+        net = _Net(problem.parts(targets))
         free = [net.ids[t] for t in targets if t not in fixed]
         plan = self._plan(net, last=[free])
-        sweep = _sweep(net, plan, maximise=set(free))
+        maximised = set(free)
+        sweep = in_range(lambda arithmetic: _sweep(net, plan, arithmetic, maximised))
         if not np.isfinite(sweep.log_scale):
             return None
         codes: dict[int, int] = {}
         for bucket in reversed(sweep.buckets):
-            if bucket.variable in set(free):
+            if bucket.variable in maximised:
                 at = tuple(codes[s] for s in bucket.scope)
                 codes[bucket.variable] = int(np.argmax(bucket.table[at]))
         named = {net.variables[i].name: c for i, c in codes.items()}
@@ -169,21 +192,28 @@ class VariableElimination:
 
 
 class _Net:
-    """The reduced problem on integer ids: cardinalities, tables with their scopes, and who meets whom."""
+    """The reduced problem on integer ids: cardinalities, scopes, who meets whom; tables only when asked for."""
 
-    def __init__(self, problem: Problem, factors: Iterable[Factor]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self.ids: dict[str, int] = {}
         self.variables: list[Variable] = []
-        self.tables: list[tuple[tuple[int, ...], Array]] = []
         self.adjacency: list[set[int]] = []
-        for factor in factors:
-            scope = tuple(self._id(v) for v in factor.variables)
-            self.tables.append((scope, factor.values))
+        self._parts = parts
+        self._tables: list[Scoped] | None = None
+        for part in parts:
+            scope = [self._id(v) for v in part.variables]
             for i in scope:
                 self.adjacency[i].update(scope)
         for i, around in enumerate(self.adjacency):
             around.discard(i)
         self.cards = [len(v) for v in self.variables]
+
+    def tables(self) -> list[Scoped]:
+        """Build the tables, once; the plan has passed the budget by then."""
+        if self._tables is None:
+            factors = [part.build() for part in self._parts]
+            self._tables = [(tuple(self.ids[v.name] for v in f.variables), f.values) for f in factors]
+        return self._tables
 
     def _id(self, variable: Variable) -> int:
         i = self.ids.get(variable.name)
@@ -234,76 +264,50 @@ class _Bucket(NamedTuple):
 @dataclass(frozen=True)
 class _Sweep:
     buckets: list[_Bucket]
-    rest: list[tuple[tuple[int, ...], Array]]
+    rest: list[Scoped]
     log_scale: float
 
 
-def _sweep(net: _Net, plan: _Plan, maximise: Iterable[int] = (), stored: bool = True) -> _Sweep:
+def _sweep(
+    net: _Net, plan: _Plan, arithmetic: Arithmetic, maximise: Iterable[int] = (), stored: bool = True
+) -> _Sweep:
     """Eliminate in order; sum, or max for the named variables. `rest` holds tables over kept variables."""
     position = {v: k for k, v in enumerate(plan.order)}
     never = len(position)
-    waiting: list[list[tuple[tuple[int, ...], Array]]] = [[] for _ in range(never + 1)]
+    waiting: list[list[Scoped]] = [[] for _ in range(never + 1)]
     maximised = set(maximise)
     log_scale = 0.0
-    for scope, table in net.tables:
-        waiting[min((position.get(i, never) for i in scope), default=never)].append((scope, table))
+    for scope, values in net.tables():
+        first = min((position.get(i, never) for i in scope), default=never)
+        waiting[first].append((scope, arithmetic.of(values)))
     buckets: list[_Bucket] = []
     for k, v in enumerate(plan.order):
         here = waiting[k]
         waiting[k] = []
         inside = {i for scope, _ in here for i in scope} - {v}
         scope = tuple(sorted(inside, key=lambda i: (position.get(i, never), i)))
-        table, log_top = _multiply(here, [*scope, v], net.cards)
+        table, log_top = arithmetic.multiply(here, [*scope, v], net.cards)
         if log_top == -np.inf:
             return _Sweep([], [], -np.inf)
         log_scale += log_top
         if stored:
             buckets.append(_Bucket(v, scope, table))
-        message = table.max(axis=-1) if v in maximised else table.sum(axis=-1)
+        message = np.asarray(table.max(axis=-1)) if v in maximised else arithmetic.sum_last(table)
         if scope:
             waiting[position.get(scope[0], never)].append((scope, message))
         else:
-            log_scale += float(np.log(message))
+            log_scale += arithmetic.log(message)
     rest = []
     for scope, table in waiting[never]:
         if scope:
             rest.append((scope, table))
-        elif float(table) > 0:
-            log_scale += float(np.log(table))
         else:
-            return _Sweep([], [], -np.inf)
-    return _Sweep(buckets, rest, log_scale)
+            log_scale += arithmetic.log(table)
+    return _Sweep(buckets, rest, log_scale) if log_scale > -np.inf else _Sweep([], [], -np.inf)
 
 
-def _multiply(
-    tables: Sequence[tuple[tuple[int, ...], Array]], axes: Sequence[int], cards: Sequence[int]
-) -> tuple[Array, float]:
-    """Multiply tables onto the given axes; return the product scaled to maximum one, and the log scale."""
-    place = {a: k for k, a in enumerate(axes)}
-    log_scale = 0.0
-    result: Array | None = None
-    for scope, table in sorted(tables, key=lambda t: t[1].size):
-        order = sorted(range(len(scope)), key=lambda i: place[scope[i]])
-        shape = [1] * len(axes)
-        for i in scope:
-            shape[place[i]] = cards[i]
-        aligned = table.transpose(order).reshape(shape)
-        result = aligned if result is None else result * aligned
-        top = float(result.max())
-        if top == 0.0:
-            return np.zeros([cards[a] for a in axes]), -np.inf
-        if not 1e-50 < top < 1e50:
-            result = result / top
-            log_scale += float(np.log(top))
-    full = [cards[a] for a in axes]
-    if result is None:
-        return np.ones(full), 0.0
-    top = float(result.max())
-    return np.broadcast_to(result / top, full), log_scale + float(np.log(top))
-
-
-def _backward(buckets: list[_Bucket]) -> dict[int, Array]:
-    """Return every variable's unnormalised marginal by passing beliefs from the last bucket to the first."""
+def _backward(buckets: list[_Bucket], arithmetic: Arithmetic) -> dict[int, Array]:
+    """Return every variable's normalised marginal by passing beliefs from the last bucket to the first."""
     where = {b.variable: k for k, b in enumerate(buckets)}
     beliefs: list[Array] = [b.table for b in buckets]
     marginal: dict[int, Array] = {}
@@ -314,25 +318,22 @@ def _backward(buckets: list[_Bucket]) -> dict[int, Array]:
             axes = [*above.scope, above.variable]
             outside = tuple(j for j, a in enumerate(axes) if a not in scope)
             remaining = [a for a in axes if a in scope]
-            incoming = (
-                beliefs[where[scope[0]]].sum(axis=outside).transpose([remaining.index(s) for s in scope])
-            )
-            sent = table.sum(axis=-1)
-            ratio = np.divide(incoming, sent, out=np.zeros(sent.shape), where=sent > 0)
-            beliefs[k] = table * ratio[..., None]
-            beliefs[k] /= beliefs[k].sum()
-        marginal[v] = beliefs[k].sum(axis=tuple(range(len(scope))))
+            incoming = arithmetic.sum_onto(beliefs[where[scope[0]]], outside)
+            incoming = incoming.transpose([remaining.index(s) for s in scope])
+            beliefs[k] = arithmetic.absorb(table, incoming, arithmetic.sum_last(table))
+        marginal[v] = arithmetic.plain(arithmetic.sum_onto(beliefs[k], tuple(range(len(scope)))))[0]
     return marginal
 
 
 def _user_order(names: Sequence[str], net: _Net, stages: Sequence[int]) -> list[int]:
     order = [net.ids[n] for n in names if n in net.ids]
-    missing = [v.name for i, v in enumerate(net.variables) if i not in set(order) and stages[i] == 0]
+    named = set(order)
+    missing = [v.name for i, v in enumerate(net.variables) if i not in named and stages[i] == 0]
     if missing:
         raise InvalidArgument(f"the elimination order leaves out {', '.join(map(repr, missing[:5]))}")
-    if len(set(order)) != len(order):
+    if len(named) != len(order):
         raise InvalidArgument("the elimination order names a variable twice")
-    rest = [i for i in range(len(net.variables)) if i not in set(order)]
+    rest = [i for i in range(len(net.variables)) if i not in named]
     return sorted([*order, *rest], key=lambda i: stages[i])
 
 
