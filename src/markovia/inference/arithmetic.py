@@ -42,6 +42,9 @@ class Arithmetic(Protocol):
     def weights(self, table: Array) -> Array:
         """Return plain numbers, each row over the last axis up to its own scale."""
 
+    def logs(self, table: Array) -> Array:
+        """Return logarithms of the entries."""
+
     def plain(self, table: Array) -> tuple[Array, float]:
         """Return the table as plain numbers that sum to one, and the log of the sum taken out."""
 
@@ -104,6 +107,11 @@ class Plain:
         """Return the numbers themselves."""
         return table
 
+    def logs(self, table: Array) -> Array:
+        """Take logarithms; zero becomes minus infinity."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(table))
+
     def plain(self, table: Array) -> tuple[Array, float]:
         """Divide by the sum."""
         total = float(table.sum())
@@ -158,6 +166,10 @@ class Logarithmic:
         """Exponentiate each row relative to its largest entry."""
         top = table.max(axis=-1, keepdims=True)
         return np.asarray(np.exp(table - np.where(np.isfinite(top), top, 0.0)))
+
+    def logs(self, table: Array) -> Array:
+        """Return the table as it is."""
+        return table
 
     def plain(self, table: Array) -> tuple[Array, float]:
         """Exponentiate relative to the sum."""

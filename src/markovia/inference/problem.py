@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from markovia.factors.conditional import Conditional
-from markovia.factors.evidence import Finding, Findings
+from markovia.factors.evidence import Findings
 from markovia.factors.factor import Factor
 from markovia.factors.variable import Variable
 
@@ -35,22 +35,6 @@ class Problem:
     def with_findings(self, findings: Findings) -> "Problem":
         """Return the same problem under other findings."""
         return replace(self, findings=findings)
-
-    def fixed(self, codes: Mapping[str, int]) -> "Problem":
-        """Return the problem with more variables fixed to a state (given by code).
-
-        The likelihood that soft evidence gave to that state still counts.
-        """
-        more = {}
-        for name, code in codes.items():
-            known = self.findings.get(name)
-            if known is None or known.hard:
-                more[name] = Finding(self.variables[name], None, code=code)
-            else:
-                weights = np.zeros(len(self.variables[name]))
-                weights[code] = known.weights()[code]
-                more[name] = Finding(self.variables[name], None, likelihood=weights)
-        return self.with_findings({**self.findings, **more})
 
     def relevant(self, targets: Iterable[str] | None) -> list[Piece]:
         """Return the pieces that matter for the targets and the evidence; with None, all of them.

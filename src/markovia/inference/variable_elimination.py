@@ -3,17 +3,17 @@
 Method: process variables in an elimination order; each takes the product of the tables that mention it (its
 bucket), removes itself by sum or max, and passes the rest on. Keeping the buckets turns one sweep into a
 tree: a sweep back gives every marginal, exact draws, or the most probable explanation.
-References: Dechter (1999), "Bucket elimination"; Lawler (1972) for the m best.
+References: Dechter (1999), "Bucket elimination"; Nilsson (1998) for the m best.
 Cost: the sum over variables of the table sizes, exponential in the order's width, in time; the same in memory
 when buckets are kept, the largest one otherwise. Every message is rescaled, and what leaves the range of doubles
 all the same is computed again with logarithms, so nothing underflows.
 Use it for single queries on models of moderate width: NumPy only, no compilation.
 """
 
-import heapq
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import count
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count, islice
 from math import prod
 from typing import ClassVar, NamedTuple, cast
 
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.conditional import draw_rows
-from markovia.factors.evidence import Finding
 from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import Variable
 from markovia.graphs.elimination import Heuristic, check_heuristic, greedy_order
@@ -103,30 +102,26 @@ class VariableElimination:
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the m best assignments of the targets, other variables summed out.
 
-        Beyond the first, Lawler's partition: each found assignment splits the rest of the space into parts
-        that agree with it up to some target and differ there.
+        One sweep is enough for all of them: walking the buckets back, each choice has a known regret, the loss
+        against the best completion, so a best-first search over deviations finds the next best directly.
         """
-        first = self._best_one(problem, targets)
-        if first is None:
+        net = _Net(problem.parts(targets))
+        free = [net.ids[t] for t in targets]
+        plan = self._plan(net, last=[free])
+        maximised = set(free)
+
+        def work(arithmetic: Arithmetic) -> tuple[list[_Bucket], float]:
+            sweep = _sweep(net, plan, arithmetic, maximised)
+            chosen = [b for b in reversed(sweep.buckets) if b.variable in maximised]
+            return [_Bucket(b.variable, b.scope, arithmetic.logs(b.table)) for b in chosen], sweep.log_scale
+
+        buckets, log_best = in_range(work)
+        if not np.isfinite(log_best):
             return []
-        serial = count()
-        heap = [(-first.log_weight, next(serial), first, problem, 0)]
-        found: list[Assignment] = []
-        while heap and len(found) < m:
-            _, _, top, part, fixed = heapq.heappop(heap)
-            found.append(top)
-            if len(found) == m:
-                break
-            for k in range(fixed, len(targets)):
-                without = _excluding(part, targets[k], top.codes[targets[k]])
-                if without is None:
-                    part = part.fixed({targets[k]: top.codes[targets[k]]})
-                    continue
-                rival = self._best_one(without, targets)
-                if rival is not None:
-                    heapq.heappush(heap, (-rival.log_weight, next(serial), rival, without, k))
-                part = part.fixed({targets[k]: top.codes[targets[k]]})
-        return found
+        return [
+            Assignment({net.variables[i].name: c for i, c in codes.items()}, log_best - regret)
+            for regret, codes in islice(_by_regret(buckets), m)
+        ]
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
@@ -143,24 +138,26 @@ class VariableElimination:
             codes[bucket.variable] = draw_rows(rows, n, rng)
         return {net.variables[i].name: c for i, c in codes.items()}
 
-    def _best_one(self, problem: Problem, targets: Sequence[str]) -> Assignment | None:
-        fixed = {
-            t: f.code for t in targets if (f := problem.findings.get(t)) is not None and f.code is not None
-        }
-        net = _Net(problem.parts(targets))
-        free = [net.ids[t] for t in targets if t not in fixed]
-        plan = self._plan(net, last=[free])
-        maximised = set(free)
-        sweep = in_range(lambda arithmetic: _sweep(net, plan, arithmetic, maximised))
-        if not np.isfinite(sweep.log_scale):
-            return None
-        codes: dict[int, int] = {}
-        for bucket in reversed(sweep.buckets):
-            if bucket.variable in maximised:
-                at = tuple(codes[s] for s in bucket.scope)
-                codes[bucket.variable] = int(np.argmax(bucket.table[at]))
-        named = {net.variables[i].name: c for i, c in codes.items()}
-        return Assignment({t: fixed.get(t, named.get(t, 0)) for t in targets}, sweep.log_scale)
+    def conditionals(self, problem: Problem) -> list[tuple[Variable, tuple[Variable, ...], Array]]:
+        """Write the distribution as a product of conditionals, one a free variable, parents eliminated later.
+
+        A variable's bucket holds all it has to do with the variables that are eliminated after it; divided by its
+        sum it is the conditional distribution given those. A row of mass zero is uniform.
+        """
+        net = _Net(problem.parts(None))
+        plan = self._plan(net)
+
+        def work(arithmetic: Arithmetic) -> list[_Bucket]:
+            buckets = _sweep(net, plan, arithmetic).buckets
+            return [_Bucket(b.variable, b.scope, arithmetic.weights(b.table)) for b in buckets]
+
+        found = []
+        for variable, scope, table in in_range(work):
+            mass = table.sum(axis=-1, keepdims=True)
+            uniform = np.full(table.shape, 1.0 / table.shape[-1])
+            rows = np.divide(table, mass, out=uniform, where=mass > 0)
+            found.append((net.variables[variable], tuple(net.variables[s] for s in scope), rows))
+        return found
 
     def _plan(
         self,
@@ -325,6 +322,35 @@ def _backward(buckets: list[_Bucket], arithmetic: Arithmetic) -> dict[int, Array
     return marginal
 
 
+def _by_regret(buckets: Sequence[_Bucket]) -> Iterator[tuple[float, dict[int, int]]]:
+    """Yield all assignments of positive weight, best first, with their log loss against the best.
+
+    Buckets come in the order of choice and hold logs. An assignment is reached from the one that agrees with it up to
+    its last deviation from the greedy choice, so each is reached once.
+    """
+    serial = count()
+    heap: list[tuple[float, int, list[int], int]] = [(0.0, next(serial), [], 0)]
+    while heap:
+        regret, _, prefix, start = heappop(heap)
+        codes: dict[int, int] = {}
+        for k, (variable, scope, logs) in enumerate(buckets):
+            if k < len(prefix):
+                codes[variable] = prefix[k]
+                continue
+            row = logs[tuple(codes[s] for s in scope)]
+            codes[variable] = int(np.argmax(row))
+        chosen = [codes[b.variable] for b in buckets]
+        yield regret, codes
+        for k in range(start, len(buckets)):
+            variable, scope, logs = buckets[k]
+            row = logs[tuple(codes[s] for s in scope)]
+            top = float(row[chosen[k]])
+            for state in range(len(row)):
+                if state != chosen[k] and row[state] > -np.inf:
+                    loss = regret + max(0.0, top - float(row[state]))
+                    heappush(heap, (loss, next(serial), [*chosen[:k], state], k + 1))
+
+
 def _user_order(names: Sequence[str], net: _Net, stages: Sequence[int]) -> list[int]:
     order = [net.ids[n] for n in names if n in net.ids]
     named = set(order)
@@ -335,15 +361,3 @@ def _user_order(names: Sequence[str], net: _Net, stages: Sequence[int]) -> list[
         raise InvalidArgument("the elimination order names a variable twice")
     rest = [i for i in range(len(net.variables)) if i not in named]
     return sorted([*order, *rest], key=lambda i: stages[i])
-
-
-def _excluding(problem: Problem, name: str, code: int) -> Problem | None:
-    """Return the problem with one more state of a variable ruled out, or None if no state is left."""
-    variable = problem.variables[name]
-    known: Finding | None = problem.findings.get(name)
-    weights = np.ones(len(variable)) if known is None else known.weights().copy()
-    weights[code] = 0.0
-    if not weights.any():
-        return None
-    findings = {**problem.findings, name: Finding(variable, None, likelihood=weights)}
-    return replace(problem, findings=findings)
