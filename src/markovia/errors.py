@@ -7,6 +7,7 @@ All of them are `MarkoviaError`; each is also the built-in exception a Python us
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 
 class MarkoviaError(Exception):
@@ -15,6 +16,10 @@ class MarkoviaError(Exception):
     def __str__(self) -> str:
         """Show the plain sentence (`KeyError` would show its repr)."""
         return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the finished message and attributes: a subclass's own arguments are not in `args`."""
+        return (_restored, (type(self), self.args, dict(self.__dict__)))
 
 
 class UnknownVariable(MarkoviaError, KeyError):
@@ -114,6 +119,14 @@ class ParseError(MarkoviaError, ValueError):
         self.line = line
         self.column = column
         self.expected = message
+
+
+def _restored(kind: type[MarkoviaError], args: tuple[Any, ...], attributes: dict[str, Any]) -> MarkoviaError:
+    error = Exception.__new__(
+        kind, *args
+    )  # sets `args`; the class's own __init__ would write the message anew
+    error.__dict__.update(attributes)
+    return error
 
 
 def did_you_mean(wrong: object, known: Iterable[object]) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
-from markovia.factors.factor import Array, Factor, check_non_negative, render_table
+from markovia.factors.factor import Array, Factor, check_non_negative
+from markovia.factors.rendering import render_table
 from markovia.factors.variable import State, Variable
 
 Codes = NDArray[np.integer[Any]]

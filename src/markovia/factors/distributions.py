@@ -1,18 +1,21 @@
 """Closed-form distributions: densities, moments, draws, maximum likelihood and conjugate updates.
 
 Argument names follow NumPyro's (`probs`, `loc`, `scale`, `concentration`). Every class is an immutable dataclass with
-`log_prob(value)`, `sample(n, seed)`, `mean` and `variance`; `fit(data)` is the maximum-likelihood estimate.
+`log_prob(value)`, `sample(n, seed)`, `mean` and `variance`; `fit(data)` is the maximum-likelihood estimate. A value
+outside the support has probability 0 (log minus infinity); a value of the wrong shape is an error.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import lgamma, log, pi
+from math import isfinite, lgamma, log, pi
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument
+from markovia.seeds import Seed, generator
 
 Array = NDArray[np.float64]
 
@@ -42,6 +45,7 @@ class Bernoulli(Distribution):
     probs: float
 
     def __post_init__(self) -> None:
+        _check_finite("Bernoulli", probs=self.probs)
         if not 0.0 <= self.probs <= 1.0:
             raise InvalidArgument(f"Bernoulli needs 0 <= probs <= 1, not {self.probs}")
 
@@ -57,18 +61,21 @@ class Bernoulli(Distribution):
 
     def log_prob(self, value: ArrayLike) -> Any:
         """Return the log probability of 0 or 1; minus infinity for anything else."""
-        x = np.asarray(value)
+        x = as_numbers(value, "a value")
         with np.errstate(divide="ignore"):
-            return np.where(x == 1, np.log(self.probs), np.where(x == 0, np.log1p(-self.probs), -np.inf))
+            return np.where(x == 1, np.log(self.probs), np.where(x == 0, np.log1p(-self.probs), -np.inf))[()]
 
-    def sample(self, n: int, seed: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int, seed: Seed = None) -> NDArray[np.int64]:
         """Draw n values."""
-        return (np.random.default_rng(seed).random(n) < self.probs).astype(np.int64)
+        return (generator(seed).random(draws(n)) < self.probs).astype(np.int64)
 
     @classmethod
     def fit(cls, data: ArrayLike) -> Self:
-        """Return the maximum-likelihood estimate: the share of ones."""
-        return cls(float(_column(data).mean()))
+        """Return the maximum-likelihood estimate: the share of ones in a column of zeros and ones."""
+        x = _column(data)
+        if not np.isin(x, (0.0, 1.0)).all():
+            raise InvalidArgument("a Bernoulli is fitted to a column of zeros and ones")
+        return cls(float(x.mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,23 +98,33 @@ class Categorical(Distribution):
         return self.probs * (1.0 - self.probs)
 
     def log_prob(self, value: ArrayLike) -> Any:
-        """Return the log probability of category numbers."""
+        """Return the log probability of category numbers; minus infinity for what is not one of `0 ... K-1`."""
+        x = as_numbers(value, "a value")
+        inside = (x == np.floor(x)) & (x >= 0) & (x < self.probs.size)
         with np.errstate(divide="ignore"):
-            return np.log(self.probs)[np.asarray(value, dtype=np.intp)]
+            logs = np.log(self.probs)
+        return np.where(inside, logs[np.where(inside, x, 0).astype(np.intp)], -np.inf)[()]
 
-    def sample(self, n: int, seed: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int, seed: Seed = None) -> NDArray[np.int64]:
         """Draw n category numbers by inverting the cumulative probabilities."""
         edges = np.cumsum(self.probs)
-        u = np.random.default_rng(seed).random(n) * edges[-1]
+        u = generator(seed).random(draws(n)) * edges[-1]
         return np.asarray(np.searchsorted(edges, u, side="right"), dtype=np.int64)
 
     @classmethod
     def fit(cls, data: ArrayLike, n_categories: int | None = None) -> Self:
-        """Return the maximum-likelihood estimate: the relative frequencies."""
-        codes = np.asarray(data, dtype=np.intp)
-        if codes.size == 0:
-            raise InvalidArgument("a fit needs at least one row")
-        return cls(np.bincount(codes, minlength=n_categories or 0) / codes.size)
+        """Return the maximum-likelihood estimate: the relative frequencies.
+
+        Without `n_categories` the categories end at the largest number in the data.
+        """
+        x = _column(data)
+        if not np.all((x == np.floor(x)) & (x >= 0)):
+            raise InvalidArgument("a Categorical is fitted to category numbers 0, 1, 2, ...")
+        if n_categories is not None and (not _is_whole(n_categories) or n_categories <= x.max()):
+            raise InvalidArgument(
+                f"n_categories must be a whole number above the largest category {x.max():.0f}, not {n_categories!r}"
+            )
+        return cls(np.bincount(x.astype(np.intp), minlength=n_categories or 0) / x.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +142,8 @@ class Multinomial(Distribution):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probs", _simplex(self.probs, "Multinomial"))
-        if self.total_count < 0:
-            raise InvalidArgument(f"Multinomial needs total_count >= 0, not {self.total_count}")
+        if not _is_whole(self.total_count):
+            raise InvalidArgument(f"Multinomial needs a whole total_count >= 0, not {self.total_count!r}")
 
     @property
     def mean(self) -> Array:
@@ -139,17 +156,23 @@ class Multinomial(Distribution):
         return self.total_count * self.probs * (1.0 - self.probs)
 
     def log_prob(self, value: ArrayLike) -> Any:
-        """Return the log probability of a vector of counts (or of rows of them)."""
-        counts = np.asarray(value, dtype=np.float64)
+        """Return the log probability of a vector of counts (or of rows of them).
+
+        Counts that are negative, fractional or of another total have probability 0.
+        """
+        counts = vectors(value, self.probs.size, "counts")
+        with np.errstate(invalid="ignore"):
+            right_total = counts.sum(axis=-1) == self.total_count
+        valid = right_total & ((counts == np.floor(counts)) & (counts >= 0)).all(axis=-1)
+        counts = np.where(valid[..., None], counts, 0.0)
         coefficient = lgamma(self.total_count + 1) - _lgamma(counts + 1).sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(counts > 0, counts * np.log(self.probs), 0.0).sum(axis=-1)
-        valid = (counts.sum(axis=-1) == self.total_count) & (counts >= 0).all(axis=-1)
-        return np.where(valid, coefficient + terms, -np.inf)
+        return np.where(valid, coefficient + terms, -np.inf)[()]
 
-    def sample(self, n: int, seed: Any = None) -> NDArray[np.int64]:
+    def sample(self, n: int, seed: Seed = None) -> NDArray[np.int64]:
         """Draw n rows of counts."""
-        return np.random.default_rng(seed).multinomial(self.total_count, self.probs, size=n)
+        return generator(seed).multinomial(self.total_count, self.probs, size=draws(n))
 
     @classmethod
     def fit(cls, data: ArrayLike) -> Self:
@@ -157,9 +180,11 @@ class Multinomial(Distribution):
 
         The constrained maximum of `sum_k m_k log p_k` with `sum_k p_k = 1` has multiplier `-N`.
         """
-        counts = np.atleast_2d(np.asarray(data, dtype=np.float64))
+        counts = np.atleast_2d(finite_numbers(data, "the data"))
+        if counts.ndim != 2 or counts.size == 0 or not np.all((counts == np.floor(counts)) & (counts >= 0)):
+            raise InvalidArgument("a multinomial is fitted to rows of counts 0, 1, 2, ...")
         totals = counts.sum(axis=1)
-        if counts.size == 0 or not np.all(totals == totals[0]) or totals[0] == 0:
+        if not np.all(totals == totals[0]) or totals[0] == 0:
             raise InvalidArgument(
                 "a multinomial is fitted to rows of counts that all have the same positive total"
             )
@@ -174,6 +199,7 @@ class Uniform(Distribution):
     high: float = 1.0
 
     def __post_init__(self) -> None:
+        _check_finite("Uniform", low=self.low, high=self.high)
         if not self.low < self.high:
             raise InvalidArgument(f"Uniform needs low < high, not {self.low} and {self.high}")
 
@@ -189,12 +215,12 @@ class Uniform(Distribution):
 
     def log_prob(self, value: ArrayLike) -> Any:
         """Return the log density; minus infinity outside."""
-        x = np.asarray(value, dtype=np.float64)
-        return np.where((x >= self.low) & (x <= self.high), -log(self.high - self.low), -np.inf)
+        x = as_numbers(value, "a value")
+        return np.where((x >= self.low) & (x <= self.high), -log(self.high - self.low), -np.inf)[()]
 
-    def sample(self, n: int, seed: Any = None) -> Array:
+    def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n values."""
-        return np.random.default_rng(seed).uniform(self.low, self.high, n)
+        return generator(seed).uniform(self.low, self.high, draws(n))
 
     @classmethod
     def fit(cls, data: ArrayLike) -> Self:
@@ -211,6 +237,7 @@ class Beta(Distribution):
     concentration0: float
 
     def __post_init__(self) -> None:
+        _check_finite("Beta", concentration1=self.concentration1, concentration0=self.concentration0)
         if min(self.concentration1, self.concentration0) <= 0:
             raise InvalidArgument("Beta needs positive concentrations")
 
@@ -226,17 +253,20 @@ class Beta(Distribution):
         return self.concentration1 * self.concentration0 / (total**2 * (total + 1.0))
 
     def log_prob(self, value: ArrayLike) -> Any:
-        """Return the log density on [0, 1]."""
-        x = np.asarray(value, dtype=np.float64)
+        """Return the log density on [0, 1]; minus infinity outside."""
+        x = as_numbers(value, "a value")
         pair = np.stack([x, 1.0 - x], axis=-1)
         return Dirichlet(np.array([self.concentration1, self.concentration0])).log_prob(pair)
 
-    def sample(self, n: int, seed: Any = None) -> Array:
+    def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n values."""
-        return np.random.default_rng(seed).beta(self.concentration1, self.concentration0, n)
+        return generator(seed).beta(self.concentration1, self.concentration0, draws(n))
 
     def posterior(self, successes: float, failures: float) -> "Beta":
         """Return the distribution after seeing Bernoulli outcomes."""
+        _check_finite("the update of a Beta", successes=successes, failures=failures)
+        if min(successes, failures) < 0:
+            raise InvalidArgument(f"counts are not negative, got {successes!r} and {failures!r}")
         return Beta(self.concentration1 + successes, self.concentration0 + failures)
 
 
@@ -255,7 +285,7 @@ class Dirichlet(Distribution):
     concentration: Array
 
     def __post_init__(self) -> None:
-        alpha = np.array(self.concentration, dtype=np.float64)
+        alpha = finite_numbers(self.concentration, "the concentration")
         if alpha.ndim != 1 or alpha.size < 1 or not np.all(alpha > 0):
             raise InvalidArgument("Dirichlet needs a vector of positive concentrations")
         alpha.setflags(write=False)
@@ -274,23 +304,32 @@ class Dirichlet(Distribution):
         return variance
 
     def log_prob(self, value: ArrayLike) -> Any:
-        """Return the log density of a probability vector (or of rows of them)."""
-        p = np.asarray(value, dtype=np.float64)
+        """Return the log density of a probability vector (or of rows of them).
+
+        On the boundary it is the limit: minus infinity where a zero meets a concentration above 1, infinity where it
+        meets one below 1. Where both happen at once there is no limit, and minus infinity is returned, by the
+        convention that zero times infinity is zero.
+        """
+        p = vectors(value, self.concentration.size, "a point")
         norm = lgamma(float(self.concentration.sum())) - float(_lgamma(self.concentration).sum())
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = np.where(self.concentration == 1.0, 0.0, (self.concentration - 1.0) * np.log(p)).sum(
                 axis=-1
             )
-        valid = (np.abs(p.sum(axis=-1) - 1.0) < 1e-9) & (p >= 0).all(axis=-1)
-        return np.where(valid, norm + terms, -np.inf)
+            inside = (np.abs(p.sum(axis=-1) - 1.0) < 1e-9) & (p >= 0).all(axis=-1)
+        vanishes = ((p == 0) & (self.concentration > 1.0)).any(axis=-1)
+        return np.where(inside & ~vanishes, norm + terms, -np.inf)[()]
 
-    def sample(self, n: int, seed: Any = None) -> Array:
+    def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n probability vectors."""
-        return np.random.default_rng(seed).dirichlet(self.concentration, n)
+        return generator(seed).dirichlet(self.concentration, draws(n))
 
     def posterior(self, counts: ArrayLike) -> "Dirichlet":
         """Return the distribution after seeing counts: the concentrations plus the counts."""
-        return Dirichlet(self.concentration + np.asarray(counts, dtype=np.float64))
+        seen = finite_numbers(counts, "the counts")
+        if seen.shape != self.concentration.shape or not np.all(seen >= 0):
+            raise InvalidArgument(f"the update needs {self.concentration.size} counts that are not negative")
+        return Dirichlet(self.concentration + seen)
 
 
 @dataclass(frozen=True)
@@ -307,6 +346,7 @@ class Normal(Distribution):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        _check_finite("Normal", loc=self.loc, scale=self.scale)
         if not self.scale > 0:
             raise InvalidArgument(f"Normal needs scale > 0, not {self.scale}")
 
@@ -322,12 +362,12 @@ class Normal(Distribution):
 
     def log_prob(self, value: ArrayLike) -> Any:
         """Return the log density."""
-        z = (np.asarray(value, dtype=np.float64) - self.loc) / self.scale
+        z = (as_numbers(value, "a value") - self.loc) / self.scale
         return -0.5 * z**2 - log(self.scale) - 0.5 * log(2.0 * pi)
 
-    def sample(self, n: int, seed: Any = None) -> Array:
+    def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n values."""
-        return np.random.default_rng(seed).normal(self.loc, self.scale, n)
+        return generator(seed).normal(self.loc, self.scale, draws(n))
 
     def __add__(self, other: "Normal") -> "Normal":
         """Return the distribution of the sum of two independent Gaussians."""
@@ -342,8 +382,52 @@ class Normal(Distribution):
         return cls(float(x.mean()), float(x.std()))
 
 
+def as_numbers(values: ArrayLike, what: str) -> Array:
+    """Return values as an array of floats; digits in a string are not a number."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidArgument(f"{what} must be a number or an array of numbers, not {values!r}")
+
+
+def finite_numbers(values: ArrayLike, what: str) -> Array:
+    """Return values as an array of finite floats."""
+    array = as_numbers(values, what)
+    if not np.isfinite(array).all():
+        raise InvalidArgument(f"{what} must hold finite numbers, not {values!r}")
+    return array
+
+
+def vectors(values: ArrayLike, size: int, what: str) -> Array:
+    """Return a vector of a given length, or an array whose last axis has it."""
+    array = as_numbers(values, what)
+    if not array.ndim or array.shape[-1] != size:
+        raise InvalidArgument(f"{what} must have {size} numbers along the last axis, not shape {array.shape}")
+    return array
+
+
+def draws(n: int) -> int:
+    """Return a number of draws if it is one."""
+    if not _is_whole(n):
+        raise InvalidArgument(f"the number of draws must be a whole number >= 0, not {n!r}")
+    return int(n)
+
+
+def _is_whole(n: object) -> bool:
+    return isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 0
+
+
+def _check_finite(what: str, **parameters: float) -> None:
+    for name, value in parameters.items():
+        if not isinstance(value, Real) or not isfinite(value):
+            raise InvalidArgument(f"{what} needs a finite number as {name}, not {value!r}")
+
+
 def _simplex(probs: ArrayLike, what: str) -> Array:
-    p = np.array(probs, dtype=np.float64)
+    p = finite_numbers(probs, "probs")
     if p.ndim != 1 or p.size < 1 or not np.all(p >= 0) or abs(p.sum() - 1.0) > 1e-6:
         raise InvalidArgument(f"{what} needs a vector of probabilities that sum to one")
     p.setflags(write=False)
@@ -351,7 +435,7 @@ def _simplex(probs: ArrayLike, what: str) -> Array:
 
 
 def _column(data: ArrayLike) -> Array:
-    x = np.asarray(data, dtype=np.float64)
+    x = as_numbers(data, "the data")
     if x.ndim != 1 or x.size == 0 or not np.isfinite(x).all():
         raise InvalidArgument("a fit needs one column of finite numbers with at least one row")
     return x

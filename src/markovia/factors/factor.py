@@ -2,7 +2,8 @@
 
 A factor is immutable. Axes are found by name, so the order in which a product or a marginal lists them
 never matters to its meaning. Products align axes by broadcasting; nothing larger than the result is made.
-Cost of every operation: linear in the number of entries of its operands and result. Up to 64 axes.
+Cost of every operation: linear in the number of entries of its operands and result. A product or quotient has up to
+64 axes and 2**30 entries (8 GiB).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
+from markovia.factors.rendering import render_table
 from markovia.factors.variable import State, Variable
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 MAX_AXES = 64
+MAX_ENTRIES = 2**30
 _ROUNDING = 1e-12
 
 
@@ -293,15 +296,17 @@ class Factor:
 
     def entropy(self, *, base: float | None = None) -> float:
         """Return the Shannon entropy of the normalised factor, in nats unless a base is given."""
+        unit = _unit(base)
         p = self.normalize().values
         p = p[p > 0]
-        return float(-(p * np.log(p)).sum() / _unit(base)) + 0.0
+        return float(-(p * np.log(p)).sum() / unit) + 0.0
 
     def kl(self, other: "Factor", *, base: float | None = None) -> float:
         """Return the Kullback-Leibler divergence from the normalised `other` to this normalised factor.
 
         Infinite where `other` gives zero mass to something that has mass here.
         """
+        unit = _unit(base)
         turned = other.transpose(self.names)
         if turned.variables != self.variables:
             raise InvalidArgument(
@@ -311,7 +316,7 @@ class Factor:
         support = p > 0
         if np.any(q[support] == 0):
             return float("inf")
-        return max(0.0, float((p[support] * np.log(p[support] / q[support])).sum() / _unit(base)))
+        return max(0.0, float((p[support] * np.log(p[support] / q[support])).sum() / unit))
 
     def mutual_information(
         self,
@@ -329,13 +334,14 @@ class Factor:
         >>> round(p.mutual_information("x", "y"), 6)
         0.126467
         """
+        unit = _unit(base)
         a, b, c = _as_names(x), _as_names(y), _as_names(given)
         _disjoint(a, b, c)
 
         def h(names: list[str]) -> float:
-            return self.marginal(names).entropy(base=base) if names else 0.0
+            return self.marginal(names).entropy() if names else 0.0
 
-        return max(0.0, h(a + c) + h(b + c) - h(a + b + c) - h(c))
+        return max(0.0, (h(a + c) + h(b + c) - h(a + b + c) - h(c)) / unit)
 
     def independent(
         self,
@@ -430,7 +436,7 @@ def product(factors: Iterable[Factor]) -> Factor:
     Raises
     ------
     TooLarge
-        If the result would have more than 64 axes.
+        If the result would have more than 64 axes or 2**30 entries; nothing is allocated then.
     """
     ordered = sorted(factors, key=lambda f: f.size)
     if not ordered:
@@ -455,6 +461,12 @@ def union_of_axes(factors: Iterable[Factor]) -> tuple[Variable, ...]:
                 )
     if len(seen) > MAX_AXES:
         raise TooLarge(f"a product over {len(seen)} variables; a table has at most {MAX_AXES} axes")
+    entries = prod(len(v) for v in seen.values())
+    if entries > MAX_ENTRIES:
+        raise TooLarge(
+            f"a table over {', '.join(list(seen)[:6])}{', ...' if len(seen) > 6 else ''} would have "
+            f"{entries:,} entries; the limit is {MAX_ENTRIES:,}"
+        )
     return tuple(seen.values())
 
 
@@ -470,28 +482,6 @@ def check_non_negative(values: Array, variables: Sequence[Variable]) -> None:
     raise InvalidTable(f"the entry at ({where}) is {values[at]}; entries are finite and not negative")
 
 
-def render_table(variables: Sequence[Variable], values: Array, label: str, limit: int = 40) -> str:
-    """Return an aligned text table, one line an entry, shortened after `limit` lines."""
-    header = [v.name for v in variables] + [label]
-    states = [v.states for v in variables]
-    lines = [
-        [*(str(s[k]) for s, k in zip(states, i, strict=True)), f"{values[i]:.6g}"]
-        for i, _ in zip(np.ndindex(*values.shape), range(limit), strict=False)
-    ]
-    widths = [max(len(row[c]) for row in [header, *lines]) for c in range(len(header))]
-    last = len(header) - 1
-    text = [
-        "  ".join(
-            cell.rjust(w) if c == last else cell.ljust(w)
-            for c, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in [header, *lines]
-    ]
-    if values.size > limit:
-        text.append(f"... {values.size - limit:,} more of {prod(values.shape):,} entries")
-    return "\n".join(text)
-
-
 def _as_names(names: str | Iterable[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
@@ -503,4 +493,9 @@ def _disjoint(*groups: list[str]) -> None:
 
 
 def _unit(base: float | None) -> float:
-    return 1.0 if base is None else float(np.log(base))
+    """Return the length of one unit of information in nats."""
+    if base is None:
+        return 1.0
+    if isinstance(base, bool) or not isinstance(base, int | float | np.number) or not 1 < base < np.inf:
+        raise InvalidArgument(f"base= is a number above 1, such as 2 for bits, not {base!r}")
+    return float(np.log(base))

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.distributions import Array, Distribution
+from markovia.factors.distributions import Array, Distribution, as_numbers, draws, finite_numbers, vectors
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.seeds import Seed, generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,8 @@ class MultivariateNormal(Distribution):
     _zero: ClassVar[float] = 1e-10
 
     def __post_init__(self) -> None:
-        mean = np.array(self.loc, dtype=np.float64)
-        cov = np.array(self.covariance_matrix, dtype=np.float64)
+        mean = finite_numbers(self.loc, "loc")
+        cov = finite_numbers(self.covariance_matrix, "the covariance")
         if mean.ndim != 1 or cov.shape != (mean.size, mean.size) or not np.allclose(cov, cov.T):
             raise InvalidArgument(
                 "the covariance is a symmetric matrix with one row for each entry of the mean"
@@ -58,16 +59,23 @@ class MultivariateNormal(Distribution):
             factor = np.linalg.cholesky(cov)
         except np.linalg.LinAlgError:
             raise InvalidArgument("the covariance matrix is not positive definite") from None
-        names = tuple(self.names) or tuple(f"x{i}" for i in range(mean.size))
-        if len(set(names)) != mean.size:
-            raise InvalidArgument(f"{mean.size} different names are needed")
+        given = (self.names,) if isinstance(self.names, str) else tuple(self.names)
+        names = given or tuple(f"x{i}" for i in range(mean.size))
+        if len(set(names)) != mean.size or not all(isinstance(name, str) for name in names):
+            raise InvalidArgument(f"{mean.size} different strings are needed as names, not {self.names!r}")
         for name, value in {"loc": mean, "covariance_matrix": cov, "names": names, "_factor": factor}.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def from_precision(cls, loc: ArrayLike, precision: ArrayLike, names: tuple[str, ...] = ()) -> Self:
         """Build from the inverse covariance matrix."""
-        return cls(np.asarray(loc, dtype=float), np.linalg.inv(np.asarray(precision, dtype=float)), names)
+        try:
+            covariance = as_numbers(
+                np.linalg.inv(finite_numbers(precision, "the precision")), "the covariance"
+            )
+        except np.linalg.LinAlgError:
+            raise InvalidArgument("the precision is not a square matrix that has an inverse") from None
+        return cls(finite_numbers(loc, "loc"), covariance, names)
 
     @property
     def mean(self) -> Array:
@@ -87,24 +95,29 @@ class MultivariateNormal(Distribution):
 
     def mahalanobis(self, value: ArrayLike) -> Any:
         """Return the distance `sqrt((x - mu)' Sigma^-1 (x - mu))`; Euclidean where Sigma is the identity."""
-        centred = np.asarray(value, dtype=np.float64) - self.loc
-        return np.linalg.norm(np.linalg.solve(self._factor, centred.T), axis=0)
+        centred = vectors(value, self.loc.size, "a point") - self.loc
+        rows = centred.reshape(-1, self.loc.size)
+        return np.linalg.norm(np.linalg.solve(self._factor, rows.T), axis=0).reshape(centred.shape[:-1])[()]
 
     def log_prob(self, value: ArrayLike) -> Any:
         """Return the log density of a vector, or of each row."""
         log_det = 2.0 * np.log(np.diag(self._factor)).sum()
         return -0.5 * (self.mahalanobis(value) ** 2 + log_det + self.loc.size * log(2.0 * pi))
 
-    def sample(self, n: int, seed: Any = None) -> Array:
+    def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n rows."""
-        noise = np.random.default_rng(seed).standard_normal((n, self.loc.size))
+        noise = generator(seed).standard_normal((draws(n), self.loc.size))
         rows: Array = self.loc + noise @ self._factor.T
         return rows
 
     @classmethod
     def fit(cls, data: ArrayLike, names: tuple[str, ...] = ()) -> Self:
         """Return the maximum-likelihood estimate (covariance divided by n)."""
-        rows = np.asarray(data, dtype=np.float64)
+        rows = finite_numbers(data, "the data")
+        if rows.ndim != 2 or not rows.size:
+            raise InvalidArgument(
+                f"a fit needs rows of numbers with at least one row, not shape {rows.shape}"
+            )
         return cls(rows.mean(axis=0), np.cov(rows.T, bias=True).reshape(rows.shape[1], -1), names)
 
     def graph(self) -> UndirectedGraph:
@@ -180,7 +193,9 @@ class MultivariateNormal(Distribution):
         `-T_jj (x_j - mu_j)^2 / 2` for single names and `-T_jk (x_j - mu_j)(x_k - mu_k)` for edges; their sum is the log
         density up to its normaliser.
         """
-        centred = np.asarray(value, dtype=np.float64) - self.loc
+        centred = vectors(value, self.loc.size, "a point") - self.loc
+        if centred.ndim != 1:
+            raise InvalidArgument(f"the potentials are those of one point, not of shape {centred.shape}")
         precision = self.precision
         place = {n: i for i, n in enumerate(self.names)}
         logs: dict[tuple[str, ...], float] = {

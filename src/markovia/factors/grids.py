@@ -15,6 +15,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array, Factor
 from markovia.factors.potentials import SPINS, exponential, finite
 from markovia.factors.variable import State, Variable
+from markovia.seeds import generator
 
 Coupling = float | tuple[ArrayLike, ArrayLike] | Literal["random"]
 Field = ArrayLike | Callable[[int, int], ArrayLike] | Literal["random"] | None
@@ -59,7 +60,7 @@ def ising_grid(
     """
     if len(states) != 2:
         raise InvalidArgument(f"an Ising variable has two states, not {list(states)}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     grid = _Grid(rows, cols, periodic)
     weights = _field(field, grid, (), rng)
     logs = None if weights is None else weights.reshape(-1, 1) * SPINS
@@ -93,7 +94,7 @@ def potts_grid(
     >>> len(potts_grid(3, 3, 4)), len(potts_grid(3, 3, 4, periodic=True))
     (12, 18)
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     states = Variable("x", n_states).states
     grid = _Grid(rows, cols, periodic)
     weights = _field(field, grid, (len(states),), rng)

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable, did_you_mean
 from markovia.factors.conditional import MAX_TABLE_ENTRIES, Codes, Conditional, draw_rows, table_shape
-from markovia.factors.factor import MAX_AXES, Array, Factor, render_table
+from markovia.factors.factor import MAX_AXES, Array, Factor
+from markovia.factors.rendering import render_table
 from markovia.factors.variable import State, Variable
 
 Contribution = NDArray[Any]

@@ -49,6 +49,8 @@ def pairwise(unary: Mapping[Any, Any], edges: Mapping[Edge, Any]) -> list[Factor
     >>> b.names, b.shape
     (('a', 'b'), (2, 3))
     """
+    _require_mapping(unary, "unary weights", "name to weights")
+    _require_mapping(edges, "edges", "(name, name) to a matrix")
     known: dict[str, Variable] = {}
     factors = []
     for key, weights in unary.items():
@@ -86,6 +88,8 @@ def ising(
     >>> f.log_values.tolist()
     [[0.5, -0.5], [-0.5, 0.5]]
     """
+    _require_mapping(couplings, "couplings", "(name, name) to a weight")
+    _require_mapping(fields or {}, "fields", "name to a weight")
     if len(states) != 2:
         raise InvalidArgument(f"an Ising variable has two states, not {list(states)}")
     fields = dict(fields or {})
@@ -127,7 +131,8 @@ def potts(
     >>> f.log_values[0].tolist()
     [2.0, 0.0, 0.0]
     """
-    own = dict(edges) if isinstance(edges, Mapping) else dict.fromkeys(edges, strength)
+    _require_mapping(fields or {}, "fields", "name to log weights")
+    own = dict(edges) if isinstance(edges, Mapping) else dict.fromkeys(check_edges(edges), strength)
     pairs = check_edges(own)
     names = dict.fromkeys([n for edge in pairs for n in edge] + list(fields or {}))
     variables = {name: Variable(name, n_states) for name in names}
@@ -203,6 +208,11 @@ def boltzmann(
 def from_energy(variables: Iterable[Variable | str], energies: ArrayLike, temperature: float = 1.0) -> Factor:
     """Return the factor `exp(-E / T)`; an infinite energy forbids its configuration.
 
+    Raises
+    ------
+    InvalidTable
+        If a finite energy is so high that its weight is zero in floating point, which would forbid it too.
+
     Examples
     --------
     >>> from_energy(["a"], [0.0, float("inf")], temperature=2.0).values.tolist()
@@ -214,7 +224,9 @@ def from_energy(variables: Iterable[Variable | str], energies: ArrayLike, temper
         logs = -np.asarray(energies, dtype=np.float64) / temperature
     except (ValueError, TypeError):
         raise InvalidTable("energies are a (nested) list of numbers, all rows equally long") from None
-    return Factor.from_log(variables, logs)
+    factor = Factor.from_log(variables, logs)
+    _require_support(logs, factor.values)
+    return factor
 
 
 def chain(
@@ -290,17 +302,31 @@ def assemble(
 
 
 def exponential(logs: Array) -> Array:
-    """Return the read-only exponential, or raise where a finite weight is too large for it."""
+    """Return the read-only exponential, or raise where a finite weight is too large or too small for it."""
     with np.errstate(over="ignore"):
         values: Array = np.exp(logs)
     if not np.all(values < np.inf):
         raise InvalidTable(f"exp({float(np.max(logs)):g}) overflows; scale the couplings and fields down")
+    _require_support(logs, values)
     values.setflags(write=False)
     return values
 
 
+def _require_support(logs: Array, values: Array) -> None:
+    """Raise where the exponential of a finite number is zero: the configuration is unlikely, not impossible."""
+    lost = (values == 0) & np.isfinite(logs)
+    if np.any(lost):
+        largest = float(np.max(logs, where=lost, initial=-np.inf))
+        raise InvalidTable(
+            f"exp({largest:g}) is zero in floating point, which would forbid a possible "
+            "configuration; scale the weights or energies down, or forbid it with an infinite energy"
+        )
+
+
 def check_edges(edges: Iterable[Any]) -> list[Edge]:
     """Return the edges, or raise unless each is a pair of different names and none comes twice."""
+    if not isinstance(edges, Iterable):
+        raise InvalidArgument(f"edges are pairs of names, not {edges!r}")
     seen: set[frozenset[str]] = set()
     pairs: list[Edge] = []
     for edge in edges:
@@ -312,6 +338,11 @@ def check_edges(edges: Iterable[Any]) -> list[Edge]:
         seen.add(key)
         pairs.append(edge)
     return pairs
+
+
+def _require_mapping(given: object, what: str, form: str) -> None:
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{what} are a mapping from {form}, not {given!r}")
 
 
 def finite(numbers: ArrayLike, what: str) -> Array:

@@ -23,6 +23,7 @@ from markovia.factors.conditional import (
 )
 from markovia.factors.distributions import Bernoulli, Categorical, Distribution
 from markovia.factors.variable import Variable
+from markovia.seeds import generator
 
 
 @runtime_checkable
@@ -84,7 +85,12 @@ def as_conditional(
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the names of a function's positional arguments: its parents in the graph."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # some built-in functions do not tell theirs
+        raise InvalidArgument(
+            f"{function!r} does not say what its arguments are called; pass parents=[...]"
+        ) from None
     if any(q.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD) for q in parameters):
         raise InvalidArgument(
             "a function with *args or **kwargs does not name its parents; pass parents=[...]"
@@ -109,7 +115,7 @@ def _by_word(
     if word == "uniform":
         return uniform_table(variable, parents)
     if word == "random":
-        return random_table(variable, parents, np.random.default_rng(seed))
+        return random_table(variable, parents, generator(seed))
     raise InvalidArgument(f"p={word!r} is not understood; the words are 'uniform' and 'random'")
 
 
@@ -155,6 +161,7 @@ def _from_function(
     variable: Variable, parents: tuple[Variable, ...], function: Callable[..., Any]
 ) -> ConditionalTable:
     values = np.empty(table_shape(variable, parents))
+    _require_arity(variable, parents, function)
     for codes, states in zip(
         np.ndindex(*values.shape[:-1]), product(*(q.states for q in parents)), strict=True
     ):
@@ -173,6 +180,20 @@ def _from_function(
         else:
             values[codes] = _one_row(variable, answer, where)
     return ConditionalTable(variable, parents, values)
+
+
+def _require_arity(variable: Variable, parents: tuple[Variable, ...], function: Callable[..., Any]) -> None:
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some built-in functions do not tell theirs
+        return
+    try:
+        signature.bind(*parents)
+    except TypeError as problem:
+        raise InvalidArgument(
+            f"the function for {variable.name!r} is called with one state a parent, "
+            f"in the order {[q.name for q in parents]}, but takes {signature} ({problem})"
+        ) from None
 
 
 def _bernoulli(variable: Variable, p: float, where: str) -> list[float]:
@@ -209,6 +230,8 @@ def _floats(variable: Variable, numbers: Any) -> Any:
 
 def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -> ConditionalTable:
     columns = list(frame.columns)
+    if len(set(columns)) < len(columns):
+        raise InvalidTable(f"the frame for {variable.name!r} has two columns of one name: {columns}")
     involved = [*(q.name for q in parents), variable.name]
     if set(involved) <= set(columns):
         extra = [c for c in columns if c not in involved]
@@ -231,6 +254,11 @@ def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -
     rows = {}
     for key, row in zip(frame.index, _floats(variable, frame), strict=True):
         rows[key if parents else ()] = dict(zip(columns, row, strict=True))
+    if len(rows) < len(frame):
+        raise InvalidTable(
+            f"the frame for {variable.name!r} has {len(frame)} rows for {len(rows)} configurations of the parents; "
+            "each has one row"
+        )
     names = [n for n in frame.index.names if n is not None]
     if parents and len(names) == len(parents) and names != [q.name for q in parents]:
         if set(names) != {q.name for q in parents}:

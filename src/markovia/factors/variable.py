@@ -1,13 +1,15 @@
 """Discrete random variables: a name and an ordered tuple of states."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownState
+from markovia.errors import InvalidArgument, TooLarge, UnknownState
 
 State: TypeAlias = str | int | bool
+MAX_STATES = 2**24
 
 
 class Variable:
@@ -19,7 +21,7 @@ class Variable:
         Any non-empty string.
     states
         The states in order (strings, integers or booleans, no two equal), or a number `k` for the
-        integers `0 ... k-1`.
+        integers `0 ... k-1`. At most 2**24.
 
     Examples
     --------
@@ -69,11 +71,8 @@ class Variable:
 
     @property
     def codes(self) -> Mapping[State, int]:
-        """A mapping from state to position."""
-        if self._codes is None:
-            object.__setattr__(self, "_codes", {state: i for i, state in enumerate(self.states)})
-        assert self._codes is not None
-        return self._codes
+        """A read-only mapping from state to position."""
+        return MappingProxyType(self._lookup())
 
     @property
     def numbered(self) -> bool:
@@ -89,7 +88,7 @@ class Variable:
             If the variable has no such state; the message lists those it has.
         """
         try:
-            return self.codes[state]  # type: ignore[index]
+            return self._lookup()[state]  # type: ignore[index]
         except (KeyError, TypeError):
             raise UnknownState(self.name, state, self.states) from None
 
@@ -112,6 +111,12 @@ class Variable:
         """Return the same states under another name."""
         return Variable(name, self.states)
 
+    def _lookup(self) -> dict[State, int]:
+        if self._codes is None:
+            object.__setattr__(self, "_codes", {state: i for i, state in enumerate(self.states)})
+        assert self._codes is not None
+        return self._codes
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Variable):
             return NotImplemented
@@ -131,6 +136,13 @@ class Variable:
 def _clean_states(name: str, states: int | Iterable[State]) -> tuple[State, ...]:
     if isinstance(states, bool | np.bool_ | str):
         raise InvalidArgument(f"the states of {name!r} are a list of states or their number, not {states!r}")
+    if isinstance(states, set | frozenset):
+        raise InvalidArgument(f"the states of {name!r} have an order, which a set does not; give a list")
+    number = (
+        states if isinstance(states, int | np.integer) else len(states) if isinstance(states, Sized) else 0
+    )
+    if number > MAX_STATES:
+        raise TooLarge(f"{name!r} would have {number:,} states; a variable has at most {MAX_STATES:,}")
     if isinstance(states, int | np.integer):
         if states < 1:
             raise InvalidArgument(f"{name!r} needs at least one state, not {states}")

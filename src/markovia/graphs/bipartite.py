@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from markovia.errors import DuplicateName, InvalidGraph, UnknownVariable
-from markovia.graphs._named import NamedGraph, Names, as_names, checked_name
+from markovia.graphs._named import NamedGraph, Names, as_names, checked_name, listed, need_networkx
 from markovia.graphs._search import components
 from markovia.graphs.undirected import UndirectedGraph
 
@@ -50,7 +50,9 @@ class BipartiteGraph(NamedGraph):
         self._factors: list[dict[str, None]] = []  # for each variable, the factors that mention it
         self.add_variables(variables)
         named = (
-            scopes.items() if isinstance(scopes, Mapping) else ((f"f{k}", s) for k, s in enumerate(scopes))
+            scopes.items()
+            if isinstance(scopes, Mapping)
+            else [(f"f{k}", s) for k, s in enumerate(listed(scopes, "the scopes of factors"))]
         )
         for factor, scope in named:
             self.add_factor(factor, scope)
@@ -187,6 +189,7 @@ class BipartiteGraph(NamedGraph):
     @classmethod
     def from_networkx(cls, graph: Any) -> Self:
         """Read a networkx graph with nodes ("variable", name) and ("factor", name), like `to_networkx`."""
+        need_networkx(graph)
         scopes: dict[str, list[str]] = {}
         variables: list[str] = []
         for node in graph.nodes:

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Literal
 
 from markovia.errors import InvalidArgument, InvalidGraph
+from markovia.graphs._named import need
 from markovia.graphs._search import reach, shortest_path
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
@@ -33,6 +34,7 @@ def is_chordal(graph: UndirectedGraph) -> bool:
     >>> is_chordal(square)
     True
     """
+    need(graph, UndirectedGraph)
     return _violation(graph, _elimination_numbers(graph)) is None
 
 
@@ -49,6 +51,7 @@ def is_decomposable(graph: DAG | UndirectedGraph) -> bool:
     >>> is_decomposable(DAG([("a", "b"), ("b", "c")])), is_decomposable(DAG([("a", "b"), ("c", "b")]))
     (True, False)
     """
+    need(graph, DAG, UndirectedGraph)
     return not graph.v_structures() if isinstance(graph, DAG) else is_chordal(graph)
 
 
@@ -62,6 +65,7 @@ def simplicial_vertices(graph: UndirectedGraph) -> list[str]:
     >>> simplicial_vertices(UndirectedGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]))
     ['a', 'b', 'd']
     """
+    need(graph, UndirectedGraph)
     neighbors = [set(n) for n in graph._neighbors]
     return [name for i, name in enumerate(graph.nodes) if _is_simplicial(neighbors, i)]
 
@@ -91,6 +95,7 @@ def perfect_elimination_order(
     >>> perfect_elimination_order(UndirectedGraph([("a", "b"), ("b", "c")]), last="c")
     ['a', 'b', 'c']
     """
+    need(graph, UndirectedGraph)
     keep = None if last is None else graph._number(last)
     if method == "mcs":
         order = _elimination_numbers(graph, keep)
@@ -118,6 +123,7 @@ def maximal_cliques_chordal(graph: UndirectedGraph) -> list[tuple[str, ...]]:
     >>> maximal_cliques_chordal(UndirectedGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]))
     [('a', 'b', 'c'), ('c', 'd')]
     """
+    need(graph, UndirectedGraph)
     order = graph._numbers(perfect_elimination_order(graph))
     later = later_neighbors(graph, order)
     maximal = bytearray([1]) * len(order)

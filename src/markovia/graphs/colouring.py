@@ -4,6 +4,7 @@ Nodes are coloured in the reverse of a degeneracy order, each with the smallest 
 most degeneracy + 1 colours (Matula and Beck, 1983). O(nodes + edges).
 """
 
+from markovia.graphs._named import need
 from markovia.graphs.undirected import UndirectedGraph, degeneracy_order
 
 
@@ -25,6 +26,7 @@ def greedy_colouring(graph: UndirectedGraph) -> dict[str, int]:
     >>> greedy_colouring(UndirectedGraph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]))
     {'a': 0, 'b': 1, 'c': 0, 'd': 1}
     """
+    need(graph, UndirectedGraph)
     neighbors = [set(n) for n in graph._neighbors]
     colour = [-1] * len(graph)
     for node in reversed(degeneracy_order(neighbors)):

@@ -10,6 +10,7 @@ algorithms for the loop cutset problem*, UAI (1994).
 
 from heapq import heapify, heappop, heappush
 
+from markovia.graphs._named import Names, need
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
 
@@ -32,6 +33,7 @@ def feedback_vertex_set(graph: UndirectedGraph) -> list[str]:
     >>> feedback_vertex_set(UndirectedGraph([("a", "b"), ("b", "c"), ("c", "a"), ("b", "d"), ("d", "c")]))
     ['b']
     """
+    need(graph, UndirectedGraph, instead={"DAG": "use loop_cutset"})
     chosen = _greedy(_adjacency(graph))
     keep = set(chosen)
     for node in reversed(chosen):
@@ -62,6 +64,7 @@ def loop_cutset(dag: DAG) -> list[str]:
     >>> loop_cutset(DAG([("smoke", "lung"), ("smoke", "bronc"), ("lung", "dysp"), ("bronc", "dysp")]))
     ['smoke']
     """
+    need(dag, DAG, instead={"UndirectedGraph": "use feedback_vertex_set"})
     # split each node into a part that receives edges and a part that sends them, joined by an edge:
     # cutting the sending part cuts every loop on which the node is not a collider
     n = len(dag)
@@ -78,7 +81,7 @@ def loop_cutset(dag: DAG) -> list[str]:
     return dag._named(sorted(keep))
 
 
-def is_loop_cutset(dag: DAG, names: list[str]) -> bool:
+def is_loop_cutset(dag: DAG, names: Names) -> bool:
     """Decide whether observing some nodes leaves a singly connected network.
 
     Examples
@@ -87,6 +90,7 @@ def is_loop_cutset(dag: DAG, names: list[str]) -> bool:
     >>> is_loop_cutset(diamond, ["a"]), is_loop_cutset(diamond, ["d"])
     (True, False)
     """
+    need(dag, DAG)
     observed = set(dag._numbers(names))
     names_ = dag._names
     kept = ((names_[i], names_[j]) for j, ps in enumerate(dag._parents) for i in ps if i not in observed)

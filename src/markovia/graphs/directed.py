@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import CycleError, DuplicateName, InvalidArgument, InvalidGraph, TooLarge
-from markovia.graphs._named import NamedGraph, Names, as_names, checked_name, checked_pair
+from markovia.graphs._named import (
+    NamedGraph,
+    Names,
+    as_names,
+    checked_name,
+    checked_pair,
+    listed,
+    need_networkx,
+)
 from markovia.graphs._search import components, leads_to, reach, shortest_path, topological_order
 from markovia.graphs.undirected import LARGEST_MATRIX, UndirectedGraph
 
@@ -86,6 +94,8 @@ class DAG(NamedGraph):
         >>> DAG.from_parents({"a": [], "b": [], "c": ["b", "a"]}).parents("c")
         ['b', 'a']
         """
+        if not isinstance(parents, Mapping):
+            raise InvalidArgument(f"expected a mapping from each node to its parents, got {parents!r}")
         graph = cls(nodes=parents)
         for child, names in parents.items():
             numbers = [graph._ensure(checked_name(name)) for name in as_names(names)]
@@ -125,6 +135,7 @@ class DAG(NamedGraph):
     @classmethod
     def from_networkx(cls, graph: Any) -> Self:
         """Build a graph from a networkx directed graph whose nodes are strings."""
+        need_networkx(graph)
         if not graph.is_directed():
             raise InvalidGraph("the networkx graph is undirected; use UndirectedGraph.from_networkx")
         return cls(((a, b) for a, b, *_ in graph.edges), nodes=graph.nodes)
@@ -222,7 +233,7 @@ class DAG(NamedGraph):
         CycleError
             If the edges close a cycle. The graph is then left as it was.
         """
-        pairs = [checked_pair(edge) for edge in edges]
+        pairs = [checked_pair(edge) for edge in listed(edges, "pairs of node names")]
         if not pairs:
             return
         size = len(self)
@@ -256,7 +267,7 @@ class DAG(NamedGraph):
 
     def remove_edges(self, edges: Iterable[tuple[str, str]]) -> None:
         """Remove many edges, or none if one of them is not there."""
-        pairs = [checked_pair(edge) for edge in edges]
+        pairs = [checked_pair(edge) for edge in listed(edges, "pairs of node names")]
         trial = self.copy()
         for parent, child in pairs:
             trial.remove_edge(parent, child)

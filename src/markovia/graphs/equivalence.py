@@ -16,6 +16,7 @@ undirected.
 from collections.abc import Iterator
 
 from markovia.errors import InvalidGraph
+from markovia.graphs._named import need
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
 
@@ -35,6 +36,8 @@ def i_equivalent(a: DAG, b: DAG) -> bool:
     >>> i_equivalent(DAG([("x", "y"), ("y", "z")]), DAG([("x", "y"), ("z", "y")]))
     False
     """
+    need(a, DAG)
+    need(b, DAG)
     return a.skeleton() == b.skeleton() and a.v_structures() == b.v_structures()
 
 
@@ -56,6 +59,7 @@ def cpdag(dag: DAG) -> MixedGraph:
     >>> cpdag(DAG([("a", "b"), ("b", "d"), ("c", "d"), ("d", "e")]))
     MixedGraph(['a --- b', 'b --> d', 'd --> e', 'c --> d'])
     """
+    need(dag, DAG)
     compelled = _compelled(dag)
     names = dag._names
     return MixedGraph(
@@ -76,6 +80,7 @@ def compelled_edges(dag: DAG) -> set[tuple[str, str]]:
     >>> sorted(compelled_edges(DAG([("a", "b"), ("b", "d"), ("c", "d")])))
     [('b', 'd'), ('c', 'd')]
     """
+    need(dag, DAG)
     return {(dag._names[i], dag._names[j]) for i, j in _compelled(dag)}
 
 
@@ -87,7 +92,8 @@ def reversible_edges(dag: DAG) -> set[tuple[str, str]]:
     >>> reversible_edges(DAG([("a", "b"), ("b", "d"), ("c", "d")]))
     {('a', 'b')}
     """
-    return set(dag.edges) - compelled_edges(dag)
+    compelled = compelled_edges(dag)
+    return {edge for edge in dag.edges if edge not in compelled}
 
 
 def extend(graph: MixedGraph) -> DAG:
@@ -132,7 +138,9 @@ def extend(graph: MixedGraph) -> DAG:
         if not all(around[sink] - {other} <= around[other] for other in undirected[sink]):
             continue
         parents[sink] = sorted(around[sink], key=rank.__getitem__)
-        for other in around.pop(sink):
+        del around[sink]
+        # in node order: the order in which nodes come up again decides which extension is found
+        for other in parents[sink]:
             around[other].discard(sink)
             children[other].discard(sink)
             undirected[other].discard(sink)
@@ -256,6 +264,7 @@ def _compelled(dag: DAG) -> set[tuple[int, int]]:
 
 
 def _require_partially_directed(graph: MixedGraph) -> None:
+    need(graph, MixedGraph, instead={"DAG": "a DAG has no undirected edges; use cpdag(graph)"})
     for edge in graph.edges:
         if edge[2] is not Mark.TAIL or edge[3] is Mark.CIRCLE:
             raise InvalidGraph(f"the edge {edge_string(edge)} is neither directed nor undirected")

@@ -5,6 +5,7 @@ and column.
 """
 
 from itertools import combinations, pairwise
+from numbers import Real
 from typing import Literal, overload
 
 import numpy as np
@@ -12,8 +13,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
-
-Seed = int | np.random.Generator | None
+from markovia.seeds import Seed, generator
 
 
 def random_dag(
@@ -57,18 +57,18 @@ def random_dag(
     _require_count(n)
     if edge_probability is not None and n_edges is not None:
         raise InvalidArgument("give edge_probability or n_edges, not both")
-    if max_parents is not None and max_parents < 0:
-        raise InvalidArgument(f"max_parents is at least 0, got {max_parents}")
-    rng = np.random.default_rng(seed)
+    if max_parents is not None:
+        _require_count(max_parents, "max_parents")
+    rng = generator(seed)
     most = n if max_parents is None else max_parents
     room = [min(i, most) for i in range(n)]
     if n_edges is not None:
-        if not 0 <= n_edges <= sum(room):
+        _require_count(n_edges, "n_edges")
+        if n_edges > sum(room):
             raise InvalidArgument(f"n_edges is between 0 and {sum(room)} here, got {n_edges}")
         counts = _spread(n_edges, room, rng)
     elif edge_probability is not None:
-        if not 0 <= edge_probability <= 1:
-            raise InvalidArgument(f"edge_probability is between 0 and 1, got {edge_probability}")
+        _require_share(edge_probability, "edge_probability")
         counts = [min(int(rng.binomial(i, edge_probability)), room[i]) for i in range(n)]
     else:
         counts = [int(rng.integers(0, r + 1)) for r in room]
@@ -102,7 +102,7 @@ def random_tree(n: int, seed: Seed = None, *, directed: bool = False) -> DAG | U
     (True, ['x0'])
     """
     _require_count(n)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     neighbors: list[list[int]] = [[] for _ in range(n)]
     for a, b in _pruefer_edges(n, rng):
         neighbors[a].append(b)
@@ -139,11 +139,12 @@ def random_k_tree(n: int, k: int, seed: Seed = None, *, keep: float = 1.0) -> Un
     >>> g.n_edges, len(g.maximum_clique())
     (17, 3)
     """
+    _require_count(n)
+    _require_count(k, "k")
     if k < 1 or n < k + 1:
         raise InvalidArgument(f"a k-tree has k >= 1 and at least k + 1 nodes, got n={n}, k={k}")
-    if not 0 <= keep <= 1:
-        raise InvalidArgument(f"keep is between 0 and 1, got {keep}")
-    rng = np.random.default_rng(seed)
+    _require_share(keep, "keep")
+    rng = generator(seed)
     edges = list(combinations(range(k + 1), 2))
     cliques = list(combinations(range(k + 1), k))
     for node in range(k + 1, n):
@@ -172,8 +173,8 @@ def grid(rows: int, cols: int, *, diagonal: bool = False, torus: bool = False) -
     >>> grid(3, 3).neighbors("x1_1")
     ['x0_1', 'x1_0', 'x1_2', 'x2_1']
     """
-    _require_count(rows)
-    _require_count(cols)
+    _require_count(rows, "rows")
+    _require_count(cols, "cols")
     steps = [(0, 1), (1, 0), *([(1, 1), (1, -1)] if diagonal else [])]
     graph = UndirectedGraph(nodes=[f"x{r}_{c}" for r in range(rows) for c in range(cols)])
     for r in range(rows):
@@ -217,6 +218,7 @@ def cycle(n: int) -> UndirectedGraph:
     >>> cycle(3).edges
     [('x0', 'x1'), ('x0', 'x2'), ('x1', 'x2')]
     """
+    _require_count(n)
     if n < 3:
         raise InvalidArgument(f"a cycle has at least three nodes, got {n}")
     return UndirectedGraph((f"x{i}", f"x{(i + 1) % n}") for i in range(n))
@@ -290,6 +292,11 @@ def _pruefer_edges(n: int, rng: np.random.Generator) -> list[tuple[int, int]]:
     return edges
 
 
-def _require_count(n: int) -> None:
-    if n < 0:
-        raise InvalidArgument(f"a number of nodes is not negative, got {n}")
+def _require_count(n: int, what: str = "the number of nodes") -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+        raise InvalidArgument(f"{what} is a whole number that is not negative, got {n!r}")
+
+
+def _require_share(value: float, what: str) -> None:
+    if not isinstance(value, Real) or not 0 <= value <= 1:
+        raise InvalidArgument(f"{what} is a number between 0 and 1, got {value!r}")

@@ -14,7 +14,7 @@ from itertools import combinations
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names, as_names
+from markovia.graphs._named import Names, as_names, need
 from markovia.graphs.directed import DAG
 from markovia.graphs.independencies import Independence, all_independencies, local_independencies
 from markovia.graphs.mixed import MixedGraph
@@ -48,6 +48,9 @@ class GraphOracle:
     """
 
     graph: DAG | UndirectedGraph | MixedGraph
+
+    def __post_init__(self) -> None:
+        need(self.graph, DAG, UndirectedGraph, MixedGraph)
 
     def __call__(self, x: frozenset[str], y: frozenset[str], given: frozenset[str]) -> bool:
         """Tell whether x and y are separated by `given`."""
@@ -199,6 +202,7 @@ def is_imap(graph: DAG | UndirectedGraph, truth: Truth) -> bool:
     >>> is_imap(DAG([("a", "b")], nodes=["c"]), [Independence("c", "a")])
     False
     """
+    need(graph, DAG, UndirectedGraph)
     oracle = _oracle(truth)
     if isinstance(graph, DAG):
         return all(oracle(s.x, s.y, s.given) for s in local_independencies(graph))
@@ -255,6 +259,7 @@ def is_perfect_map(graph: DAG | UndirectedGraph, truth: Truth, names: Names | No
     >>> is_perfect_map(collider, GraphOracle(collider)), is_perfect_map(collider, [])
     (True, False)
     """
+    need(graph, DAG, UndirectedGraph)
     if names is not None and set(as_names(names)) != set(graph.nodes):
         return False
     oracle = _oracle(truth)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.graphs._named import Names, as_names, checked_name
+from markovia.graphs._named import Names, as_names, checked_name, need
 from markovia.graphs.directed import DAG
 from markovia.graphs.separation import reachable
 from markovia.graphs.undirected import UndirectedGraph
@@ -95,6 +95,7 @@ def local_independencies(graph: DAG | UndirectedGraph) -> list[Independence]:
     b ⊥ e | {c, d}
     {b, d} ⊥ c
     """
+    _need_separation(graph)
     everything = set(graph.nodes)
     found: list[Independence] = []
     for name in graph.nodes:
@@ -124,6 +125,7 @@ def pairwise_independencies(graph: DAG | UndirectedGraph) -> list[Independence]:
     ...     print(statement)
     a ⊥ c | b
     """
+    _need_separation(graph)
     found: list[Independence] = []
     if isinstance(graph, DAG):
         order = graph.topological_order()
@@ -167,6 +169,7 @@ def all_independencies(graph: DAG | UndirectedGraph, pairs_only: bool = False) -
     >>> len(all_independencies(collider)), len(all_independencies(collider, pairs_only=True))
     (9, 7)
     """
+    _need_separation(graph)
     n = len(graph)
     cost = n * (n - 1) // 2 * 2 ** max(n - 2, 0) if pairs_only else 4**n
     if cost > LARGEST_ENUMERATION:
@@ -191,6 +194,10 @@ def all_independencies(graph: DAG | UndirectedGraph, pairs_only: bool = False) -
                     for x, y in _set_pairs(separated_from)
                 ]
     return found
+
+
+def _need_separation(graph: DAG | UndirectedGraph) -> None:
+    need(graph, DAG, UndirectedGraph, instead={"MixedGraph": "use its .m_separated for single questions"})
 
 
 def _separation_masks(graph: DAG | UndirectedGraph, given: tuple[str, ...]) -> list[int]:

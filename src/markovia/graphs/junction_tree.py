@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names, as_names
+from markovia.graphs._named import Names, as_names, need
 from markovia.graphs._search import components
 from markovia.graphs.chordal import is_chordal, later_neighbors, perfect_elimination_order
 from markovia.graphs.elimination import Heuristic
@@ -123,6 +123,7 @@ def junction_tree(
     >>> junction_tree(UndirectedGraph([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")])).cliques
     (('a', 'b', 'd'), ('b', 'c', 'd'))
     """
+    need(graph, UndirectedGraph)
     if order is None and is_chordal(graph):
         chordal, elimination = graph, perfect_elimination_order(graph)
     else:

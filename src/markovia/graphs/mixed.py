@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Any, Self
 
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs._named import NamedGraph, Names, as_names, checked_name
+from markovia.graphs._named import NamedGraph, Names, as_names, checked_name, listed, need, need_networkx
 from markovia.graphs._search import reach, topological_order
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
@@ -72,16 +72,19 @@ class MixedGraph(NamedGraph):
     @classmethod
     def from_dag(cls, dag: DAG) -> Self:
         """Return the same graph with tails and arrowheads as marks."""
+        need(dag, DAG)
         return cls(((a, b, Mark.TAIL, Mark.ARROW) for a, b in dag.edges), nodes=dag.nodes)
 
     @classmethod
     def from_undirected(cls, graph: UndirectedGraph) -> Self:
         """Return the same graph with a tail at every end."""
+        need(graph, UndirectedGraph)
         return cls(((a, b, Mark.TAIL, Mark.TAIL) for a, b in graph.edges), nodes=graph.nodes)
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Self:
         """Read a networkx multigraph whose edges have the attribute `marks`, as `to_networkx` writes them."""
+        need_networkx(graph)
         edges: list[MarkedEdge] = []
         for a, b, attributes in graph.edges(data=True):
             marks = attributes.get("marks")
@@ -192,7 +195,8 @@ class MixedGraph(NamedGraph):
 
     def add_edges(self, edges: Iterable[str | MarkedEdge]) -> None:
         """Add many edges, or none of them if one is not valid."""
-        checked = [_checked_edge(edge) for edge in ([edges] if isinstance(edges, str) else edges)]
+        several = [edges] if isinstance(edges, str) else listed(edges, "edges such as 'a --> b'")
+        checked = [_checked_edge(edge) for edge in several]
         for a, b, mark_a, mark_b in checked:
             i, j = self._ensure(a), self._ensure(b)
             if (mark_a, mark_b) not in self._marks[i].setdefault(j, []):
@@ -446,7 +450,12 @@ def _checked_edge(edge: str | MarkedEdge) -> MarkedEdge:
                 f"{edge!r} is not an edge; write 'a --> b', 'a <-> b', 'a --- b', 'a o-> b' or so"
             )
         edge = (match["a"], match["b"], _LEFT[match["left"]], _RIGHT[match["right"]])
-    if len(edge) != 4 or not isinstance(edge[2], Mark) or not isinstance(edge[3], Mark):
+    if (
+        not isinstance(edge, tuple | list)
+        or len(edge) != 4
+        or not isinstance(edge[2], Mark)
+        or not isinstance(edge[3], Mark)
+    ):
         raise InvalidArgument(f"a marked edge is (a, b, Mark, Mark), got {edge!r}")
     a, b = checked_name(edge[0]), checked_name(edge[1])
     if a == b:

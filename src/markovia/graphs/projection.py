@@ -6,7 +6,7 @@ observed nodes).
 
 from itertools import combinations
 
-from markovia.graphs._named import Names
+from markovia.graphs._named import Names, need
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph
 
@@ -34,6 +34,7 @@ def latent_projection(dag: DAG, latents: Names) -> MixedGraph:
     >>> latent_projection(DAG([("u", "a"), ("u", "b"), ("a", "b")]), "u")
     MixedGraph(['a --> b', 'a <-> b'])
     """
+    need(dag, DAG)
     order = dag.topological_order()
     hidden = set(dag._named(dag._numbers(latents)))
     below: dict[str, dict[str, None]] = {}  # the observed nodes under each node with only latents in between

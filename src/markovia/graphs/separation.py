@@ -3,8 +3,9 @@
 Three ways to decide d-separation in a DAG, which always agree:
 
 - `"bayes-ball"`: one search over (node, direction of arrival), O(nodes + edges); Shachter (1998). The
-default. - `"moral"`: undirected separation in the moral graph of the ancestors; Lauritzen et al. (1990). -
-`"trails"`: look at every trail between the two sets; exponential, meant for explanation and teaching.
+  default.
+- `"moral"`: undirected separation in the moral graph of the ancestors; Lauritzen et al. (1990).
+- `"trails"`: look at every trail between the two sets; exponential, meant for explanation and teaching.
 
 Minimal separating sets follow van der Zander, Liśkiewicz and Textor, *Separators and adjustment sets in
 causal graphs* (2019), and cost O(nodes + edges) in the (moralised) graph.
@@ -18,12 +19,14 @@ from itertools import combinations
 from typing import Literal
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names, as_names
+from markovia.graphs._named import Names, as_names, need
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
 
 Method = Literal["bayes-ball", "moral", "trails"]
+
+_OTHERS = {"DAG": "use d_separated", "UndirectedGraph": "use separated", "MixedGraph": "use its .m_separated"}
 
 
 def d_separated(dag: DAG, x: Names, y: Names, given: Names = (), method: Method = "bayes-ball") -> bool:
@@ -54,6 +57,7 @@ def d_separated(dag: DAG, x: Names, y: Names, given: Names = (), method: Method 
     >>> d_separated(alarm, "burglar", "quake"), d_separated(alarm, "burglar", "quake", given="call")
     (True, False)
     """
+    need(dag, DAG, instead=_OTHERS)
     x, y, given = as_names(x), as_names(y), as_names(given)
     if method == "bayes-ball":
         observed = set(dag._numbers(given))
@@ -95,6 +99,7 @@ def reachable(dag: DAG, x: Names, given: Names = ()) -> set[str]:
     >>> sorted(reachable(DAG([("a", "c"), ("b", "c"), ("c", "d")]), "a", given="d"))
     ['a', 'b', 'c']
     """
+    need(dag, DAG)
     observed = set(dag._numbers(given))
     return set(dag._named(_bayes_ball(dag, dag._numbers(x), observed) - observed))
 
@@ -115,6 +120,7 @@ def separated(graph: UndirectedGraph, x: Names, y: Names, given: Names = ()) -> 
     >>> separated(square, "a", "c", given=["b", "d"]), separated(square, "a", "c", given="b")
     (True, False)
     """
+    need(graph, UndirectedGraph, instead=_OTHERS)
     observed = graph._numbers(given)
     targets = set(graph._numbers(y)).difference(observed)
     return targets.isdisjoint(reach(graph._numbers(x), graph._neighbors, blocked=observed))
@@ -149,6 +155,7 @@ def minimal_separator(
     >>> minimal_separator(g, "lung", "dysp") is None
     True
     """
+    need(graph, DAG, UndirectedGraph)
     sources, targets = set(graph._numbers(x)), set(graph._numbers(y))
     required = set(graph._numbers(including))
     if sources & targets:
@@ -200,6 +207,7 @@ def all_minimal_separators(
     >>> [sorted(s) for s in all_minimal_separators(g, "a", "d")]
     [['b', 'e'], ['c', 'e']]
     """
+    need(graph, DAG, UndirectedGraph)
     x, y = as_names(x), as_names(y)
     ends = set(graph._numbers([*x, *y]))
     usable = range(len(graph)) if within is None else graph._numbers(within)

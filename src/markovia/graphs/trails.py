@@ -18,7 +18,7 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs._named import Names
+from markovia.graphs._named import Names, need
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
 
@@ -177,6 +177,7 @@ def is_active(dag: DAG, trail: Trail | Sequence[str], given: Names = ()) -> bool
     >>> is_active(g, ["a", "c", "b"]), is_active(g, ["a", "c", "b"], given="c")
     (False, True)
     """
+    need(dag, DAG)
     nodes = trail.nodes if isinstance(trail, Trail) else tuple(trail)
     path = [dag._number(name) for name in nodes]
     if len(path) < 2 or len(set(path)) < len(path):
@@ -204,6 +205,7 @@ def every_trail(dag: DAG, x: str, y: str, given: Names = (), only_open: bool = F
     >>> [str(trail) for trail in every_trail(DAG([("a", "b"), ("c", "b")]), "a", "c")]
     ['a -> b <- c']
     """
+    need(dag, DAG)
     start, goal = dag._number(x), dag._number(y)
     observed = set(dag._numbers(given))
     if start == goal:

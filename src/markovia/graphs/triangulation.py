@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import as_names
+from markovia.graphs._named import as_names, need
 from markovia.graphs.elimination import Heuristic, greedy_order
 from markovia.graphs.undirected import UndirectedGraph
 
@@ -56,6 +56,7 @@ def triangulate(
     >>> triangulate(square).fill
     [('b', 'd')]
     """
+    need(graph, UndirectedGraph)
     if order is None:
         sizes = None if weights is None else _sizes(graph, weights)
         numbers = greedy_order([set(n) for n in graph._neighbors], heuristic, sizes)
@@ -89,6 +90,7 @@ def elimination_cliques(graph: UndirectedGraph, order: Sequence[str]) -> list[tu
     >>> elimination_cliques(UndirectedGraph([("a", "b"), ("b", "c")]), ["b", "a", "c"])
     [('b', 'a', 'c'), ('a', 'c'), ('c',)]
     """
+    need(graph, UndirectedGraph)
     numbers = _order_numbers(graph, order)
     later, _ = _eliminate(graph, numbers)
     return [tuple(graph._named([node, *sorted(later[node])])) for node in numbers]

@@ -17,7 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidGraph, TooLarge
-from markovia.graphs._named import NamedGraph, Names, as_names, checked_name, checked_pair
+from markovia.graphs._named import (
+    NamedGraph,
+    Names,
+    as_names,
+    checked_name,
+    checked_pair,
+    listed,
+    need_networkx,
+)
 from markovia.graphs._search import components
 
 LARGEST_MATRIX = 10_000  # a dense integer matrix over this many nodes takes 800 MB
@@ -73,7 +81,7 @@ class UndirectedGraph(NamedGraph):
         True
         """
         graph = cls(nodes=nodes)
-        for scope in scopes:
+        for scope in listed(scopes, "scopes, each of several node names"):
             numbers = dict.fromkeys(graph._ensure(checked_name(name)) for name in as_names(scope))
             for i, j in combinations(numbers, 2):
                 graph._link(i, j)
@@ -82,6 +90,7 @@ class UndirectedGraph(NamedGraph):
     @classmethod
     def from_networkx(cls, graph: Any) -> Self:
         """Build a graph from a networkx undirected graph whose nodes are strings."""
+        need_networkx(graph)
         if graph.is_directed():
             raise InvalidGraph("the networkx graph is directed; use DAG.from_networkx")
         return cls(((a, b) for a, b, *_ in graph.edges), nodes=graph.nodes)
@@ -167,7 +176,7 @@ class UndirectedGraph(NamedGraph):
 
     def add_edges(self, edges: Iterable[tuple[str, str]]) -> None:
         """Add many edges, or none of them if one is not valid."""
-        pairs = [checked_pair(edge) for edge in edges]
+        pairs = [checked_pair(edge) for edge in listed(edges, "pairs of node names")]
         for a, b in pairs:
             if a == b:
                 raise InvalidGraph(f"{a!r} cannot be joined to itself")
@@ -186,7 +195,10 @@ class UndirectedGraph(NamedGraph):
 
     def remove_edges(self, edges: Iterable[tuple[str, str]]) -> None:
         """Remove many edges, or none of them if one is not there."""
-        pairs = [(self._number(a), self._number(b)) for a, b in map(checked_pair, edges)]
+        pairs = [
+            (self._number(a), self._number(b))
+            for a, b in map(checked_pair, listed(edges, "pairs of node names"))
+        ]
         for i, j in pairs:
             if j not in self._neighbors[i]:
                 raise InvalidGraph(f"there is no edge between {self._names[i]} and {self._names[j]}")

@@ -17,6 +17,7 @@ from markovia.factors.conditional import Conditional
 from markovia.factors.factor import Array
 from markovia.factors.variable import State
 from markovia.inference.problem import Problem
+from markovia.seeds import generator
 
 Selection = Literal["cyclic", "random", "greedy"] | Sequence[str]
 
@@ -68,7 +69,7 @@ def iterated_conditional_modes(
     if isinstance(selection, str) and selection not in ("cyclic", "random", "greedy"):
         raise InvalidArgument(f"selection= is 'cyclic', 'random', 'greedy' or names, not {selection!r}")
     climb = _Climb(problem, start)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     free = problem.free
     if not isinstance(selection, str):
         for name in selection:

@@ -9,7 +9,8 @@ import numpy as np
 
 from markovia import ports
 from markovia.errors import InvalidArgument
-from markovia.factors.factor import Array, Factor, render_table
+from markovia.factors.factor import Array, Factor
+from markovia.factors.rendering import render_table
 from markovia.factors.variable import State, Variable
 from markovia.inference.result import Info
 

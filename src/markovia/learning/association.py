@@ -50,6 +50,10 @@ class AssociationMatrix:
         self.values.setflags(write=False)
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise InvalidArgument(
+                f'an entry is named by two columns, as in matrix["a", "b"], not by {pair!r}'
+            )
         for name in pair:
             if name not in self.names:
                 raise UnknownVariable(name, self.names, "the data")

@@ -36,6 +36,7 @@ from markovia.learning.kernel_tests import (
     hsic_test,
     permutation_test,
 )
+from markovia.seeds import Seed, generator
 
 PairCorrection: TypeAlias = Literal["none", "bonferroni", "benjamini-hochberg"]
 Measure: TypeAlias = Literal["pearson", "mutual-information", "hsic"]
@@ -128,7 +129,7 @@ def dependency_graph(
     correction: PairCorrection = "none",
     threshold: float | None = None,
     n_permutations: int = 500,
-    seed: int | None = 0,
+    seed: Seed = 0,
 ) -> UndirectedGraph:
     """Join two columns if a measure of their dependence, linear or not, is beyond chance.
 
@@ -181,7 +182,7 @@ def dependency_graph(
     else:
         _need_resolution(alpha, correction, len(pairs), n_permutations)
         # A seed a pair: the same stream for all would make their errors move together.
-        seeds = np.random.SeedSequence(seed).generate_state(len(pairs))
+        seeds = generator(seed).integers(2**32, size=len(pairs))
         p_values = np.array(
             [
                 _pair_test(measure, columns[i], columns[j], n_permutations, int(s)).p_value

@@ -36,6 +36,7 @@ from markovia.learning.columns import (
     numeric_matrix,
     read_columns,
 )
+from markovia.seeds import Seed, generator
 
 Kernel: TypeAlias = Literal["rbf", "linear", "discrete"] | Callable[[FloatArray, FloatArray], ArrayLike]
 Bandwidth: TypeAlias = Literal["median"] | float
@@ -134,7 +135,7 @@ def hsic_test(
     bandwidth: Bandwidth | tuple[Bandwidth, Bandwidth] = "median",
     estimator: Estimator = "biased",
     n_permutations: int = 500,
-    seed: int | None = 0,
+    seed: Seed = 0,
 ) -> PermutationTest:
     """Test independence by HSIC and random permutations of one variable; data and kernels as in `hsic`.
 
@@ -144,7 +145,7 @@ def hsic_test(
         As in `hsic`.
     n_permutations : int
         More of them give a finer p-value; the smallest possible is 1 / (1 + n_permutations).
-    seed : int or None
+    seed : int, numpy.random.Generator, numpy.random.SeedSequence or None
         Seed of the permutations; None draws a fresh one.
 
     Returns
@@ -165,10 +166,10 @@ def hsic_test(
     """
     check_permutations(n_permutations)
     first, second, scale = _dependence(x, y, kernel, bandwidth, estimator)
-    generator = np.random.default_rng(seed)
+    rng = generator(seed)
     null = np.empty(n_permutations)
     for i in range(n_permutations):
-        order = generator.permutation(len(second))
+        order = rng.permutation(len(second))
         null[i] = np.vdot(first, second.take(order, axis=0).take(order, axis=1))
     observed = float(np.vdot(first, second)) * scale
     return _outcome("HSIC", observed, null * scale, len(second))
@@ -229,7 +230,7 @@ def mmd_test(
     bandwidth: Bandwidth = "median",
     estimator: Estimator = "biased",
     n_permutations: int = 500,
-    seed: int | None = 0,
+    seed: Seed = 0,
 ) -> PermutationTest:
     """Test whether two samples come from one distribution, by squared MMD and random relabelling.
 
@@ -257,11 +258,11 @@ def mmd_test(
     """
     check_permutations(n_permutations)
     gram, n_x = _pooled_gram(x, y, kernel, bandwidth)
-    generator = np.random.default_rng(seed)
+    rng = generator(seed)
     first = np.zeros((1 + n_permutations, len(gram)))
     first[0, :n_x] = 1.0
     for row in first[1:]:
-        row[generator.permutation(len(gram))[:n_x]] = 1.0
+        row[rng.permutation(len(gram))[:n_x]] = 1.0
     values = _squared_discrepancies(gram, first, estimator)
     return _outcome("squared MMD", float(values[0]), values[1:], len(gram))
 
@@ -272,7 +273,7 @@ def permutation_test(
     y: ArrayLike,
     *,
     n_permutations: int = 500,
-    seed: int | None = 0,
+    seed: Seed = 0,
 ) -> PermutationTest:
     """Test independence with any statistic that grows with dependence, by permuting the rows of one variable.
 
@@ -307,8 +308,8 @@ def permutation_test(
     fixed, moved = np.asarray(x), np.asarray(y)
     if not fixed.ndim or not moved.ndim or len(fixed) != len(moved):
         raise InvalidArgument("x and y must be columns with the same number of rows")
-    generator = np.random.default_rng(seed)
-    orders = (generator.permutation(len(moved)) for _ in range(n_permutations))
+    rng = generator(seed)
+    orders = (rng.permutation(len(moved)) for _ in range(n_permutations))
     observed = float(statistic(fixed, moved))
     null = np.array([float(statistic(fixed, moved[order])) for order in orders])
     if not (math.isfinite(observed) and np.isfinite(null).all()):

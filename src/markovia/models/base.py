@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia import ports
-from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
+from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, UnknownVariable
 from markovia.factors.evidence import read_evidence
 from markovia.factors.factor import Factor, product
 from markovia.factors.variable import State, Variable
@@ -27,6 +27,7 @@ from markovia.inference.result import Info
 from markovia.models import rows
 from markovia.models.frames import decode
 from markovia.models.keywords import guided, missing_attribute
+from markovia.seeds import generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from markovia.models.markov_network import MarkovNetwork
 
 Given = Mapping[str, Any] | None
+MAX_CELLS = 2**31
 
 
 class GraphicalModel(ABC):
@@ -95,7 +97,7 @@ class GraphicalModel(ABC):
         return self.copy()
 
     def __contains__(self, name: object) -> bool:
-        return name in self._variables
+        return isinstance(name, str) and name in self._variables
 
     def __len__(self) -> int:
         return len(self._variables)
@@ -248,6 +250,11 @@ class GraphicalModel(ABC):
     def log_evidence(self, given: Given = None, engine: str | Engine = "auto") -> float:
         """Return log P(evidence); minus infinity if it is impossible.
 
+        Raises
+        ------
+        ImpossibleEvidence
+            If the model gives every configuration weight zero, so that no evidence has a probability.
+
         Examples
         --------
         >>> import markovia as mk
@@ -302,7 +309,7 @@ class GraphicalModel(ABC):
         Parameters
         ----------
         n
-            The number of rows.
+            The number of rows; rows times variables may be 2**31.
         given
             Evidence as in `query`; hard evidence fills its column.
         seed
@@ -318,13 +325,18 @@ class GraphicalModel(ABC):
         """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
             raise InvalidArgument(f"n= is a number of rows, not {n!r}")
-        rng = np.random.default_rng(seed)
+        if int(n) * max(1, len(self)) > MAX_CELLS:
+            raise TooLarge(
+                f"{n:,} rows of {len(self):,} variables are over the limit of {MAX_CELLS:,} cells; "
+                "draw fewer rows at a time"
+            )
+        rng = generator(seed)
         problem = self._problem(given)
         codes = self._draw(problem, n, rng, get_engine(engine))
         for name, finding in problem.findings.items():
             if finding.code is not None:
                 codes[name] = np.full(n, finding.code, dtype=np.int64)
-        return decode(codes, self._variables.values())
+        return decode(codes, self._variables.values(), int(n))
 
     def log_prob(self, frame: Any) -> NDArray[np.float64]:
         """Return the log probability of each row; missing cells and columns are summed out.
@@ -378,16 +390,14 @@ class GraphicalModel(ABC):
 
         return conversions.to_factor_graph(self)
 
-    def to_bayesian_network(
-        self, *, allow_fill: bool = True, engine: str | Engine = "auto"
-    ) -> "BayesianNetwork":
+    def to_bayesian_network(self, *, allow_fill: bool = True) -> "BayesianNetwork":
         """Return a Bayesian network with the same joint distribution, through a chordal graph.
 
         A graph that is not chordal is triangulated first, unless `allow_fill` is false.
         """
         from markovia.models import conversions
 
-        return conversions.to_bayesian_network(self, allow_fill=allow_fill, engine=engine)
+        return conversions.to_bayesian_network(self, allow_fill=allow_fill)
 
     def condition(self, given: Given) -> Any:
         """Return the undirected model of the unobserved variables given the evidence.
@@ -411,9 +421,9 @@ class GraphicalModel(ABC):
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _names(self, targets: str | Iterable[str]) -> list[str]:
-        if isinstance(targets, str) or not isinstance(targets, Iterable):
-            targets = [targets]
-        names = list(targets)
+        if isinstance(targets, set | frozenset):
+            raise InvalidArgument("targets have an order; give a list")
+        names = list_of_names(targets, "targets") if isinstance(targets, Iterable) else [targets]
         for name in names:
             self.variable(name)
         if len(set(names)) != len(names):
@@ -446,10 +456,23 @@ class GraphicalModel(ABC):
         )
 
     def _log_z(self, engine: Engine | None = None) -> float:
-        return (engine or get_engine("auto")).log_mass(self._problem(None))
+        """Return log Z, which probabilities are divided by; a model of total weight zero has none."""
+        log_z = (engine or get_engine("auto")).log_mass(self._problem(None))
+        if np.isneginf(log_z):
+            raise ImpossibleEvidence({})
+        return log_z
 
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
         self._check_possible(engine.log_mass(problem), problem, engine)
         return engine.sample(problem, n, rng)
+
+
+def list_of_names(names: str | Iterable[str], what: str) -> list[str]:
+    """Return one name or several as a list."""
+    if isinstance(names, str):
+        return [names]
+    if not isinstance(names, Iterable):
+        raise InvalidArgument(f"{what} are names of variables, not {names!r}")
+    return list(names)

@@ -23,8 +23,14 @@ from markovia.graphs.separation import d_separated
 from markovia.graphs.trails import Trail, open_trails
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Piece, Problem
-from markovia.models.comparison import Difference, independencies_of_kind, network_differences
-from markovia.models.editing import EditableNetwork
+from markovia.models.base import list_of_names
+from markovia.models.comparison import (
+    Difference,
+    independencies_of_kind,
+    network_differences,
+    require_kind,
+)
+from markovia.models.editing import EditableNetwork, parent_list
 from markovia.models.keywords import guided
 from markovia.models.one_line import parse_one_line
 
@@ -74,11 +80,18 @@ class BayesianNetwork(EditableNetwork):
         self._parents: dict[str, tuple[str, ...]] = {}
         self._tables: dict[str, Conditional | None] = {}
         self._graph: DAG | None = None
+        self._removed: set[str] = set()
         self.name = name
         self.properties: dict[str, str] = {}
         self.node_properties: dict[str, dict[str, str]] = {}
+        if states is not None and not isinstance(states, Mapping):
+            raise InvalidArgument(f"states= is a mapping from name to states, not {states!r}")
         if structure is not None:
             self._build(structure, states or {})
+        elif states is not None:
+            raise InvalidArgument(
+                "states= describes the variables of a structure, and there is none; give one, or use add()"
+            )
         if tables is not None:
             self.fill(tables, seed=seed)
 
@@ -92,8 +105,12 @@ class BayesianNetwork(EditableNetwork):
             If a parent is missing, has other states elsewhere, or the edges close a cycle.
         """
         network = cls(name=name)
+        if not isinstance(conditionals, Iterable):
+            raise InvalidArgument(f"conditionals are a list of distributions, not {conditionals!r}")
         items = list(conditionals)
         for c in items:
+            if not isinstance(c, Conditional):
+                raise InvalidArgument(f"a conditional is a ConditionalTable or such, not {c!r}")
             if c.variable.name in network._variables:
                 raise DuplicateName(f"two distributions for {c.variable.name!r}")
             network._variables[c.variable.name] = c.variable
@@ -230,7 +247,6 @@ class BayesianNetwork(EditableNetwork):
         twin._variables = dict(self._variables)
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
-        twin._graph = self._graph
         twin.properties = dict(self.properties)
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
         return twin
@@ -253,6 +269,8 @@ class BayesianNetwork(EditableNetwork):
         >>> round(seen, 3), round(done, 3)
         (0.3, 0.5)
         """
+        if not isinstance(interventions or {}, Mapping):
+            raise InvalidArgument(f"do() takes a mapping from name to state, not {interventions!r}")
         twin = self.copy()
         for name, value in {**(interventions or {}), **more}.items():
             finding = read_evidence(self._variables, {name: value})[name]
@@ -263,17 +281,17 @@ class BayesianNetwork(EditableNetwork):
                 )
             twin._tables[name] = ConditionalTable.of(self._variables[name], (), weights)
             twin._parents[name] = ()
-        twin._graph = None
         return twin
 
     def relevant(self, targets: str | Sequence[str], given: str | Iterable[str] = ()) -> Self:
         """Return the sub-network that the posterior of the targets given the observed names depends on.
 
-        Observed variables that are d-separated from the targets by the others go first, then everything that is
-        not an ancestor of what is left.
+        The given names stand for hard evidence: each is seen in one state. Likelihoods (soft evidence) do not
+        block a path: name variables with such evidence among the targets instead. Observed variables that are
+        d-separated from the targets by the others go first, then everything that is not an ancestor of what is left.
         """
         names = self._names(targets)
-        observed = [given] if isinstance(given, str) else list(given)
+        observed = list_of_names(given, "given=")
         for name in observed:
             self.variable(name)
         dag = self._dag()
@@ -287,7 +305,7 @@ class BayesianNetwork(EditableNetwork):
 
     def subnetwork(self, names: Iterable[str]) -> Self:
         """Return the network of the named variables, which must include their parents."""
-        keep = [self.variable(n).name for n in names]
+        keep = [self.variable(n).name for n in list_of_names(names, "the variables of a sub-network")]
         inside = set(keep)
         twin = self.copy()
         for name in keep:
@@ -298,15 +316,16 @@ class BayesianNetwork(EditableNetwork):
         twin._parents = {n: self._parents[n] for n in twin._variables}
         twin._tables = {n: self._tables[n] for n in twin._variables}
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items() if n in inside}
-        twin._graph = None
         return twin
 
     def allclose(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> bool:
         """Say whether two networks have the same variables, edges and (up to `atol`) tables."""
+        require_kind(other, BayesianNetwork, "allclose")
         return not self.compare(other, atol=atol)
 
     def compare(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> list[Difference]:
         """Return what differs between two networks; the empty list if nothing does."""
+        require_kind(other, BayesianNetwork, "compare")
         return network_differences(self, other, atol)
 
     def __repr__(self) -> str:
@@ -326,7 +345,8 @@ class BayesianNetwork(EditableNetwork):
         elif isinstance(structure, DAG):
             parents = {n: structure.parents(n) for n in structure.nodes}
         elif isinstance(structure, Mapping):
-            parents = {**{q: [] for ps in structure.values() for q in ps if q not in structure}, **structure}
+            named = {n: parent_list(q) for n, q in structure.items()}
+            parents = {**{q: () for ps in named.values() for q in ps if q not in named}, **named}
         elif not isinstance(structure, Iterable):
             raise InvalidArgument(
                 f"a structure is a one-line text, a DAG, a mapping to parents or a list of edges, not {structure!r}"

@@ -1,12 +1,12 @@
 """What differs between two models, and small pieces that all kinds of model share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import DuplicateName, InvalidArgument, TooLarge, UnknownVariable
 from markovia.factors.conditional import Conditional
 from markovia.factors.variable import State, Variable
 from markovia.graphs.independencies import (
@@ -74,12 +74,39 @@ def independencies_of_kind(graph: Any, kind: str) -> list[Independence]:
     return functions[kind](graph)
 
 
+def require_kind(other: object, kind: type, verb: str) -> None:
+    """Raise unless the other model is of a kind that can be compared with this one."""
+    if not isinstance(other, kind):
+        raise InvalidArgument(f"{verb}() takes another {kind.__name__}, not {type(other).__name__}")
+
+
+def with_names(
+    variables: Mapping[str, Variable], old: str | Mapping[str, str], new: str | None
+) -> dict[str, Variable]:
+    """Return the variables by their old names, renamed: one from old to new, or several by a mapping."""
+    if not isinstance(old, str | Mapping) or (isinstance(old, Mapping) and new is not None):
+        raise InvalidArgument('rename takes two names, rename("a", "b"), or one mapping, rename({"a": "b"})')
+    mapping: Mapping[str, Any] = {old: new} if isinstance(old, str) else old
+    for name in mapping:
+        if name not in variables:
+            raise UnknownVariable(name, variables)
+    fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in variables.items()}
+    if len({v.name for v in fresh.values()}) != len(fresh):
+        raise DuplicateName(f"renaming {dict(mapping)} would give two variables one name")
+    return fresh
+
+
 def with_states(variable: Variable, states: Mapping[State, State] | Sequence[State]) -> Variable:
     """Return a variable with renamed states: a mapping from old to new, or all new ones in order."""
     if isinstance(states, Mapping):
         for state in states:
             variable.index(state)
         states = [states.get(s, s) for s in variable.states]
+    if isinstance(states, str | set | frozenset) or not isinstance(states, Iterable):
+        raise InvalidArgument(
+            f"the new states of {variable.name!r} are a mapping from old to new or a list, not {states!r}"
+        )
+    states = list(states)
     if len(states) != len(variable):
         raise InvalidArgument(
             f"{variable.name!r} has {len(variable)} states; {len(states)} new names were given"

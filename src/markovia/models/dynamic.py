@@ -4,6 +4,8 @@ Unrolling lays the steps side by side as one ordinary Bayesian network, so every
 Reference: Friedman, Murphy and Russell (1998), "Learning the structure of dynamic probabilistic networks".
 """
 
+import numpy as np
+
 from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, UnknownVariable
 from markovia.factors.conditional import Conditional
 from markovia.models.bayesian_network import BayesianNetwork
@@ -47,6 +49,11 @@ class DynamicBayesianNetwork:
     """
 
     def __init__(self, initial: BayesianNetwork, transition: BayesianNetwork) -> None:
+        for network in (initial, transition):
+            if not isinstance(network, BayesianNetwork):
+                raise InvalidArgument(
+                    f"a dynamic network is made of two BayesianNetworks, not of {type(network).__name__}"
+                )
         self.initial = initial.copy()
         self.transition = transition.copy()
         self.variables = [n for n in transition.variables if not n.endswith(PREVIOUS)]
@@ -68,8 +75,8 @@ class DynamicBayesianNetwork:
 
     def unroll(self, steps: int) -> BayesianNetwork:
         """Return the ordinary network of `steps` time steps, variables named `"x@t"`."""
-        if steps < 1:
-            raise InvalidArgument(f"unroll at least one step, not {steps}")
+        if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
+            raise InvalidArgument(f"unroll at least one step (a whole number), not {steps!r}")
         tables: list[Conditional] = []
         for step in range(steps):
             source = self.initial if step == 0 else self.transition

@@ -1,9 +1,11 @@
 """Building and editing a directed network.
 
-Each edit is checked first and then made at once, so a failed one leaves the network as it was.
+Each edit is checked first and then made at once, so a failed one leaves the network as it was. The graph is built once
+and edited along: adding or removing an edge costs the search for a cycle and the child's table. A removed variable
+stays in the graph without edges until the graph itself is asked for, so that removing many is linear.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,10 @@ from markovia.factors.distributions import Categorical, Distribution
 from markovia.factors.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.variable import State, Variable
 from markovia.graphs.directed import DAG
-from markovia.models.comparison import with_states
+from markovia.models.comparison import with_names, with_states
 from markovia.models.keywords import guided
 from markovia.models.measures import MeasuredModel
+from markovia.seeds import generator
 
 
 class EditableNetwork(MeasuredModel):
@@ -25,6 +28,7 @@ class EditableNetwork(MeasuredModel):
     _parents: dict[str, tuple[str, ...]]
     _tables: dict[str, Conditional | None]
     _graph: DAG | None
+    _removed: set[str]
 
     @guided
     def add(
@@ -61,7 +65,7 @@ class EditableNetwork(MeasuredModel):
         >>> bn.parents("either"), round(bn.query("either")[1], 6)
         (['a', 'b'], 0.55)
         """
-        if name in self._variables:
+        if name in self:
             raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
         if distribution is not None and p is not None:
             raise InvalidArgument("give the distribution either by position or as p=, not both")
@@ -75,7 +79,11 @@ class EditableNetwork(MeasuredModel):
         self._variables[name] = variable
         self._parents[name] = tuple(named)
         self._tables[name] = table
-        self._graph = None
+        if self._graph is not None:
+            graph = self._dag() if name in self._removed else self._graph
+            graph.add_node(name)
+            for parent in named:
+                graph.add_edge(parent, name)
 
     @guided
     def replace(
@@ -103,8 +111,8 @@ class EditableNetwork(MeasuredModel):
             else self._parents[name]
         )
         table = as_conditional(variable, tuple(self.variable(n) for n in named), form)
-        if set(table.parent_names) != set(self._parents[name]):
-            self._graph = DAG.from_parents({**self._parents, name: table.parent_names})
+        if table.parent_names != self._parents[name]:
+            self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
         self._parents[name] = table.parent_names
         self._tables[name] = table
 
@@ -112,7 +120,7 @@ class EditableNetwork(MeasuredModel):
         """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
         if tables not in ("uniform", "random"):
             raise InvalidArgument(f"tables= is 'uniform' or 'random', not {tables!r}")
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         for name, variable in self._variables.items():
             if only_missing and self._tables[name] is not None:
                 continue
@@ -126,24 +134,21 @@ class EditableNetwork(MeasuredModel):
     def remove(self, name: str) -> None:
         """Remove a variable that has no children."""
         self.variable(name)
-        children = self._dag().children(name)
+        graph = self._live_graph()
+        children = graph.children(name)
         if children:
             raise InvalidGraph(
                 f"{name!r} has children {children}; remove them first, or give them other parents with replace()"
             )
+        for parent in self._parents[name]:
+            graph.remove_edge(parent, name)
+        self._removed.add(name)
         for store in (self._variables, self._parents, self._tables, self.node_properties):
             store.pop(name, None)
-        self._graph = None
 
     def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
         """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
-        mapping = {old: new} if isinstance(old, str) else dict(old)
-        for name in mapping:
-            self.variable(name)
-        fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in self._variables.items()}  # type: ignore[arg-type]
-        if len({v.name for v in fresh.values()}) != len(fresh):
-            raise DuplicateName(f"renaming {mapping} would give two variables one name")
-        self._rebind(fresh)
+        self._rebind(with_names(self._variables, old, new))
 
     def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
         """Rename a variable's states: a mapping from old to new, or all new states in order."""
@@ -156,16 +161,14 @@ class EditableNetwork(MeasuredModel):
         if parent in self._parents[self.variable(child).name]:
             raise InvalidGraph(f"there is already an edge {parent} -> {child}")
         named = (*self._parents[child], parent)
-        graph = DAG.from_parents({**self._parents, child: named})
-        old = self._tables[child]
-        table: Conditional | None = None
-        parents = tuple(self._variables[n] for n in named)
-        if p is not None:
-            table = as_conditional(self._variables[child], parents, p)
-        elif old is not None:
-            repeated = np.repeat(old.values[..., None, :], len(self._variables[parent]), axis=-2)
-            table = ConditionalTable.of(self._variables[child], parents, repeated)
-        self._parents[child], self._tables[child], self._graph = named, table, graph
+        graph = self._live_graph()
+        graph.add_edge(parent, child)
+        try:
+            table = self._extended_table(child, tuple(self._variables[n] for n in named), p)
+        except BaseException:
+            graph.remove_edge(parent, child)
+            raise
+        self._parents[child], self._tables[child] = named, table
 
     @guided
     def remove_edge(self, parent: str, child: str, p: Any = None) -> None:
@@ -187,22 +190,41 @@ class EditableNetwork(MeasuredModel):
                     f"{child!r} depends on {parent!r}; say its table without that parent: remove_edge(..., p=...)"
                 )
             table = ConditionalTable.of(self._variables[child], parents, first.squeeze(axis).copy())
-        self._parents[child], self._tables[child], self._graph = named, table, None
+        self._live_graph().remove_edge(parent, child)
+        self._parents[child], self._tables[child] = named, table
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
     def _dag(self) -> DAG:
+        """Return the graph of the variables; shared, so only the edits above may change it."""
         if self._graph is None:
             self._graph = DAG.from_parents(self._parents)
+        elif self._removed:
+            self._graph.remove_nodes(self._removed)
+        self._removed = set()
         return self._graph
+
+    def _live_graph(self) -> DAG:
+        """Return the graph for one more edit; removed variables may still be in it, without edges."""
+        return self._dag() if self._graph is None else self._graph
+
+    def _extended_table(self, child: str, parents: tuple[Variable, ...], p: Any) -> Conditional | None:
+        """Return a node's table with one parent more at the end: a new one, or the old rows repeated."""
+        old = self._tables[child]
+        if p is not None:
+            return as_conditional(self._variables[child], parents, p)
+        if old is None:
+            return None
+        repeated = np.repeat(old.values[..., None, :], len(parents[-1]), axis=-2)
+        return ConditionalTable.of(self._variables[child], parents, repeated)
 
     def _parent_names(self, form: Any, parents: Sequence[str] | str | None) -> tuple[str, ...]:
         if isinstance(form, type):
             raise InvalidArgument(f"{form.__name__} is a class; write {form.__name__}(...)")
         if parents is not None:
-            return (parents,) if isinstance(parents, str) else tuple(parents)
+            return parent_list(parents)
         if isinstance(form, Conditional | LocalModel):
-            return tuple(form.parent_names or ())
+            return parent_list(form.parent_names or ())
         if callable(form) and not hasattr(form, "columns"):
             return argument_names(form)
         return ()
@@ -219,6 +241,21 @@ class EditableNetwork(MeasuredModel):
         self._tables = tables
         self._variables = {v.name: v for v in fresh.values()}
         self._graph = None
+
+
+def parent_list(parents: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one parent or several, in the order of the table's axes."""
+    if isinstance(parents, set | frozenset):
+        raise InvalidArgument("parents have an order, that of the table's axes; give a list, not a set")
+    if not isinstance(parents, str) and not isinstance(parents, Iterable):
+        raise InvalidArgument(f"parents are a name or a list of names, not {parents!r}")
+    names = (parents,) if isinstance(parents, str) else tuple(parents)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidArgument(f"a parent is named by a string, not {name!r}")
+    if len(set(names)) < len(names):
+        raise DuplicateName(f"a parent is listed twice: {', '.join(names)}")
+    return names
 
 
 def _names_parents(form: Any) -> bool:

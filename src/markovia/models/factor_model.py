@@ -8,15 +8,22 @@ import numpy as np
 
 from markovia.errors import DuplicateName, IncompleteModel, InvalidArgument, InvalidTable
 from markovia.factors.evidence import read_evidence
-from markovia.factors.factor import Factor
+from markovia.factors.factor import Factor, product
 from markovia.factors.variable import State, Variable
 from markovia.graphs.independencies import Independence
 from markovia.graphs.separation import separated
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Piece
-from markovia.models.base import Given
-from markovia.models.comparison import Difference, independencies_of_kind, variable_differences, with_states
+from markovia.models.base import Given, list_of_names
+from markovia.models.comparison import (
+    Difference,
+    independencies_of_kind,
+    require_kind,
+    variable_differences,
+    with_names,
+    with_states,
+)
 from markovia.models.keywords import guided
 from markovia.models.measures import MeasuredModel
 
@@ -37,15 +44,15 @@ class FactorModel(MeasuredModel):
         self.node_properties: dict[str, dict[str, str]] = {}
         if isinstance(variables, Mapping):
             variables = [v if isinstance(v, Variable) else Variable(n, v) for n, v in variables.items()]
+        if not isinstance(variables, Iterable):
+            raise _no_variables(variables)
         for variable in variables:
+            if not isinstance(variable, Variable):
+                raise _no_variables(variable)
             self._insert(variable)
-        given = list(factors)
-        for factor in given:
-            if not isinstance(factor, Factor):
-                raise InvalidArgument(f"a factor is a Factor(names, values), not {type(factor).__name__}")
-            for v in factor.variables:
-                if v.name not in self._variables:
-                    self._insert(v)
+        given = _checked_factors(factors)
+        for name, variable in _named_by(given).items():
+            self._variables.setdefault(name, variable)
         self._factors = [self._fitted(f) for f in given]
 
     # -- editing: each edit is checked first and then made at once -----------------------------------------------
@@ -58,8 +65,7 @@ class FactorModel(MeasuredModel):
 
     def add_factor(self, factor: Factor) -> None:
         """Add a factor; variables that are new come with it."""
-        if not isinstance(factor, Factor):
-            raise InvalidArgument(f"a factor is a Factor(names, values), not {type(factor).__name__}")
+        _checked_factors([factor])
         fresh = [v for v in factor.variables if v.name not in self._variables]
         for v in fresh:
             self._variables[v.name] = v
@@ -74,8 +80,9 @@ class FactorModel(MeasuredModel):
 
     def remove_factor(self, index: int) -> None:
         """Remove a factor by its position in `factors`."""
-        if not -len(self._factors) <= index < len(self._factors):
-            raise InvalidArgument(f"there are {len(self._factors)} factors; {index} is none of them")
+        position = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if not position or not -len(self._factors) <= index < len(self._factors):
+            raise InvalidArgument(f"there are {len(self._factors)} factors; {index!r} is no position of one")
         del self._factors[index]
         self._changed()
 
@@ -93,12 +100,7 @@ class FactorModel(MeasuredModel):
 
     def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
         """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
-        mapping = {old: new} if isinstance(old, str) else dict(old)
-        for name in mapping:
-            self.variable(name)
-        fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in self._variables.items()}  # type: ignore[arg-type]
-        if len({v.name for v in fresh.values()}) != len(fresh):
-            raise DuplicateName(f"renaming {mapping} would give two variables one name")
+        fresh = with_names(self._variables, old, new)
         self._factors = [Factor.of(tuple(fresh[n] for n in f.names), f.values) for f in self._factors]
         self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
         self._variables = {v.name: v for v in fresh.values()}
@@ -163,6 +165,11 @@ class FactorModel(MeasuredModel):
         missing = [n for n in self._variables if n not in findings]
         if missing:
             raise InvalidArgument(f"the energy needs a state for every variable; {missing[0]!r} has none")
+        soft = [n for n, f in findings.items() if not f.hard]
+        if soft:
+            raise InvalidArgument(
+                f"the energy needs one state for every variable; {soft[0]!r} has likelihoods"
+            )
         codes = {n: f.code for n, f in findings.items()}
         return float(-sum(f.log_values[tuple(codes[n] for n in f.names)] for f in self._factors))
 
@@ -170,7 +177,7 @@ class FactorModel(MeasuredModel):
         """Check that the factors fit the variables and that some configuration has positive weight."""
         for factor in self._factors:
             self._fitted(Factor(factor.variables, factor.values))
-        if self._log_z() == float("-inf"):
+        if np.isneginf(self.log_partition()):
             raise IncompleteModel("every configuration has weight zero; the model defines no distribution")
 
     # -- other models from this one ------------------------------------------------------------------------------
@@ -202,16 +209,20 @@ class FactorModel(MeasuredModel):
         return twin
 
     def marginalise(self, names: str | Sequence[str]) -> Self:
-        """Return the model of the other variables with the named ones summed out of the factors that mention them."""
+        """Return the model of the other variables with the named ones summed out of the factors that mention them.
+
+        Raises
+        ------
+        TooLarge
+            If the product of the factors that mention a variable would have more than 2**30 entries.
+        """
         gone = self._names(names)
         twin = self.copy()
         for name in gone:
             inside = [f for f in twin._factors if name in f.names]
             rest = [f for f in twin._factors if name not in f.names]
-            message = Factor.of((self._variables[name],), np.ones(len(self._variables[name])))
-            for f in inside:
-                message = message * f
-            twin._factors = [*rest, message.sum_out(name)]
+            ones = Factor.of((self._variables[name],), np.ones(len(self._variables[name])))
+            twin._factors = [*rest, product([ones, *inside]).sum_out(name)]
             del twin._variables[name]
             twin.node_properties.pop(name, None)
         twin._changed()
@@ -220,10 +231,12 @@ class FactorModel(MeasuredModel):
     def relevant(self, targets: str | Sequence[str], given: str | Iterable[str] = ()) -> Self:
         """Return the model of what the posterior of the targets depends on once the given names are observed.
 
-        Whatever the observed variables separate from the targets is left out, with the factors over it.
+        The given names stand for hard evidence: each is seen in one state. Likelihoods (soft evidence) do not
+        separate: name variables with such evidence among the targets instead. Whatever the observed variables separate
+        from the targets is left out, with the factors over it.
         """
         names = self._names(targets)
-        observed = {self.variable(n).name for n in ([given] if isinstance(given, str) else given)}
+        observed = {self.variable(n).name for n in list_of_names(given, "given=")}
         graph = self._interactions()
         inside = set(names)
         queue = [n for n in names if n not in observed]
@@ -249,6 +262,7 @@ class FactorModel(MeasuredModel):
 
         Factors over the same variables are multiplied before they are compared.
         """
+        require_kind(other, FactorModel, "compare")
         found = variable_differences(self, other)
         ours, theirs = self._by_scope(), other._by_scope()
         for scope in dict.fromkeys([*ours, *theirs]):
@@ -265,15 +279,21 @@ class FactorModel(MeasuredModel):
 
     def allclose(self, other: "FactorModel", *, atol: float = 1e-9) -> bool:
         """Say whether two models have the same variables and the same multiset of factors up to `atol`."""
+        require_kind(other, FactorModel, "allclose")
         if set(self._variables.values()) != set(other._variables.values()):
             return False
-        left = list(other._factors)
+        if len(self._factors) != len(other._factors):
+            return False
+        unmatched: dict[frozenset[str], list[Factor]] = {}
+        for factor in other._factors:
+            unmatched.setdefault(frozenset(factor.names), []).append(factor)
         for factor in self._factors:
+            left = unmatched.get(frozenset(factor.names), [])
             match = next((i for i, g in enumerate(left) if factor.allclose(g, atol=atol)), None)
             if match is None:
                 return False
             del left[match]
-        return not left
+        return True
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
@@ -327,3 +347,30 @@ class FactorModel(MeasuredModel):
         if chosen.exact:
             self._known_log_z = log_z
         return log_z
+
+
+def _checked_factors(factors: Iterable[Factor]) -> list[Factor]:
+    if isinstance(factors, Factor) or not isinstance(factors, Iterable):
+        raise InvalidArgument(f"factors= is a list of factors, not {type(factors).__name__}")
+    given = list(factors)
+    for factor in given:
+        if not isinstance(factor, Factor):
+            raise InvalidArgument(f"a factor is a Factor(names, values), not {type(factor).__name__}")
+    return given
+
+
+def _named_by(factors: Sequence[Factor]) -> dict[str, Variable]:
+    """Return the variables of factors in order of appearance, each with its labelled states where it has some."""
+    found: dict[str, Variable] = {}
+    for factor in factors:
+        for v in factor.variables:
+            known = found.setdefault(v.name, v)
+            if known is not v and known.states != v.states and known.numbered:
+                found[v.name] = v
+    return found
+
+
+def _no_variables(given: object) -> InvalidArgument:
+    return InvalidArgument(
+        f"variables are a mapping from name to states or a list of Variable objects, not {given!r}"
+    )

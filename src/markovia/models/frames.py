@@ -4,7 +4,7 @@ Rows come as a pandas DataFrame, a mapping of columns, or a list of mappings; a 
 Inside, a column is an array of state codes with -1 for missing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,9 +26,7 @@ def as_frame(rows: Any) -> "pd.DataFrame":
     if isinstance(rows, pd.DataFrame):
         return rows
     if isinstance(rows, Mapping):
-        if rows and not any(isinstance(c, list | tuple | np.ndarray | pd.Series) for c in rows.values()):
-            return pd.DataFrame([dict(rows)])
-        return pd.DataFrame(dict(rows))
+        return _from_columns(rows)
     if isinstance(rows, list | tuple) and all(isinstance(r, Mapping) for r in rows):
         return pd.DataFrame([dict(r) for r in rows])
     if hasattr(rows, "to_pandas"):
@@ -64,22 +62,28 @@ def encode_column(column: "pd.Series[Any]", variable: Variable) -> NDArray[np.in
     """Return the state codes of one column, -1 for missing cells."""
     import pandas as pd
 
-    positions, uniques = pd.factorize(column)
+    try:
+        positions, uniques = pd.factorize(column)
+    except TypeError:
+        cell = next(c for c in column if not pd.api.types.is_scalar(c))
+        raise UnknownState(variable.name, cell, variable.states) from None
     lookup = np.empty(len(uniques) + 1, dtype=np.int64)
     lookup[-1] = MISSING
+    known = variable.codes
     for i, value in enumerate(uniques):
-        code = variable.codes.get(value)
+        code = known.get(value)
         if code is None:
             raise UnknownState(variable.name, value, variable.states)
         lookup[i] = code
     return lookup[positions]
 
 
-def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable]) -> "pd.DataFrame":
-    """Return a DataFrame of states: numbers and booleans as such, anything else as a categorical column."""
+def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable], n: int) -> "pd.DataFrame":
+    """Return n rows of states: numbers and booleans as such, anything else as a categorical column."""
     import pandas as pd
 
-    return pd.DataFrame({v.name: decode_column(codes[v.name], v.states) for v in variables})
+    columns = {v.name: decode_column(codes[v.name], v.states) for v in variables}
+    return pd.DataFrame(columns, index=pd.RangeIndex(n))
 
 
 def decode_column(codes: NDArray[np.int64], states: Sequence[Any]) -> Any:
@@ -90,3 +94,26 @@ def decode_column(codes: NDArray[np.int64], states: Sequence[Any]) -> Any:
     if kinds == {int} or kinds == {bool}:
         return np.array(states)[codes]
     return pd.Categorical.from_codes(codes, categories=pd.Index(states, dtype=object))
+
+
+def _from_columns(columns: Mapping[Any, Any]) -> "pd.DataFrame":
+    """Return a frame of columns, or of one row if every value is a single cell; cells among columns are repeated."""
+    import pandas as pd
+
+    lengths = {}
+    ready = {}
+    for name, column in columns.items():
+        if isinstance(column, set | frozenset):
+            raise InvalidArgument(f"the column {name!r} is a set, which has no order; give a list")
+        axes = getattr(column, "ndim", 1)
+        if isinstance(column, str | bytes) or not isinstance(column, Iterable) or axes == 0:
+            ready[name] = column.item() if isinstance(column, np.ndarray) else column
+            continue
+        if axes > 1:
+            raise InvalidArgument(f"the column {name!r} has {axes} axes; a column is a list of cells")
+        ready[name] = column if isinstance(column, Sized) else list(column)
+        lengths[name] = len(ready[name])
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+        raise InvalidArgument(f"the columns are not equally long: {shown}")
+    return pd.DataFrame(ready) if lengths or not ready else pd.DataFrame([ready])

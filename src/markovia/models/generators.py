@@ -22,6 +22,7 @@ from markovia.models.markov_network import MarkovNetwork
 from markovia.models.qmr import qmr
 from markovia.models.satisfiability import random_clauses, three_sat
 from markovia.models.unrolled import hidden_markov_model, markov_chain
+from markovia.seeds import generator
 
 __all__ = [
     "hidden_markov_model",
@@ -89,7 +90,7 @@ def random_bayesian_network(
     >>> len(bn), max(len(bn.parents(v)) for v in bn.variables)
     (30, 3)
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     dag = random_dag(n, max_parents=max_parents, edge_probability=edge_probability, n_edges=n_edges, seed=rng)
     return _random_tables(dag, states, concentration, deterministic, rng)
 
@@ -114,7 +115,7 @@ def random_tree_network(
     >>> random_tree_network(50, seed=1).graph.roots()
     ['x0']
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return _random_tables(random_tree(n, rng, directed=True), states, concentration, deterministic, rng)
 
 
@@ -184,7 +185,7 @@ def random_k_tree_network(
     """
     if kind not in ("bayesian", "markov"):
         raise InvalidArgument(f"kind= is 'bayesian' or 'markov', not {kind!r}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     tree = random_k_tree(n, k, rng, keep=keep)
     place = {name: i for i, name in enumerate(tree.nodes)}
     earlier = {
@@ -240,7 +241,7 @@ def random_markov_network(
     >>> len(mn.edges)
     40
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     names = [f"x{i}" for i in range(n)]
     variables = _variables(names, states, rng)
     if scopes is None:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from markovia.errors import InvalidArgument
 from markovia.factors import potentials
 from markovia.factors.canonical import canonical_potentials
 from markovia.factors.factor import Factor
@@ -129,7 +130,13 @@ class MarkovNetwork(FactorModel):
         >>> round(mn.query(["a", "b"])[0, 0], 4)
         0.3655
         """
-        return cls(factors=[potentials.from_energy(v, e, temperature) for v, e in energies])
+        if isinstance(energies, Mapping) or not isinstance(energies, Iterable):
+            raise InvalidArgument("energies are a list of pairs (variables, table)")
+        pairs = list(energies)
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise InvalidArgument(f"each energy is a pair (variables, table), not {pair!r}")
+        return cls(factors=[potentials.from_energy(v, e, temperature) for v, e in pairs])
 
     @classmethod
     def log_linear(cls, model: LogLinear) -> Self:

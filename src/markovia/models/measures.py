@@ -13,8 +13,9 @@ from markovia.factors.variable import State
 from markovia.inference.engine import Engine
 from markovia.inference.icm import ConditionalModes, Selection, iterated_conditional_modes
 from markovia.learning.tables import hsic_of_table
-from markovia.models.base import Given, GraphicalModel
+from markovia.models.base import Given, GraphicalModel, list_of_names
 from markovia.models.keywords import guided
+from markovia.seeds import generator
 
 
 class MeasuredModel(GraphicalModel):
@@ -42,7 +43,7 @@ class MeasuredModel(GraphicalModel):
         >>> round(bn.mutual_information("sprinkler", "rain", given="cloudy"), 6)
         0.0
         """
-        groups = [[n] if isinstance(n, str) else list(n) for n in (x, y, given)]
+        groups = [list_of_names(n, what) for n, what in ((x, "x"), (y, "y"), (given, "given="))]
         table = self.query([n for group in groups for n in group], engine=engine).factor()
         return table.mutual_information(*groups, base=base)
 
@@ -72,7 +73,7 @@ class MeasuredModel(GraphicalModel):
         >>> round(abs(bn.partial_correlation("a", "c", given="b")), 6)
         0.0
         """
-        others = [given] if isinstance(given, str) else list(given)
+        others = list_of_names(given, "given=")
         table = self.query([x, y, *others], engine=engine)
         numbers = [np.array([_number(v.name, s) for s in v.states]) for v in table.variables]
         grid = np.stack([m.ravel() for m in np.meshgrid(*numbers, indexing="ij")])
@@ -125,7 +126,7 @@ class MeasuredModel(GraphicalModel):
         """
         problem = self._problem(given)
         if start is None:
-            rng = np.random.default_rng(seed)
+            rng = generator(seed)
             start = {
                 n: self._variables[n].states[rng.integers(len(self._variables[n]))] for n in problem.free
             }

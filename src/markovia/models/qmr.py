@@ -8,6 +8,7 @@ from markovia.factors.factor import Array
 from markovia.factors.noisy import NoisyOrConditional
 from markovia.factors.variable import Variable
 from markovia.models.bayesian_network import BayesianNetwork
+from markovia.seeds import generator
 
 
 def qmr(
@@ -58,7 +59,7 @@ def qmr(
         raise InvalidArgument(
             f"causes is a number or a pair (fewest, most) of the {n_diseases} diseases, not {causes!r}"
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     diseases = [Variable(f"d{i}", ["no", "yes"]) for i in range(n_diseases)]
     conditionals: list[Conditional] = [
         ConditionalTable.of(d, (), np.array([1.0 - p, p]))

@@ -29,7 +29,7 @@ def log_prob(model: "GraphicalModel", frame: Any) -> NDArray[np.float64]:
     data = as_frame(frame)
     table = _code_table(model, data)
     engine = get_engine("auto")
-    log_z = 0.0 if model.normalised else engine.log_mass(Problem(_variables(model), model.pieces(), {}))
+    log_z = 0.0 if model.normalised else model._log_z(engine)
     complete = (table != MISSING).all(axis=1)
     result = np.empty(len(data))
     if complete.any():

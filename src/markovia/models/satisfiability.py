@@ -16,6 +16,7 @@ from markovia.factors.conditional import Conditional, ConditionalTable
 from markovia.factors.logical import AndGate
 from markovia.factors.variable import Variable
 from markovia.models.bayesian_network import BayesianNetwork
+from markovia.seeds import generator
 
 
 def three_sat(
@@ -107,7 +108,7 @@ def random_clauses(
     count = round(4.26 * n) if n_clauses is None else n_clauses
     if count < 0:
         raise InvalidArgument(f"n_clauses= is a number of clauses, not {count}")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     drawn = []
     for _ in range(count):
         a, b, c = (np.sort(rng.choice(n, size=3, replace=False)) + 1) * rng.choice([-1, 1], size=3)

@@ -14,6 +14,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.seeds import generator
+
 Array = NDArray[np.float64]
 Pair = tuple[int, int]
 
@@ -47,7 +49,7 @@ def stress_layout(n: int, edges: list[Pair], *, seed: int = 0, steps: int = 300)
     if n == 1:
         return np.zeros((1, 2))
     distance = graph_distances(n, edges)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     x = _classical_scaling(distance) + rng.normal(scale=1e-2, size=(n, 2))
     off = ~np.eye(n, dtype=bool)
     weight = np.divide(1.0, distance**2, out=np.zeros_like(distance), where=off)

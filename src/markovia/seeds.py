@@ -1,0 +1,51 @@
+"""The one reading of `seed=`: what every function that draws random numbers accepts, and its one error.
+
+The same whole number gives the same draws. A NumPy generator is used as it is and moves on, so several calls can
+share one stream; None takes fresh entropy from the operating system.
+"""
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+
+Seed = int | np.random.Generator | np.random.SeedSequence | None
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """Return the random generator that a seed stands for.
+
+    Parameters
+    ----------
+    seed
+        A whole number that is not negative, a NumPy `Generator` or `SeedSequence`, or None for fresh entropy.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A new generator, or the given one itself.
+
+    Raises
+    ------
+    InvalidArgument
+        For anything else, such as a string, a fraction, a negative number or a truth value.
+
+    Examples
+    --------
+    >>> bool(generator(0).random() == generator(0).random())
+    True
+    >>> rng = generator(0)
+    >>> generator(rng) is rng
+    True
+    >>> generator("zero")
+    Traceback (most recent call last):
+    ...
+    markovia.errors.InvalidArgument: seed must be a whole number >= 0, ... or None, not 'zero'
+    """
+    if seed is None or isinstance(seed, np.random.Generator | np.random.SeedSequence):
+        return np.random.default_rng(seed)
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or seed < 0:
+        raise InvalidArgument(
+            f"seed must be a whole number >= 0, a NumPy Generator or SeedSequence, or None, not {seed!r}"
+        )
+    return np.random.default_rng(int(seed))
