@@ -44,6 +44,11 @@ def cpdag() -> Any:
     return mk.plotting.plot_graph(mk.graphs.cpdag(mk.examples.asia().graph))
 
 
+def mixed_graph() -> Any:
+    """Show a directed and a bidirected edge between the same two nodes."""
+    return mk.plotting.plot_graph(mk.MixedGraph(["a --> b", "b --> c", "b <-> c", "c --> d"]))
+
+
 def misconception() -> Any:
     """Show a Markov network without a directed equal."""
     return mk.examples.misconception().plot(title="")
@@ -85,6 +90,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     asia_network,
     open_trail,
     cpdag,
+    mixed_graph,
     misconception,
     factor_graph,
     junction_tree,

@@ -144,8 +144,8 @@ def test_a_node_without_probabilities_leaves_the_structure() -> None:
         ("bnet x {", "1:9", "expected an attribute or '}'"),
         ("bnet x { } y", "1:12", "expected the end of the file"),
         ("bnet x { y z }", "1:14", "expected '=' or '{'"),
-        ("bnet x { node d { kind = DECISION; }; }", "1:10", "decision nodes are not supported"),
-        ("bnet x { node d { kind = UTILITY; }; }", "1:10", "utility nodes are not supported"),
+        ("bnet x { node d { kind = DECISION; }; }", "1:26", "nodes of the kind 'DECISION' are not supported"),
+        ("bnet x { node d { kind = UTILITY; }; }", "1:26", "nodes of the kind 'UTILITY' are not supported"),
         ("bnet x { node c { discrete = FALSE; }; }", "1:10", "continuous nodes are not supported"),
         ("bnet x { node c { kind = NATURE; }; }", "1:10", "expected the states of 'c'"),
         ("bnet x { node c { numstates = 0; }; }", "1:19", "expected a possible number of states"),
@@ -164,3 +164,12 @@ def test_errors_say_where_and_what_was_expected(text: str, place: str, message: 
         read_dne(text, "demo.dne")
     assert str(error.value).startswith(f"demo.dne:{place}: ")
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\x85", "\u2003", "\x1c"])
+def test_a_blank_that_is_not_ascii_is_no_separator_in_a_table(blank: str) -> None:
+    text = f"bnet x {{ node a {{ states = (s, t);\nprobs = (0.5,{blank}0.5); }}; }};"
+    with pytest.raises(ParseError) as error:
+        read_dne(text)
+    assert (error.value.line, error.value.column) == (2, 14)
+    assert error.value.expected == f"expected a number, found {blank + '0.5'!r}"

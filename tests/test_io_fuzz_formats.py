@@ -130,7 +130,8 @@ def test_load_and_save_find_these_formats_by_suffix(tmp_path) -> None:
             mk.save(bn, tmp_path / f"clinic.{suffix}")
             assert_same(mk.load(tmp_path / f"clinic.{suffix}"), bn)
     for form in GRAPH_FORMATS:
-        mk.save(bn, tmp_path / f"clinic.{form}")
+        with pytest.warns(UserWarning, match="only the graph"):
+            mk.save(bn, tmp_path / f"clinic.{form}")
         assert mk.load(tmp_path / f"clinic.{form}") == bn.graph
     (tmp_path / "bad.net").write_text("net {")
     with pytest.raises(ParseError, match=r"bad\.net:1:6: expected"):
@@ -212,7 +213,7 @@ def assert_parses_or_complains(read: Callable[..., object], text: str) -> None:
 
 def sample_texts() -> dict[str, str]:
     bn = sample_network()
-    texts = {form: write(bn) for form, (_, write) in ALL_FORMATS.items()}
+    texts = {form: write(bn) for form, (_, write) in NETWORK_FORMATS.items()}
     texts["dagitty"] = (
         'dag { bb="0,0,1,1" {a b} -> c -> d ; u [latent, pos="1,2"] c <-> d [beta=.3] "x y" -- a @-> b }'
     )
@@ -365,6 +366,92 @@ def test_long_nonsense_ends_quickly(form: str, size: int) -> None:
     for filler in ("x", "(", "{", '"', " ", "\n", "0.1 ", "<a>", "a b;", "/*", "%", "~"):
         for text in (filler * (size // len(filler)), head + filler * (size // len(filler))):
             assert_parses_or_complains(ALL_FORMATS[form][0], text)
+
+
+HUGE = ["x" * 100_000, "9" * 100_000, '"' + "y" * 100_000 + '"', "\x01" * 100_000]
+
+
+@pytest.mark.parametrize("form", sorted(mk.io.formats()))
+def test_no_complaint_repeats_a_huge_token(form: str) -> None:
+    graph = mk.graphs.MixedGraph(["a --> b", "b <-> c"])
+    text = mk.io.dumps(graph if form in GRAPH_FORMATS else sample_network(), form)
+    rng = random.Random(3)
+    complaints: list[str] = []
+    places = [m.span() for m in re.finditer(r"\w+|[^\w\s]", text)]
+    damaged = [
+        text[:a] + huge + text[b:] for a, b in rng.sample(places, min(25, len(places))) for huge in HUGE
+    ]
+    words = sorted(set(re.findall(r"[A-Za-z]\w*", text)))
+    for word in rng.sample(words, min(12, len(words))):
+        long = re.sub(rf"\b{word}\b", word + "x" * 100_000, text)
+        damaged += [long, long.replace("0.", "0.9"), long.replace("0.", ",0.")]
+    for case in damaged:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                mk.io.loads(case, form)
+            except ParseError as error:
+                complaints.append(str(error))
+    assert len(complaints) > 20
+    assert max(map(len, complaints)) < 500
+
+
+LOUD = "L" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("dne", f"bnet x {{ node a {{ kind = {LOUD}; }}; }};"),
+        ("dne", f"bnet x {{ node a {{ states = (s, t); markovia_states = {LOUD}; }}; }};"),
+        ("net", f'net {{}} node a {{ states = ("s" "t"); markovia_states = "[\\"{LOUD}\\"]"; }}'),
+        ("xmlbif", "<BIF><NETWORK><VARIABLE><NAME>a</NAME><OUTCOME>t</OUTCOME><PROPERTY>markovia_states = bool"
+         f"</PROPERTY><OUTCOME>{LOUD}</OUTCOME></VARIABLE></NETWORK></BIF>"),
+        ("net", f'net {{}} node a {{ states = ("{LOUD}" "{LOUD}"); }}'),
+        ("net", f'net {{}} node {LOUD} {{ states = ("s"); }} node b {{ states = ("s"); }}'
+         f"potential ({LOUD} | b) {{ data = (1); }} potential (b | {LOUD}) {{ data = (1); }}"),
+        ("dagitty", f"dag {{ {LOUD} -> b -> {LOUD} }}"),
+        ("dagitty", "dag { " + " -> ".join(f"n{i}" for i in range(5_000)) + " -> n0 }"),
+        ("lavaan", f"{LOUD} ~ b ; b ~ {LOUD}"),
+        ("json", '{"format": "markovia", "version": 1, "kind": "dag", "nodes": ["NAME", "b"], "edges": '
+         '[["NAME", "b"], ["b", "NAME"]]}'.replace("NAME", LOUD)),
+        ("bif", f"network x {{ }} variable {LOUD} {{ type discrete [ 2 ] {{ s, t }}; }} variable b {{ type discrete"
+         f" [ 1 ] {{ u }}; }} probability ( b ) {{ table 1; }} probability ( b | {LOUD} ) {{ (s) 1; }}"),
+        ("bif", f"network x {{ }} variable {LOUD} {{ type discrete [ 2 ] {{ {LOUD}, t }}; }} variable b {{ type"
+         f" discrete [ 1 ] {{ u }}; }} probability ( b | {LOUD} ) {{ (t) 1; }}"),
+    ],
+)  # fmt: skip
+def test_complaints_about_long_names_are_short(form: str, text: str) -> None:
+    with pytest.raises(ParseError) as error:
+        mk.io.loads(text, form)
+    assert len(str(error.value)) < 500
+
+
+CONTROL = ["a\0b", "a\x01b", "a\x85b", "a\u2028b", "a\r\nb", "a\ufdd0b", "\x1f"]
+
+
+@pytest.mark.parametrize("place", ["name", "state", "network", "key", "value"])
+@pytest.mark.parametrize("form", sorted(set(mk.io.formats()) - {"uai"}))
+def test_control_characters_come_back_or_are_refused_on_writing(form: str, place: str) -> None:
+    for text in CONTROL:
+        bn = mk.BayesianNetwork(name=text if place == "network" else "n")
+        name = text if place == "name" else "a"
+        bn.add(name, states=[text if place == "state" else "s", "t"], p=[0.5, 0.5])
+        if place in ("key", "value"):
+            bn.node_properties[name] = {text: "v"} if place == "key" else {"k": text}
+        subject = bn.graph if form in GRAPH_FORMATS else bn
+        try:
+            written = mk.io.dumps(subject, form)
+        except UnsupportedModel as error:
+            assert form in ("bif", "dagitty")
+            assert ".json" in str(error)  # noqa: PT017
+            assert "\0" in text or "\ufdd0" in text
+            continue
+        again = mk.io.loads(written, form)
+        if form in GRAPH_FORMATS:
+            assert again.nodes == [name]
+        else:
+            assert_same(again, bn)
 
 
 def test_marks_are_json_or_plain_text() -> None:

@@ -193,3 +193,12 @@ def test_pgmpy_reads_our_files_and_we_read_its(tmp_path) -> None:
         np.testing.assert_allclose(aligned, bn[name].values, atol=1e-9)
     pgmpy.NETWriter(other).write(str(theirs))
     assert not read_net(theirs.read_text()).compare(bn, atol=1e-6)
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\x85", "\u2003", "\x1c"])
+def test_a_blank_that_is_not_ascii_is_no_separator_in_a_table(blank: str) -> None:
+    text = f'net {{}} node a {{ states = ("s" "t"); }}\npotential (a) {{ data = (0.5{blank}0.5); }}'
+    with pytest.raises(ParseError) as error:
+        read_net(text)
+    assert (error.value.line, error.value.column) == (2, 25)
+    assert error.value.expected == f"expected a number, found {f'0.5{blank}0.5'!r}"

@@ -1,6 +1,7 @@
 import gzip
 import os
 import stat
+import threading
 import warnings
 from contextlib import suppress
 
@@ -110,6 +111,37 @@ def test_saving_keeps_permissions_and_follows_links(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes as on Unix")
+@pytest.mark.parametrize("linked", [False, True])
+def test_saving_to_a_pipe_writes_into_it(tmp_path, linked):
+    pipe = path = tmp_path / "pipe.bif"
+    os.mkfifo(pipe)
+    if linked:
+        path = tmp_path / "link.bif"
+        path.symlink_to(pipe)
+    received = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    mk.save(network(), path)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    reader.join(timeout=30)
+    assert received == [io.dumps(network(), "bif").encode()]
+    assert set(tmp_path.iterdir()) == {pipe, path}
+
+
+@pytest.mark.parametrize("form", ["bif", "xmlbif", "uai", "net", "xdsl", "dne", "dsc"])
+def test_a_refused_graph_or_model_is_told_where_to_go(form):
+    with pytest.raises(UnsupportedModel, match=r"not a DAG; save it as \.dagitty or \.json$"):
+        io.dumps(mk.DAG([("a", "b")]), form)
+    with pytest.raises(UnsupportedModel, match=r"not an UndirectedGraph; save it as \.dagitty or \.json$"):
+        io.dumps(mk.graphs.UndirectedGraph([("a", "b")]), form)
+    with pytest.raises(UnsupportedModel, match=r"only, not an int$"):
+        io.dumps(3, form)
+    if form != "uai":
+        with pytest.raises(UnsupportedModel, match=r"not a MarkovNetwork; save it as \.uai or \.json"):
+            io.dumps(mk.MarkovNetwork({"a": 2}), form)
+
+
 def test_the_same_model_makes_the_same_compressed_bytes(tmp_path):
     mk.save(network(), tmp_path / "a.bif.gz")
     mk.save(network(), tmp_path / "b.bif.gz")
@@ -119,11 +151,73 @@ def test_the_same_model_makes_the_same_compressed_bytes(tmp_path):
 def test_text_may_be_utf8_with_a_mark_utf16_or_latin1(tmp_path):
     bn = mk.BayesianNetwork("é", tables="uniform")
     text = io.dumps(bn, "bif")
-    for encoding in ("utf-8", "utf-8-sig", "latin-1", "utf-16"):
-        (tmp_path / "m.bif").write_bytes(text.encode(encoding))
-        assert mk.load(tmp_path / "m.bif").variables == ["é"], encoding
-    assert io.loads("\ufeff" + text, "bif").variables == ["é"]
-    assert io.loads(text.encode("latin-1"), "bif").variables == ["é"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+            (tmp_path / "m.bif").write_bytes(text.encode(encoding))
+            assert mk.load(tmp_path / "m.bif").variables == ["é"], encoding
+        assert io.loads("\ufeff" + text, "bif").variables == ["é"]
+    with pytest.warns(UserWarning, match=r"^<string>:3:11: the byte 0xe9 is not UTF-8"):
+        assert io.loads(text.encode("latin-1"), "bif").variables == ["é"]
+
+
+def test_text_that_is_not_utf8_is_read_as_latin1_with_one_warning_that_says_where(tmp_path):
+    text = io.dumps(mk.BayesianNetwork("é->ü", tables="uniform"), "bif").encode("latin-1")
+    (tmp_path / "m.bif").write_bytes(b"// \xc3\xa9\n" + text)
+    with pytest.warns(UserWarning, match="Latin-1") as caught:
+        loaded = mk.load(tmp_path / "m.bif")
+    assert loaded.variables == ["é", "ü"]
+    assert len(caught) == 1
+    assert str(caught[0].message).startswith(f"{tmp_path / 'm.bif'}:4:11: the byte 0xe9 is not UTF-8")
+    assert caught[0].filename == __file__
+
+
+XML = '<?xml version="1.0" encoding="{}"?>\n'
+
+
+def declared(form, encoding):
+    bn = mk.BayesianNetwork()
+    bn.add("a", states=["s", "t"], p=[0.5, 0.5])
+    bn.node_properties["a"] = {"note": "5 € für à"}
+    text = io.dumps(bn, form)
+    return XML.format(encoding) + text[text.index("\n") + 1 :]
+
+
+@pytest.mark.parametrize("form", ["xmlbif", "xdsl"])
+def test_an_xml_file_is_decoded_as_it_declares(form, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for encoding in ("windows-1252", "ISO-8859-15", "utf-8", "UTF-16", "gb18030"):
+            data = declared(form, encoding).encode(encoding)
+            (tmp_path / f"m.{form}").write_bytes(data)
+            for loaded in (mk.load(tmp_path / f"m.{form}"), io.loads(data, form)):
+                assert loaded.node_properties["a"] == {"note": "5 € für à"}, encoding
+        for encoding in ("UTF-16", "cp037"):  # a declaration that can be read shows that it is wrong
+            assert (
+                io.loads(declared(form, encoding).encode(), form).node_properties["a"]["note"] == "5 € für à"
+            )
+        assert io.loads(declared(form, "klingon"), form).variables == ["a"]
+
+
+@pytest.mark.parametrize("form", ["xmlbif", "xdsl"])
+@pytest.mark.parametrize("encoding", ["klingon", "", "hex", "unicode_escape", "a" * 90, "\udcff\udcff"])
+def test_an_unknown_declared_encoding_is_a_parse_error(form, encoding):
+    with pytest.raises(ParseError, match=":1:31: expected an encoding that Python knows"):
+        io.loads(declared(form, encoding).encode("utf-8", "surrogateescape"), form)
+
+
+def test_bytes_that_the_declared_encoding_lacks_are_found():
+    data = declared("xmlbif", "shift_jis").encode("cp1252")
+    with pytest.raises(ParseError, match="declared encoding shift_jis, found the byte 0x80") as caught:
+        io.loads(data, "xmlbif")
+    assert caught.value.line == data[: data.index(b"\x80")].count(b"\n") + 1
+    with pytest.warns(UserWarning, match="is not UTF-8"):
+        io.loads(declared("xmlbif", "UTF-8").encode("cp1252"), "xmlbif")
+
+
+def test_only_xml_formats_have_a_declaration():
+    with pytest.raises(ParseError, match="'network'"):
+        io.loads(XML.format("klingon").encode(), "bif")
 
 
 def test_half_a_character_cannot_be_saved(tmp_path):

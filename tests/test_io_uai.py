@@ -122,7 +122,11 @@ def test_a_structure_without_tables_is_refused():
         ("NETWORK 1", 1, 1, "'MARKOV'"),
         ("MARKOV", 1, 7, "number of variables"),
         ("MARKOV\n-1", 2, 1, "number of variables"),
-        ("MARKOV\n2\n2", 3, 2, "number of states"),
+        ("MARKOV\n2\n2", 3, 2, "2 numbers of states, but the file ends after 1 of them"),
+        ("BAYES\n100\n2 2 2", 3, 6, "100 numbers of states, but the file ends after 3 of them"),
+        ("BAYES\n1\n2\n100\n1 0", 5, 4, "100 scopes, but the file ends after 1 of them"),
+        ("MARKOV\n1\xa02", 2, 1, r"'1\xa02'"),
+        ("MARKOV\n1\n2\n1 # functions\n1 0\n2 3 5", 4, 3, "comment"),
         ("MARKOV\n1\n0\n0", 3, 1, "number of states"),
         ("MARKOV\n1\n2.5\n0", 3, 1, "2.5"),
         ("MARKOV\n1\n9999999999\n0", 3, 1, "1,048,576"),
@@ -154,6 +158,71 @@ def test_rounded_rows_of_a_bayes_file_are_rescaled_with_one_warning():
         bn = read_uai(BAYES.replace("0.436", "0.437"))
     assert len(caught) == 1
     assert bn["x0"].values.sum() == pytest.approx(1.0, abs=1e-15)
+
+
+# -- pyAgrum --------------------------------------------------------------------------------------------------------
+
+
+def agrum_file(tmp_path, structure):
+    gum = pytest.importorskip("pyagrum")
+    gum.initRandom(7)
+    theirs = gum.fastBN(structure)
+    gum.saveBN(theirs, str(tmp_path / "theirs.uai"))
+    return gum, theirs, (tmp_path / "theirs.uai").read_text()
+
+
+@pytest.mark.parametrize(
+    "structure", ["a[2]->c[2]<-b[3]", "a[2]->d[3]<-b[3]; c[4]->d; d->e[2]<-a; f[2]", "a[3]"]
+)
+def test_files_by_pyagrum_are_read_with_their_first_parent_fastest(tmp_path, structure):
+    gum, theirs, _ = agrum_file(tmp_path, structure)
+    ours = mk.load(tmp_path / "theirs.uai")
+    names = {n: f"x{theirs.idFromName(n)}" for n in theirs.names()}
+    for name in theirs.names():
+        for observed in sorted(theirs.names() - {name}):
+            engine = gum.LazyPropagation(theirs)
+            engine.setEvidence({observed: 1})
+            expected = engine.posterior(name).toarray()
+            found = ours.query(names[name], given={names[observed]: 1}).values
+            np.testing.assert_allclose(found, expected, atol=2e-5)
+        parents = [names[n] for n in theirs.cpt(name).names[1:]]
+        assert ours.parents(names[name]) == parents
+        np.testing.assert_allclose(
+            ours[names[name]].values,
+            theirs.cpt(name).toarray().transpose(*reversed(range(len(parents))), len(parents)),
+            atol=2e-6,
+        )
+
+
+def test_what_pyagrum_wrote_survives_our_own_dialect(tmp_path):
+    _, _, text = agrum_file(tmp_path, "a[2]->c[2]<-b[3]")
+    ours = read_uai(text)
+    assert read_uai(write_uai(ours)).allclose(ours, atol=0.0)
+    assert read_uai(text.replace("\n", "\r\n")).allclose(ours, atol=0.0)
+
+
+def test_comments_that_are_not_by_pyagrum_are_refused_where_they_stand(tmp_path):
+    _, _, text = agrum_file(tmp_path, "a[2]->c[2]<-b[3]")
+    for damaged, line in ((text.replace("   # c", " # c"), 5), (text + "# done", text.count("\n") + 1)):
+        with pytest.raises(ParseError, match="found a comment") as caught:
+            read_uai(damaged)
+        assert caught.value.line == line
+
+
+def test_errors_in_files_by_pyagrum_point_into_the_file(tmp_path):
+    _, _, text = agrum_file(tmp_path, "a[2]->b[2]")
+    lines = text.split("\n")
+    lines[-4] = "  0.5 0.7 "
+    with pytest.raises(ParseError, match=r"sum to 1\.2") as caught:
+        read_uai("\n".join(lines))
+    assert (caught.value.line, caught.value.column) == (len(lines) - 3, 3)
+
+
+def test_markov_networks_by_pyagrum_are_refused(tmp_path):
+    gum = pytest.importorskip("pyagrum")
+    gum.saveMRF(gum.fastMRF("a[2]--b[3]--c[2]"), str(tmp_path / "m.uai"))
+    with pytest.raises(ParseError, match=r":2:\d+: expected a number, found a comment"):
+        mk.load(tmp_path / "m.uai")
 
 
 # -- evidence and answers ------------------------------------------------------------------------------------------

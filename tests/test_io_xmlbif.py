@@ -160,3 +160,16 @@ def test_pgmpy_reads_our_files_and_we_read_its(tmp_path) -> None:
         np.testing.assert_allclose(aligned, bn[name].values, atol=1e-9)
     pgmpy.XMLBIFWriter(other).write(str(theirs))
     assert not read_xmlbif(theirs.read_text()).compare(bn, atol=1e-6)
+
+
+def test_a_blank_that_is_not_ascii_is_no_separator_in_a_table_and_positions_count_it() -> None:
+    text = (
+        "<BIF><NETWORK><VARIABLE><NAME>a</NAME><OUTCOME>s</OUTCOME><OUTCOME>t</OUTCOME></VARIABLE>"
+        "<DEFINITION><FOR>a</FOR>\n<TABLE>{}</TABLE></DEFINITION></NETWORK></BIF>"
+    )
+    for table, column, word in (("0.5\xa00.5", 8, "0.5\xa00.5"), ("0.5 à 0.5 zz", 12, "à")):
+        with pytest.raises(ParseError) as error:
+            read_xmlbif(text.format(table))
+        assert error.value.line == 2
+        assert error.value.column == column
+        assert repr(word) in str(error.value)

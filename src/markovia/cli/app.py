@@ -10,8 +10,9 @@ from typer.core import TyperGroup
 
 from markovia import __version__
 from markovia.cli import convert, demo, explain, independent, info, listing, query, sample
+from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
-from markovia.errors import MarkoviaError
+from markovia.errors import MarkoviaError, TooLarge
 
 # Typer carries its own copy of Click in some versions and imports Click in others
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -34,13 +35,19 @@ class Commands(TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         """Run and exit: 0 fine, 2 bad input, 130 interrupted; anything else keeps its traceback."""
         options["standalone_mode"] = False
+        _survive_closed_streams()
         _survive_narrow_encodings()
+        if completing_bash(os.environ):
+            complete_whole_words(lambda: super(Commands, self).main(*args, **options))
         with warnings.catch_warnings():
             warnings.showwarning = _warn
             try:
                 code = super().main(*args, **options)
             except _UsageError as error:
                 _fail(error.format_message())
+            except TooLarge as error:
+                # the rest of the sentence is for those who build an engine in Python
+                _fail(str(error).partition(", or raise ")[0])
             except (MarkoviaError, FileError) as error:
                 _fail(str(error))
             except OSError as error:
@@ -58,7 +65,8 @@ app = typer.Typer(
 
 @app.callback(
     invoke_without_command=True,
-    epilog="MODEL is a file of any supported format (`markovia formats`) or a bundled name (`markovia examples`)."
+    epilog="MODEL is a file of any supported format (`markovia formats`), a bundled name (`markovia examples`), "
+    "or - for standard input."
     "\n\nEvery command takes --json and then prints one JSON document."
     "\n\nStart with: markovia demo",
 )
@@ -90,6 +98,14 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 def _about_file(error: OSError) -> str:
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     return f"{error.filename!r}: {reason}" if error.filename is not None else reason
+
+
+def _survive_closed_streams() -> None:
+    """Let a program whose caller closed its output (`>&-`) run to the end without a word."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- open as long as the program runs
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def _survive_narrow_encodings() -> None:

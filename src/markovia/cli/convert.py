@@ -1,13 +1,23 @@
 """`markovia convert`: from one file format to another."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from markovia.cli import options
-from markovia.cli.loading import FileError, complete_format, complete_model, open_anything
-from markovia.cli.output import print_json, say
+from markovia.cli.loading import (
+    STREAM,
+    FileError,
+    complete_format,
+    complete_model,
+    in_words_of_the_command_line,
+    open_anything,
+    without_table,
+)
+from markovia.cli.output import heading, print_json, say
+from markovia.errors import InvalidArgument, UnknownFormat, UnsupportedModel
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +27,7 @@ def register(app: typer.Typer) -> None:
             "markovia convert asia.bif asia.xdsl",
             "markovia convert asia asia.json.gz",
             "markovia convert network.txt network.uai --from bif",
+            "curl -s example.org/asia.bif | markovia convert - - --from bif --to json | jq .",
         )
     )(convert)
 
@@ -25,10 +36,14 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN", help="A model file, or a bundled name such as asia.", autocompletion=complete_model
+            metavar="IN",
+            help="A model file, a bundled name such as asia, or - for standard input.",
+            autocompletion=complete_model,
         ),
     ],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write.")],
+    target: Annotated[
+        str, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
+    ],
     read_as: Annotated[
         str | None,
         typer.Option(
@@ -52,24 +67,63 @@ def convert(
     as_json: options.Json = False,
 ) -> None:
     """Read a model in one format and write it in another; suffixes say which."""
-    from markovia import io
-
-    model = open_anything(source, read_as)
+    if target == STREAM:
+        _check_stream(write_as, as_json)
+    model = open_anything(source, read_as, "--from")
     try:
-        io.save(model, target, format=write_as)
+        size = _write(model, target, write_as)
     except OSError as error:
         raise FileError.writing(target, error) from error
-    size = Path(target).stat().st_size
+    except UnknownFormat as error:
+        raise in_words_of_the_command_line(error, "--to") from error
+    except UnsupportedModel as error:
+        if "table" in str(error) and without_table(model):
+            raise FileError(
+                f"{source!r}: this file holds only a structure, without tables, and the format of the output "
+                "needs them; .json keeps a structure"
+            ) from error
+        raise
+    if target == STREAM:
+        return
     if as_json:
         print_json(
             {
-                "input": source,
+                **heading(source, model),
                 "output": target,
                 "kind": type(model).__name__,
-                "name": getattr(model, "name", ""),
                 "variables": len(model),
                 "bytes": size,
             }
         )
     else:
         say(f"wrote {type(model).__name__} with {len(model):,} variables to {target} ({size:,} bytes)")
+
+
+def _check_stream(write_as: str | None, as_json: bool) -> None:
+    if as_json:
+        raise InvalidArgument(
+            "--json and the model cannot both go to standard output; name a file for the model"
+        )
+    if write_as is None:
+        raise FileError("standard output has no suffix; say the format with --to, for example --to bif")
+    if write_as.casefold().endswith(".gz"):
+        raise FileError("standard output gets plain text; put `| gzip` behind markovia")
+
+
+def _write(model: Any, target: str, write_as: str | None) -> int:
+    """Write the model and return the number of bytes."""
+    from markovia import io
+
+    if target != STREAM:
+        io.save(model, target, format=write_as)
+        return Path(target).stat().st_size
+    assert write_as is not None
+    try:
+        data = io.dumps(model, write_as).encode("utf-8")
+    except UnicodeEncodeError:
+        raise FileError(
+            "a name or state holds half a character (a lone surrogate), which no file can"
+        ) from None
+    # bytes, because a file is UTF-8 whatever the terminal speaks
+    sys.stdout.buffer.write(data)
+    return len(data)

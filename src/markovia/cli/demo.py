@@ -26,7 +26,7 @@ def demo(as_json: options.Json = False) -> None:
     if as_json:
         print_json(answers)
         return
-    _tell_model(answers["model"])
+    _tell_model(answers["facts"])
     _tell_posteriors(answers["posteriors"])
     _tell_explanation(answers["explanation"])
     _tell_independence(answers["independence"])

@@ -120,7 +120,7 @@ def _states(model: GraphicalModel, texts: Sequence[str], option: str) -> list[tu
     pairs: list[tuple[str, State]] = []
     for text in texts:
         for piece in _pieces(model, text):
-            variable, state = _split(model, piece, Variable.parse, f"{option} {_example(model)}")
+            variable, state = _split(model, piece, _state, f"{option} {_example(model)}")
             pairs.append((variable.name, state))
     return pairs
 
@@ -135,7 +135,7 @@ def _pieces(model: GraphicalModel, text: str) -> list[str]:
 
 def _reads(model: GraphicalModel, text: str) -> bool:
     try:
-        _split(model, text, Variable.parse, "")
+        _split(model, text, _state, "")
     except (InvalidEvidence, UnknownVariable, UnknownState):
         return False
     return True
@@ -166,6 +166,16 @@ def _splits(text: str) -> list[tuple[str, str]]:
     """List what stands before and after each `=`, as written and then without spaces around it."""
     exact = [(text[:i], text[i + 1 :]) for i, sign in enumerate(text) if sign == "="]
     return exact + [(a.strip(), b.strip()) for a, b in exact if (a.strip(), b.strip()) != (a, b)]
+
+
+def _state(variable: Variable, text: str) -> State:
+    alike = [state for state in variable.states if str(state) == text]
+    if len(alike) > 1:
+        raise InvalidEvidence(
+            f"{text!r} could be {' or '.join(map(repr, alike))} of {variable.name!r}; "
+            "states that print alike cannot be told apart here, so rename one in the file"
+        )
+    return variable.parse(text)
 
 
 def _likelihoods(variable: Variable, text: str) -> list[float]:

@@ -7,8 +7,8 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given, read_names, said
-from markovia.cli.loading import complete_variable, open_model
-from markovia.cli.output import info_document, number, print_json, provenance, say, show_table
+from markovia.cli.loading import complete_variable, open_model, require_tables
+from markovia.cli.output import heading, info_document, number, print_json, provenance, say, show_table
 from markovia.inference.posterior import Explanation
 
 
@@ -48,6 +48,7 @@ def explain(
 ) -> None:
     """Find the most probable states of all other variables together, given what is known."""
     loaded = open_model(model, format)
+    require_tables(loaded, model)
     names = read_names(loaded, targets or []) or None
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
@@ -55,7 +56,7 @@ def explain(
     if as_json:
         print_json(
             {
-                "model": loaded.name or model,
+                **heading(model, loaded),
                 "given": evidence,
                 "do": done,
                 "explanations": [_document(e) for e in found],
@@ -68,7 +69,8 @@ def explain(
     best = found[0]
     show_table(["", ""], [(name, str(state)) for name, state in best.items()], indent=2)
     proof = "proved best" if best.gap <= 1e-9 else f"within {best.gap:.3g} of the best in log"
-    say(f"p = {number(exp(best.log_posterior))} given the evidence, log P = {best.log_prob:.6g}, {proof}")
+    after = " given the evidence" if evidence else ""
+    say(f"p = {number(exp(best.log_posterior))}{after}, log P = {best.log_prob:.6g}, {proof}")
     if len(found) > 1:
         say("", "the next best, where they differ from it")
         rows = [

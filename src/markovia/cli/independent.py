@@ -13,7 +13,8 @@ import typer
 from markovia.cli import options
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model
-from markovia.cli.output import print_json, say
+from markovia.cli.output import heading, print_json, say
+from markovia.cli.paths import open_paths, reached
 from markovia.errors import InvalidArgument
 from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.trails import Trail, every_trail
@@ -75,7 +76,7 @@ def independent(
     if as_json:
         print_json(
             {
-                "model": loaded.name or model,
+                **heading(model, loaded),
                 "x": xs,
                 "y": ys,
                 "given": observed,
@@ -125,10 +126,14 @@ def explain_separation(
     if isinstance(model, FactorModel):
         graph = model.undirected_graph
         if answer:
-            return {"paths": [], "separated_by": _walls(graph, x, y, given)}
-        pairs = [(a, b) for a in x for b in y if not separated(graph, a, b, given)]
-        paths = [_shortest_path(graph, a, b, set(given)) for a, b in pairs[:limit]]
-        return {"paths": paths, "separated_by": None}
+            return {"paths": [], "more_paths": False, "separated_by": _walls(graph, x, y, given)}
+        paths = [p for a in x for b in y for p in islice(open_paths(graph, a, b, given), limit + 1)]
+        paths.sort(key=len)
+        return {
+            "paths": [{"path": " - ".join(p), "nodes": p, "open": True} for p in paths[:limit]],
+            "more_paths": len(paths) > limit,
+            "separated_by": None,
+        }
     raise AssertionError(type(model))
 
 
@@ -168,7 +173,9 @@ def _reasons_as_text(reasons: dict[str, Any], answer: bool) -> list[str]:
             lines.append("and more; --limit shows more of them")
         return lines
     for path in reasons["paths"]:
-        lines.append(f"{' - '.join(path)}  (open: nothing on it is observed)")
+        lines.append(f"{path['path']}  (open: nothing on it is observed)")
+    if reasons["more_paths"]:
+        lines.append("and more; --limit shows more of them")
     if reasons["separated_by"]:
         lines.append(f"every path between them passes through {', '.join(reasons['separated_by'])}")
     elif answer:
@@ -180,25 +187,5 @@ def _walls(graph: UndirectedGraph, x: Sequence[str], y: Sequence[str], given: Se
     """Return the observed nodes that keep x and y apart: those next to the part around x, if y lies behind."""
     if separated(graph, x, y):
         return []
-    inside = _around(graph, x, set(given))
+    inside = reached(graph, x, set(given))
     return [name for name in given if any(other in inside for other in graph.neighbors(name))]
-
-
-def _around(graph: UndirectedGraph, start: Sequence[str], blocked: set[str]) -> dict[str, str | None]:
-    """Return every node that can be reached without passing a blocked one, with the node before it."""
-    before: dict[str, str | None] = dict.fromkeys(start)
-    queue = list(start)
-    for node in queue:
-        for other in graph.neighbors(node):
-            if other not in before and other not in blocked:
-                before[other] = node
-                queue.append(other)
-    return before
-
-
-def _shortest_path(graph: UndirectedGraph, x: str, y: str, blocked: set[str]) -> list[str]:
-    before = _around(graph, [x], blocked)
-    path = [y]
-    while (previous := before[path[-1]]) is not None:
-        path.append(previous)
-    return path[::-1]

@@ -8,7 +8,7 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.loading import open_model
-from markovia.cli.output import print_json, say, show_table
+from markovia.cli.output import heading, print_json, say, show_table
 from markovia.graphs.triangulation import treewidth_of_order, triangulate
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.models.base import GraphicalModel
@@ -44,7 +44,7 @@ def info(
     if variables:
         facts["variables_listed"] = list_variables(loaded)
     if as_json:
-        print_json(facts)
+        print_json({**heading(model, loaded), **facts})
         return
     show_table(["", ""], _lines(facts))
     if variables:
@@ -71,7 +71,7 @@ def describe(model: GraphicalModel) -> dict[str, Any]:
     """
     sizes = [len(model.states(name)) for name in model.variables]
     facts: dict[str, Any] = {
-        "name": model.name,
+        "name": model.name or None,
         "kind": type(model).__name__,
         "variables": len(model),
         "states": {str(size): count for size, count in sorted(Counter(sizes).items())},

@@ -1,19 +1,23 @@
 """From a word on the command line to a model: a file of any supported format, or a bundled name."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from markovia.errors import UnsupportedModel, did_you_mean
+from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
 from markovia.models.base import GraphicalModel
 from markovia.models.bayesian_network import BayesianNetwork
 
+STREAM = "-"
+"""The word for standard input or output in place of a file; `./-` is a file of that name."""
+
 
 class FileError(Exception):
-    """A MODEL that is neither a file nor a bundled name, or a file that cannot be written."""
+    """A MODEL that is neither a file nor a bundled name, or a file that cannot be read or written."""
 
     @classmethod
     def writing(cls, path: str, error: OSError) -> "FileError":
@@ -29,7 +33,7 @@ def open_model(word: str, format: str | None = None) -> GraphicalModel:  # noqa:
     Parameters
     ----------
     word
-        A path, or a bundled name such as `asia` or `monty-hall`.
+        A path, a bundled name such as `asia` or `monty-hall`, or `-` for standard input.
     format
         How to read a file whose suffix does not say it.
 
@@ -58,13 +62,20 @@ def open_model(word: str, format: str | None = None) -> GraphicalModel:  # noqa:
     )
 
 
-def open_anything(word: str, format: str | None = None) -> Any:  # noqa: A002
-    """Load what a word names, a model or a graph, as it is."""
+def open_anything(word: str, format: str | None = None, option: str = "--format") -> Any:  # noqa: A002
+    """Load what a word names, a model or a graph, as it is; `option` is where the user says the format."""
+    if not word:
+        raise FileError("the name of the model is empty; give a file or a bundled name such as asia")
+    if word == STREAM:
+        return _from_standard_input(format, option)
     path = Path(word)
     if format is not None or (path.exists() and not path.is_dir()):
         from markovia import io
 
-        return io.load(path, format=format)
+        try:
+            return io.load(path, format=format)
+        except UnknownFormat as error:
+            raise in_words_of_the_command_line(error, option) from error
     from markovia.models import examples
 
     if word.replace("-", "_").casefold() in examples.names():
@@ -77,6 +88,39 @@ def open_anything(word: str, format: str | None = None) -> Any:  # noqa: A002
         f"{word!r} is neither a file nor a bundled model{did_you_mean(word, bundled_names())}; "
         "`markovia examples` lists the bundled ones"
     )
+
+
+def require_tables(model: GraphicalModel, word: str) -> None:
+    """Refuse a network without numbers before it is asked for numbers.
+
+    Raises
+    ------
+    FileError
+        If a variable has no table.
+    """
+    missing = without_table(model)
+    if missing and len(missing) == len(model):
+        raise FileError(
+            f"{word!r}: this file holds only a structure, without tables; "
+            "`markovia info`, `independent` and `convert` do without"
+        )
+    if missing:
+        shown = ", ".join(map(repr, missing[:4])) + (", ..." if len(missing) > 4 else "")
+        raise FileError(f"{word!r}: {len(missing)} of {len(model)} variables have no table: {shown}")
+
+
+def without_table(model: Any) -> list[str]:
+    """List the variables of a network that have no table."""
+    return (
+        [name for name in model.variables if not model.has_table(name)]
+        if isinstance(model, BayesianNetwork)
+        else []
+    )
+
+
+def in_words_of_the_command_line(error: UnknownFormat, option: str) -> FileError:
+    """Name the option of the command line where the library names its argument."""
+    return FileError(str(error).replace("format=", option))
 
 
 def bundled_names() -> list[str]:
@@ -120,9 +164,29 @@ def complete_engine(incomplete: str) -> list[str]:
     return [name for name in engine_names() if name.startswith(incomplete)]
 
 
+def _from_standard_input(format: str | None, option: str) -> Any:  # noqa: A002
+    from markovia import io
+    from markovia.io.registry import MAX_BYTES
+
+    if format is None:
+        raise FileError(
+            f"standard input has no suffix; say its format with {option}, for example {option} bif"
+        )
+    if format.casefold().endswith(".gz"):
+        raise FileError("standard input is read as plain text; put `gunzip |` before markovia")
+    if sys.stdin is None:
+        raise FileError("there is no standard input to read from")
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ParseError(f"expected at most {MAX_BYTES:,} bytes of text", file="<stdin>")
+    return io.loads(data, format, "<stdin>")
+
+
 def _model_on_the_line(context: typer.Context) -> GraphicalModel | None:
     # while an option still lacks its value the parser leaves every word unassigned, and the model comes first
     word = context.params.get("model") or next(iter(context.args), None)
+    if word == STREAM:
+        return None
     try:
         return open_model(word) if isinstance(word, str) else None
     except Exception:

@@ -10,7 +10,7 @@ Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A model file, or a bundled name such as asia.",
+        help="A model file, a bundled name such as asia, or - for standard input.",
         autocompletion=complete_model,
         show_default=False,
     ),

@@ -44,6 +44,11 @@ def print_json(document: Mapping[str, Any]) -> None:
     print(json.dumps(_plain(document), indent=2, allow_nan=False))
 
 
+def heading(word: str, model: Any) -> dict[str, str | None]:
+    """Return how every JSON document about a model begins: the word that was asked for, and the model's own name."""
+    return {"model": word, "name": getattr(model, "name", None) or None}
+
+
 def say(*lines: "str | Text", style: str | None = None) -> None:
     """Print lines of text as they are: brackets and colons in names mean nothing special."""
     for line in lines:
@@ -115,16 +120,22 @@ def number(p: float) -> str:
     return f"{p:.6g}"
 
 
-def state_keys(variable: Variable) -> list[str]:
-    """Return a JSON key for each state: its text, or its repr where two states print alike.
+def posterior_document(
+    variable: Variable, values: Sequence[float]
+) -> dict[str, float] | list[dict[str, Any]]:
+    """Return a probability for each state: by its text, or as a list of pairs where two states print alike.
 
     Examples
     --------
-    >>> state_keys(Variable("a", ["no", "yes"])), state_keys(Variable("b", [1, "1"]))
-    (['no', 'yes'], ['1', "'1'"])
+    >>> posterior_document(Variable("a", ["no", "yes"]), [0.25, 0.75])
+    {'no': 0.25, 'yes': 0.75}
+    >>> posterior_document(Variable("b", [1, "1"]), [0.25, 0.75])
+    [{'state': 1, 'p': 0.25}, {'state': '1', 'p': 0.75}]
     """
     texts = [str(state) for state in variable.states]
-    return texts if len(set(texts)) == len(texts) else [repr(state) for state in variable.states]
+    if len(set(texts)) == len(texts):
+        return dict(zip(texts, values, strict=True))
+    return [{"state": state, "p": p} for state, p in zip(variable.states, values, strict=True)]
 
 
 def provenance(info: Info, given: Mapping[str, Any]) -> str:

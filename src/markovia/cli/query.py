@@ -8,17 +8,18 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given, read_names, said
-from markovia.cli.loading import complete_variable, open_model
+from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import (
     bar,
     console,
+    heading,
     info_document,
     number,
+    posterior_document,
     print_json,
     provenance,
     say,
     show_table,
-    state_keys,
 )
 from markovia.errors import InvalidArgument
 from markovia.inference.posterior import Posterior
@@ -70,10 +71,11 @@ def query(
 ) -> None:
     """Compute the probabilities of variables, given what is known about others."""
     loaded = open_model(model, format)
+    require_tables(loaded, model)
     names = _wanted(read_names(loaded, targets or []), joint, every)
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
-    document: dict[str, Any] = {"model": loaded.name or model, "given": evidence, "do": done}
+    document: dict[str, Any] = {**heading(model, loaded), "given": evidence, "do": done}
     if joint:
         posterior = asked.query(names, given=evidence, engine=engine)
         if as_json:
@@ -86,8 +88,7 @@ def query(
     posteriors = asked.marginals(given=evidence, targets=names or None, engine=engine)
     if as_json:
         tables = {
-            name: dict(zip(state_keys(p.variables[0]), p.values.tolist(), strict=True))
-            for name, p in posteriors.items()
+            name: posterior_document(p.variables[0], p.values.tolist()) for name, p in posteriors.items()
         }
         found = next((info_document(p.info) for p in posteriors.values()), None)
         print_json({**document, "posteriors": tables, "info": found})
@@ -96,8 +97,10 @@ def query(
         _show_posterior(posterior, evidence, done)
     if posteriors:
         say(provenance(next(iter(posteriors.values())).info, evidence), style="dim")
-    else:
+    elif len(loaded):
         say("every variable has evidence; nothing is left to ask")
+    else:
+        say("the model has no variables; there is nothing to ask")
 
 
 def title(names: tuple[str, ...], given: Mapping[str, Any], done: Mapping[str, Any]) -> str:

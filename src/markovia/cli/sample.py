@@ -13,8 +13,9 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given
-from markovia.cli.loading import FileError, open_model
-from markovia.cli.output import print_json, say
+from markovia.cli.loading import STREAM, FileError, open_model, require_tables
+from markovia.cli.output import heading, print_json, say
+from markovia.errors import InvalidArgument
 from markovia.models.base import GraphicalModel
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def sample(
             "--output",
             "-o",
             metavar="FILE",
-            help="Write to a file instead of the screen.",
+            help="Write to a file instead of the screen; - is the screen.",
             show_default=False,
         ),
     ] = None,
@@ -57,12 +58,17 @@ def sample(
     as_json: options.Json = False,
 ) -> None:
     """Draw rows from a model as CSV, exactly from the posterior if there is evidence."""
+    if output == STREAM and as_json:
+        raise InvalidArgument(
+            "--json and the rows cannot both go to standard output; leave out -o, or name a file"
+        )
     loaded = open_model(model, format)
+    require_tables(loaded, model)
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
     blocks = draw(asked, n, evidence, seed, engine)
-    document = {"model": loaded.name or model, "given": evidence, "do": done, "seed": seed, "n": n}
-    if output is not None:
+    document = {**heading(model, loaded), "given": evidence, "do": done, "seed": seed, "n": n}
+    if output not in (None, STREAM):
         first = next(blocks)  # bad evidence must not leave an empty file behind
         try:
             with open(output, "w", encoding="utf-8", newline="") as file:

@@ -8,6 +8,7 @@ from typing import Any
 from markovia import io
 from markovia.cli.independent import explain_separation
 from markovia.cli.info import describe
+from markovia.cli.output import heading
 from markovia.errors import ImpossibleEvidence
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.examples import asia
@@ -27,7 +28,8 @@ def tour() -> dict[str, Any]:
     """
     bn = asia()
     return {
-        "model": describe(bn),
+        **heading("asia", bn),
+        "facts": describe(bn),
         "posteriors": _posteriors(bn),
         "explanation": _explanation(bn),
         "independence": _independence(bn),

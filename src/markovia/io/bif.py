@@ -37,8 +37,9 @@ from markovia.factors.conditional import ConditionalTable
 from markovia.factors.variable import Variable
 from markovia.io.bif_tables import Body, Budget
 from markovia.io.bif_text import Cursor, mask, plain, quoted, said
+from markovia.io.identifiers import refusal
 from markovia.io.rows import RowPolicy
-from markovia.io.source import Source, hint, shown
+from markovia.io.source import Source, brief, hint, shown
 from markovia.models.base import GraphicalModel
 from markovia.models.bayesian_network import BayesianNetwork
 
@@ -55,6 +56,8 @@ _ITEM = re.compile(r"\s*+([^,|]++)", re.ASCII)
 _WORD = re.compile(r"[^\s,|]++", re.ASCII)
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _PLAIN_VALUE = re.compile(r"[^\s\";=\\/][^\";=\\/\n]*(?<!\s)")
+# what the reader refuses: binary data, and the code points that stand for quoted signs while it reads
+_UNWRITABLE = re.compile("[\0\ufdd0-\ufdef]")
 _KEYWORDS = {"network", "variable", "probability", "property", "type", "discrete", "default", "table"}
 
 
@@ -95,7 +98,8 @@ def write_bif(model: GraphicalModel) -> str:
     Raises
     ------
     UnsupportedModel
-        If the model is not a Bayesian network, lacks a table, or has states that differ only in their type.
+        If the model is not a Bayesian network, lacks a table, has states that differ only in their type, or
+        text with a NUL character or a Unicode noncharacter.
 
     Examples
     --------
@@ -114,9 +118,7 @@ def write_bif(model: GraphicalModel) -> str:
     <BLANKLINE>
     """
     if not isinstance(model, BayesianNetwork):
-        raise UnsupportedModel(
-            f"BIF holds Bayesian networks only, not a {type(model).__name__}; save it as .uai or .json"
-        )
+        raise refusal(model, "BIF files hold Bayesian networks only")
     # a bare `unknown` is what other programs write for a network without a name
     name = (
         "unknown" if not model.name else quoted("unknown") if model.name == "unknown" else _word(model.name)
@@ -126,7 +128,12 @@ def write_bif(model: GraphicalModel) -> str:
         lines += _variable_block(model, variable)
     for variable in model.variables:
         lines += _probability_block(model, variable)
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    if (bad := _UNWRITABLE.search(text)) is not None:
+        raise UnsupportedModel(
+            f"BIF is plain text, and a name, state or property holds the character {bad[0]!a}; save as .json"
+        )
+    return text
 
 
 @dataclass
@@ -156,7 +163,7 @@ class _Reader:
             child, *parents = self._header(block)
             if child.name in tables:
                 raise self.source.error(
-                    block.place, f"expected one probability block for {child.name!r}, found two"
+                    block.place, f"expected one probability block for {shown(child.name)}, found two"
                 )
             start, end = block.body
             body = Body(child, tuple(parents), Cursor(self.source, self.text, start, end), policy, budget)
@@ -177,9 +184,9 @@ class _Reader:
             network = BayesianNetwork.from_conditionals((tables[n] for n in self.variables), name=self.name)
         except CycleError as error:
             place = next(b.place for b, t in zip(blocks, tables, strict=True) if t in error.cycle)
-            raise self.source.error(place, f"expected an acyclic network; {error}") from None
+            raise self.source.error(place, f"expected an acyclic network; {brief(str(error))}") from None
         except MarkoviaError as error:
-            raise self.source.error(0, f"expected a Bayesian network; {error}") from None
+            raise self.source.error(0, f"expected a Bayesian network; {brief(str(error))}") from None
         network.properties = self.properties
         network.node_properties = self.node_properties
         return network

@@ -18,7 +18,7 @@ from markovia.factors.variable import Variable
 from markovia.io.bif_text import Cursor, plain, said
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import Array, RowPolicy, checked_size
-from markovia.io.source import hint
+from markovia.io.source import brief, hint, shown
 
 MAX_DEFAULT_ENTRIES = 2**24
 _BETWEEN_COMMAS = re.compile(r"\s*+([^,]++)", re.ASCII)
@@ -66,7 +66,7 @@ class Body:
         """Apply the row policy; `offset` finds a row in the text."""
         source = self.cursor.source
         table = self.policy.check(
-            rows, lambda row: source.position(offset(row)), f"of {self.variable.name!r}"
+            rows, lambda row: source.position(offset(row)), f"of {shown(self.variable.name)}"
         ).reshape(self.shape)
         table.setflags(write=False)
         return table
@@ -74,7 +74,9 @@ class Body:
     def size(self, available: int | None) -> int:
         """Return the number of entries, or refuse them."""
         try:
-            return checked_size(self.shape, available=available, what=f"the table of {self.variable.name!r}")
+            return checked_size(
+                self.shape, available=available, what=f"the table of {shown(self.variable.name)}"
+            )
         except ParseError as error:
             raise self.cursor.error(error.expected) from None
 
@@ -223,9 +225,9 @@ def _assembled(
         gap = next(row for row in range(n) if row not in listed)
         states = np.unravel_index(gap, body.shape[:-1]) if body.parents else ()
         named = ", ".join(f"{p.name}={p.states[int(i)]!r}" for p, i in zip(body.parents, states, strict=True))
-        wanted = f"a row for {named}" if named else "a table"
+        wanted = f"a row for {brief(named)}" if named else "a table"
         raise body.cursor.error(
-            f"expected {wanted} in the block of {body.variable.name!r}; {missing:,} of {n:,} rows are missing",
+            f"expected {wanted} in the block of {shown(body.variable.name)}; {missing:,} of {n:,} rows are missing",
             opened,
         )
     if missing:
@@ -255,7 +257,7 @@ def _row_of(body: Body, place: int) -> int:
         found = [(m.start(), plain(m.group())) for m in _WORDS.finditer(raw)]
     if len(found) != len(parents):
         raise cursor.error(
-            f"expected one state for each of the {len(parents)} parents of {body.variable.name!r}, "
+            f"expected one state for each of the {len(parents)} parents of {shown(body.variable.name)}, "
             f"found {len(found)}",
             place,
         )
@@ -264,7 +266,7 @@ def _row_of(body: Body, place: int) -> int:
         code = parent.codes.get(state)
         if code is None:
             raise cursor.error(
-                f"expected a state of {parent.name!r}, found {said(state)}{hint(state, parent.states)}",
+                f"expected a state of {shown(parent.name)}, found {said(state)}{hint(state, parent.states)}",
                 at + start,
             )
         row = row * len(parent) + code
@@ -280,7 +282,7 @@ def _numbers(body: Body, count: int, place: int) -> list[float]:
         if token == ";":
             if len(values) != count:
                 raise cursor.error(
-                    f"expected {count} probabilities for {body.variable.name!r}, found {len(values)}", at
+                    f"expected {count} probabilities for {shown(body.variable.name)}, found {len(values)}", at
                 )
             return values
         if token == ",":
@@ -289,7 +291,7 @@ def _numbers(body: Body, count: int, place: int) -> list[float]:
             raise cursor.error(f"expected a number or ';', found {said(token)}", at)
         if len(values) == count:
             raise cursor.error(
-                f"expected ';' after {count} probabilities for {body.variable.name!r}, found {said(token)}",
+                f"expected ';' after {count} probabilities for {shown(body.variable.name)}, found {said(token)}",
                 at,
             )
         values.append(float(token))

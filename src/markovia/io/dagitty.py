@@ -15,6 +15,7 @@ graphs: the R package dagitty*, International Journal of Epidemiology 45 (2016).
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,8 +25,10 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.scanner import quote, unquote
-from markovia.io.source import Source, shown
+from markovia.io.source import Source, brief, shown
 from markovia.models.base import GraphicalModel
+from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.factor_model import FactorModel
 
 ROLES = ("exposure", "outcome", "latent", "adjusted", "selected")
 _TYPES = ("dag", "pdag", "mag", "pag", "graph", "digraph")
@@ -111,12 +114,18 @@ def write_dagitty(model: object) -> str:
     """Write a graph, or the graph of a model, as a dagitty model string.
 
     The kind of graph is `dag` where the edges are directed or bidirected, `pdag` where they are directed or
-    undirected, `mag` with all three, and `pag` with circles.
+    undirected, `mag` with all three, and `pag` with circles. An `UndirectedGraph` is read back as a
+    `MixedGraph` of the same undirected edges.
 
     Raises
     ------
     UnsupportedModel
-        If the object is neither a graph nor a model with one.
+        If the object is neither a graph nor a model with one, or a name holds a NUL character.
+
+    Warns
+    -----
+    UserWarning
+        If a model has tables: they are not part of the format.
 
     Examples
     --------
@@ -128,19 +137,32 @@ def write_dagitty(model: object) -> str:
     }
     """
     graph = as_mixed(model, "dagitty")
+    if (bad := next((name for name in graph.nodes if "\0" in name), None)) is not None:
+        raise UnsupportedModel(
+            f"dagitty is plain text, and the name {shown(bad)} holds a NUL character; save as .json"
+        )
     marks = {mark for edge in graph.edges for mark in edge[2:]}
     undirected, bidirected = graph.undirected_edges(), graph.bidirected_edges()
     kind = "dag" if not undirected else "mag" if bidirected else "pdag"
     if Mark.CIRCLE in marks:
         kind = "pag"
     lines = [_shown(name) for name in graph.nodes]
-    lines += [f"{_shown(a)} {_SIGNS[mark_a, mark_b]} {_shown(b)}" for a, b, mark_a, mark_b in graph.edges]
+    nodes = graph.nodes
+    number = {name: i for i, name in enumerate(nodes)}
+    edges = sorted((number[a], number[b], sign) for a, b, sign in map(_forward, graph.edges))
+    lines += [f"{_shown(nodes[a])} {sign} {_shown(nodes[b])}" for a, b, sign in edges]
     return "\n".join([f"{kind} {{", *lines, "}"]) + "\n"
 
 
 def as_mixed(model: object, format_name: str) -> MixedGraph:
-    """Return the graph of a model, or a graph itself, with marks at its edges."""
+    """Return the graph of a model, or a graph itself, with marks at its edges; warn of tables that are lost."""
     graph = getattr(model, "graph", None) if isinstance(model, GraphicalModel) else model
+    if isinstance(graph, DAG | UndirectedGraph | MixedGraph) and _has_tables(model):
+        warnings.warn(
+            f"only the graph was written: tables, states and properties are not part of {format_name}",
+            UserWarning,
+            stacklevel=3,
+        )
     if isinstance(graph, DAG):
         return MixedGraph.from_dag(graph)
     if isinstance(graph, UndirectedGraph):
@@ -148,7 +170,7 @@ def as_mixed(model: object, format_name: str) -> MixedGraph:
     if isinstance(graph, MixedGraph):
         return graph
     raise UnsupportedModel(
-        f"{format_name} holds a directed, undirected or mixed graph, and a {type(model).__name__} has none"
+        f"{format_name} holds a directed, undirected or mixed graph, and {type(model).__name__} has none"
     )
 
 
@@ -173,12 +195,26 @@ def declared_graph(
     except CycleError as error:
         closing = set(pairwise(error.cycle))
         last = max(at for pair, at in zip(pairs, places, strict=True) if pair in closing)
-        raise source.error(last, f"expected no directed cycle, but {error}") from None
+        raise source.error(last, f"expected no directed cycle, but {brief(str(error))}") from None
 
 
 def most_edges(source: Source) -> int:
     """Return how many edges a text may stand for: groups multiply, and a few lines could ask for billions."""
     return 2**20 + 64 * len(source.text)
+
+
+def _forward(edge: MarkedEdge) -> tuple[str, str, str]:
+    """Return an edge with its arrow to the right, so that equal graphs are written as the same text."""
+    a, b, at_a, at_b = edge
+    if at_a is Mark.ARROW and at_b is not Mark.ARROW:
+        a, b, at_a, at_b = b, a, at_b, at_a
+    return a, b, _SIGNS[at_a, at_b]
+
+
+def _has_tables(model: object) -> bool:
+    if isinstance(model, BayesianNetwork):
+        return any(map(model.has_table, model.variables))
+    return isinstance(model, FactorModel) and bool(model.factors)
 
 
 def _shown(name: str) -> str:

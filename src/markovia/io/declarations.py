@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import CycleError, InvalidArgument, MarkoviaError, ParseError, did_you_mean
+from markovia.errors import CycleError, InvalidArgument, MarkoviaError, ParseError
 from markovia.factors.conditional import Conditional, ConditionalTable
 from markovia.factors.variable import State, Variable
 from markovia.io.identifiers import (
@@ -27,7 +27,7 @@ from markovia.io.identifiers import (
     restored_states,
 )
 from markovia.io.rows import MAX_AXES, MAX_ENTRIES, RowPolicy
-from markovia.io.source import Source, shown
+from markovia.io.source import Source, brief, hint, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
 Parents: TypeAlias = tuple[Variable, ...]
@@ -107,14 +107,14 @@ def declared_network(
             except ParseError:
                 raise
             except MarkoviaError as error:
-                raise source.error(item.at, f"{error}") from None
+                raise source.error(item.at, brief(str(error))) from None
     try:
         network = _assembled(variables, parents, conditionals, name)
     except CycleError as error:
         first = next(item for item in items if variables[item.identifier].name == error.cycle[0])
-        raise source.error(first.at, f"{error}; expected no cycle") from None
+        raise source.error(first.at, f"{brief(str(error))}; expected no cycle") from None
     except MarkoviaError as error:
-        raise source.error(at, str(error)) from None
+        raise source.error(at, brief(str(error))) from None
     network.properties = own
     network.node_properties = {
         variables[item.identifier].name: item.properties for item in items if item.properties
@@ -143,12 +143,12 @@ def dense(source: Source, policy: RowPolicy, values: NDArray[np.float64], at: in
             raise source.error(at, f"expected a table with at most {MAX_AXES} axes, found {len(shape)}")
         if prod(shape) != values.size:
             raise source.error(
-                at, f"expected {_count(shape)} numbers for {variable.name!r}, found {values.size:,}"
+                at, f"expected {_count(shape)} numbers for {shown(variable.name)}, found {values.size:,}"
             )
         rows = policy.check(
             values.reshape(shape),
             lambda row: source.position(locate(row * shape[-1])),
-            f"of {variable.name!r}",
+            f"of {shown(variable.name)}",
         )
         return ConditionalTable.of(variable, parents, rows)
 
@@ -173,7 +173,7 @@ def deterministic(source: Source, codes: Callable[[Variable], Sequence[int]], at
         found = codes(variable)
         if prod(shape[:-1]) != len(found):
             raise source.error(
-                at, f"expected {_count(shape[:-1])} states for {variable.name!r}, found {len(found):,}"
+                at, f"expected {_count(shape[:-1])} states for {shown(variable.name)}, found {len(found):,}"
             )
         check_room(source, shape, at)
         table = np.zeros((len(found), len(variable)))
@@ -218,7 +218,7 @@ def _variable(source: Source, item: Declaration) -> Variable:
     try:
         return Variable(name, states)
     except InvalidArgument as error:
-        raise source.error(item.at, f"{error}; expected one or more distinct states") from None
+        raise source.error(item.at, f"{brief(str(error))}; expected one or more distinct states") from None
 
 
 def _marked(
@@ -230,18 +230,20 @@ def _marked(
     try:
         return decode(text)
     except (ValueError, RecursionError) as error:
-        raise source.error(at, f"expected a valid {mark}, found {shown(text)} ({error})") from None
+        raise source.error(
+            at, f"expected a valid {mark}, found {shown(text)} ({brief(str(error), 80)})"
+        ) from None
 
 
 def _parents(source: Source, item: Declaration, variables: Mapping[str, Variable]) -> Parents:
     seen: set[str] = {item.identifier}
     for parent, at in item.parents:
         if parent not in variables:
-            hint = did_you_mean(parent, variables)
-            raise source.error(at, f"expected a declared variable, found {shown(parent)}{hint}")
+            near = hint(parent, variables)
+            raise source.error(at, f"expected a declared variable, found {shown(parent)}{near}")
         if parent in seen:
             raise source.error(
-                at, f"expected distinct parents of {item.identifier!r}, found {shown(parent)} again"
+                at, f"expected distinct parents of {shown(item.identifier)}, found {shown(parent)} again"
             )
         seen.add(parent)
     return tuple(variables[parent] for parent, _ in item.parents)

@@ -227,7 +227,7 @@ class _Reader:
         scan = self.scan
         at = scan.expect("node")
         node = Declaration(scan.text("the name of the node"), at, label="title")
-        kind, continuous, count = "nature", False, None
+        kind, kind_at, continuous, count = "nature", at, False, None
         scan.expect("{")
         while not scan.take("}"):
             place = scan.at
@@ -238,7 +238,8 @@ class _Reader:
             scan.advance()
             scan.expect("=")
             if key == "kind":
-                kind = scan.word("the kind of the node").lower()
+                kind_at = scan.at
+                kind = scan.word("the kind of the node")
             elif key == "discrete":
                 continuous = scan.word("TRUE or FALSE").lower() == "false"
             elif key == "chance":
@@ -255,10 +256,12 @@ class _Reader:
                 node.define = self._functable(node)
             scan.expect(";")
         scan.take(";")
-        if kind == "constant":
+        if kind.lower() == "constant":
             return
-        if kind != "nature":
-            raise self.source.error(at, f"{kind} nodes are not supported; expected kind = NATURE")
+        if kind.lower() != "nature":
+            raise self.source.error(
+                kind_at, f"nodes of the kind {shown(kind)} are not supported; expected NATURE"
+            )
         levels = _list_length(node.properties.get("levels", ""))
         if continuous and not levels:
             raise self.source.error(
@@ -305,7 +308,7 @@ class _Reader:
             for state, place in found:
                 if state not in known:
                     raise self.source.error(
-                        place, f"expected a state of {variable.name!r}, found {shown(state)}"
+                        place, f"expected a state of {shown(variable.name)}, found {shown(state)}"
                     )
                 result.append(known[state])
             return result

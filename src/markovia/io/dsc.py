@@ -20,7 +20,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import ParseError, did_you_mean
+from markovia.errors import ParseError
 from markovia.factors.conditional import Conditional
 from markovia.factors.variable import State, Variable
 from markovia.io.declarations import (
@@ -34,13 +34,13 @@ from markovia.io.declarations import (
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, nth_word, parse_numbers, quote
-from markovia.io.source import Source, shown
+from markovia.io.source import Source, hint, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
 _RESERVED = {"belief", "network", "node", "probability", "properties", "default", "discrete", "type"}
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = r"\s*+[-+.0-9eE]++\s*+"
-_PLAIN_ROWS = re.compile(rf"(?:\s*+\({_PLAIN}(?:,{_PLAIN})*+\)\s*+:{_PLAIN}(?:,{_PLAIN})*+;)++\s*+")
+_PLAIN_ROWS = re.compile(rf"(?:\s*+\({_PLAIN}(?:,{_PLAIN})*+\)\s*+:{_PLAIN}(?:,{_PLAIN})*+;)++\s*+", re.ASCII)
 _SIGNS = str.maketrans("(),:;", "     ")
 
 
@@ -186,8 +186,8 @@ class _Reader:
                 raise scan.expected("'node', 'probability' or 'properties'")
         for rows in self.tables.values():
             if rows.child not in self.nodes:
-                hint = did_you_mean(rows.child, self.nodes)
-                raise self.source.error(rows.at, f"expected a declared node, found {shown(rows.child)}{hint}")
+                near = hint(rows.child, self.nodes)
+                raise self.source.error(rows.at, f"expected a declared node, found {shown(rows.child)}{near}")
             node = self.nodes[rows.child]
             node.parents = rows.parents
             if rows.values or rows.default is not None or rows.bulk is not None:
@@ -293,17 +293,21 @@ class _Reader:
 
     def _numbers(self) -> list[float]:
         scan = self.scan
-        start, words = scan.at, []
+        words: list[str] = []
+        places: list[int] = []
         while not scan.take(";"):
+            places.append(scan.at)
             words.append(scan.word("a number"))
             scan.take(",")
             if len(words) > MOST_ITEMS:
                 raise scan.expected("';'")
 
-        def fail(_: int, message: str) -> ParseError:
-            return self.source.error(start, message)
+        listed = " ".join(words)
 
-        values: list[float] = parse_numbers(" ".join(words), fail).tolist()
+        def fail(offset: int, message: str) -> ParseError:
+            return self.source.error(places[listed.count(" ", 0, offset)], message)
+
+        values: list[float] = parse_numbers(listed, fail).tolist()
         return values
 
     # -- tables --------------------------------------------------------------------------------------------
@@ -327,7 +331,7 @@ class _Reader:
             if rows.default is None:
                 raise self.source.error(
                     rows.at,
-                    f"expected {n_rows:,} rows for {child.name!r}, found {n_rows - int(missing.sum()):,}",
+                    f"expected {n_rows:,} rows for {shown(child.name)}, found {n_rows - int(missing.sum()):,}",
                 )
             self._check_length(rows.default, child, rows.at)
             table[missing], where[missing] = rows.default, rows.at
@@ -359,7 +363,7 @@ class _Reader:
             offset = start + sum(len(line) + 1 for line in lines[:bad])
             raise self.source.error(
                 offset,
-                f"expected {n_parents} positions and {shape[-1]} numbers in this row of {rows.child!r}",
+                f"expected {n_parents} positions and {shape[-1]} numbers in this row of {shown(rows.child)}",
             )
         grid = numbers.reshape(len(lines), width)
         places = grid[:, :n_parents]
@@ -398,9 +402,11 @@ class _Reader:
     def _check_length(self, values: list[float], child: Variable, at: int) -> None:
         if len(values) != len(child):
             raise self.source.error(
-                at, f"expected {len(child)} numbers for {child.name!r}, found {len(values)}"
+                at, f"expected {len(child)} numbers for {shown(child.name)}, found {len(values)}"
             )
 
     def _check_new(self, where: NDArray[np.int64], number: int, child: Variable, at: int) -> None:
         if where[number] >= 0:
-            raise self.source.error(at, f"expected each row of {child.name!r} once, found this one again")
+            raise self.source.error(
+                at, f"expected each row of {shown(child.name)} once, found this one again"
+            )

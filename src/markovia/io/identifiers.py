@@ -24,7 +24,11 @@ from numpy.typing import NDArray
 from markovia.errors import TooLarge, UnsupportedModel
 from markovia.factors.conditional import Conditional
 from markovia.factors.variable import State, Variable
+from markovia.graphs.directed import DAG
+from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.undirected import UndirectedGraph
 from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.factor_model import FactorModel
 
 NAME = "markovia_name"
 STATES = "markovia_states"
@@ -138,10 +142,7 @@ def written_network(
     {'markovia_name': 'is it raining?', 'markovia_states': 'bool'}
     """
     if not isinstance(model, BayesianNetwork):
-        raise UnsupportedModel(
-            f"{format_name} files hold Bayesian networks, not a {type(model).__name__}; "
-            "convert it first, or save as .uai or .json"
-        )
+        raise refusal(model, f"{format_name} files hold Bayesian networks only")
     names = model.variables
     shown = safe_names(names, free=free_names, reserved=reserved, limit=limit)
     ids = dict(zip(names, shown, strict=True))
@@ -167,6 +168,32 @@ def written_network(
     own = safe_names([model.name], reserved=reserved, limit=limit)[0] if model.name else "unnamed"
     marks = {} if own == model.name else {NAME: encode_text(model.name)}
     return WrittenNetwork(model.name, own, marks, dict(model.properties), tuple(nodes))
+
+
+def refusal(model: object, holds: str) -> UnsupportedModel:
+    """Return the error for something that a format does not hold, with the formats that do.
+
+    Parameters
+    ----------
+    model
+        What was to be written.
+    holds
+        What the format holds, as the first half of the sentence.
+
+    Examples
+    --------
+    >>> from markovia.graphs import UndirectedGraph
+    >>> print(refusal(UndirectedGraph(), "BIF files hold Bayesian networks only"))
+    BIF files hold Bayesian networks only, not an UndirectedGraph; save it as .dagitty or .json
+    """
+    kind = type(model).__name__
+    if isinstance(model, DAG | UndirectedGraph | MixedGraph):
+        cure = "; save it as .dagitty or .json"
+    elif isinstance(model, FactorModel):
+        cure = "; save it as .uai or .json, or convert it first"
+    else:
+        cure = ""
+    return UnsupportedModel(f"{holds}, not {'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}{cure}")
 
 
 def safe_names(

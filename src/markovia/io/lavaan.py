@@ -79,10 +79,17 @@ def read_lavaan(text: str, source: str | None = None) -> DAG | MixedGraph:
 def write_lavaan(model: object) -> str:
     """Write a graph, or the graph of a model, in lavaan syntax: regressions and covariances.
 
+    Everything is listed in the order of the names, so that equal graphs are written as the same text.
+
     Raises
     ------
     UnsupportedModel
         If there is no graph, or an edge is undirected or has a circle.
+
+    Warns
+    -----
+    UserWarning
+        If a model has tables: they are not part of the format.
 
     Examples
     --------
@@ -95,13 +102,15 @@ def write_lavaan(model: object) -> str:
     for edge in graph.edges:
         if Mark.ARROW not in edge[2:] or Mark.CIRCLE in edge[2:]:
             raise UnsupportedModel(f"lavaan has directed and bidirected edges only, not {edge_string(edge)}")
-    names = dict(zip(graph.nodes, safe_names(graph.nodes, reserved=_BLOCKS), strict=True))
+    nodes = sorted(graph.nodes)
+    names = dict(zip(nodes, safe_names(nodes, reserved=_BLOCKS), strict=True))
     lines = [f"# {NAME}: {new} = {json.dumps(old)}" for old, new in names.items() if new != old]
-    lines += [f"{names[n]} ~~ {names[n]}" for n in graph.nodes if not graph.neighbors(n)]
-    for name in graph.nodes:
-        if parents := graph.parents(name):
+    lines += [f"{names[n]} ~~ {names[n]}" for n in nodes if not graph.neighbors(n)]
+    for name in nodes:
+        if parents := sorted(graph.parents(name)):
             lines.append(f"{names[name]} ~ {' + '.join(names[p] for p in parents)}")
-    lines += [f"{names[a]} ~~ {names[b]}" for a, b in graph.bidirected_edges()]
+    covariances = sorted(sorted(pair) for pair in graph.bidirected_edges())
+    lines += [f"{names[a]} ~~ {names[b]}" for a, b in covariances]
     return "\n".join(lines) + "\n"
 
 

@@ -43,6 +43,7 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.json_paths import Node, parse_json
 from markovia.io.native_local import read_local, write_local
 from markovia.io.rows import RowPolicy, checked_size
+from markovia.io.source import brief, shown
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.factor_graph import FactorGraph
 from markovia.models.factor_model import FactorModel
@@ -193,7 +194,7 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
         entry.only("variable", "parents", "rows", "model", "parameters")
         variable = _known(entry.get("variable"), variables)
         if variable.name in parents:
-            entry.fail(f"expected one entry a variable, found two for {variable.name!r}")
+            entry.fail(f"expected one entry a variable, found two for {shown(variable.name)}")
         named = tuple(_known(p, variables) for p in entry.get("parents").items())
         if len({variable, *named}) != len(named) + 1:
             entry.get("parents").fail("expected different parents, none of them the variable itself")
@@ -204,11 +205,11 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
             tables[variable.name] = _table(entry.get("rows"), variable, named, policy)
     for name in variables:
         if name not in parents:
-            listed.fail(f"expected an entry for the variable {name!r}")
+            listed.fail(f"expected an entry for the variable {shown(name)}")
     try:
         network = _network(variables, parents, tables)
     except CycleError as error:
-        listed.fail(f"expected an acyclic network; {error}")
+        listed.fail(f"expected an acyclic network; {brief(str(error))}")
     _describe(root, network)
     policy.finish()
     return network
@@ -238,9 +239,13 @@ def _table(
         rows.fail(f"expected {n:,} rows, one for each configuration of the parents, found {len(items):,}")
     for i, row in enumerate(items):
         if not isinstance(row, list) or len(row) != k:
-            rows.at(i).fail(f"expected a row of {k} probabilities, one for each state of {variable.name!r}")
+            rows.at(i).fail(
+                f"expected a row of {k} probabilities, one for each state of {shown(variable.name)}"
+            )
     values = _numbers([number for row in items for number in row], lambda i: rows.at(i // k).at(i % k))
-    table = policy.check(values.reshape(shape), lambda row: rows.at(row).position(), f"of {variable.name!r}")
+    table = policy.check(
+        values.reshape(shape), lambda row: rows.at(row).position(), f"of {shown(variable.name)}"
+    )
     table.setflags(write=False)
     return ConditionalTable.of(variable, parents, table)
 
@@ -291,7 +296,7 @@ def _read_graph(root: Node, build: Callable[[list[str], list[Node]], Graph]) -> 
     except MarkoviaError as error:
         if isinstance(error, ParseError):
             raise
-        root.get("edges").fail(f"expected the edges of a graph; {error}")
+        root.get("edges").fail(f"expected the edges of a graph; {brief(str(error))}")
 
 
 def _pairs(edges: Sequence[Node]) -> list[tuple[str, str]]:
@@ -342,7 +347,7 @@ def _variables(root: Node) -> dict[str, Variable]:
         try:
             found[name] = Variable(name, value)
         except MarkoviaError as error:
-            states.fail(f"expected the states of a variable; {error}")
+            states.fail(f"expected the states of a variable; {brief(str(error))}")
     return found
 
 
@@ -355,7 +360,7 @@ def _describe(root: Node, model: BayesianNetwork | FactorModel) -> None:
     if "node_properties" in root:
         for name, own in root.get("node_properties").fields():
             if name not in model:
-                own.fail(f"expected properties of a variable; there is no {name!r}")
+                own.fail(f"expected properties of a variable; there is no {shown(name)}")
             model.node_properties[name] = _texts(own)
 
 

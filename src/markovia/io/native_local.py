@@ -29,6 +29,7 @@ from markovia.factors.noisy import (
 )
 from markovia.factors.variable import Variable
 from markovia.io.json_paths import Node
+from markovia.io.source import brief, shown
 
 _PROBABILITY = {"NoisyOrConditional": NoisyOrConditional, "NoisyAndConditional": NoisyAndConditional}
 _SCORES: dict[str, type[NoisyMaxConditional] | type[SoftmaxConditional]] = {
@@ -92,7 +93,7 @@ def read_local(entry: Node, variable: Variable, parents: tuple[Variable, ...]) -
     except ParseError:
         raise
     except MarkoviaError as error:
-        own.fail(f"expected the parameters of a {kind}; {error}")
+        own.fail(f"expected the parameters of a {kind}; {brief(str(error))}")
 
 
 def _read_noisy(
@@ -101,7 +102,7 @@ def _read_noisy(
     own.only("strengths", "leak", "on")
     n = len(parents)
     if len(variable) != 2:
-        own.fail(f"expected a child of two states; {variable.name!r} has {len(variable)}")
+        own.fail(f"expected a child of two states; {shown(variable.name)} has {len(variable)}")
     strengths = _array(own.get("strengths"), (n,))
     leak = float(_array(own.get("leak"), ()))
     if not (((strengths >= 0.0) & (strengths <= 1.0)).all() and 0.0 <= leak <= 1.0):
@@ -122,7 +123,7 @@ def _read_scores(
     k = len(variable)
     width = {NoisyMaxConditional: k - 1, NoisyMinConditional: k - 1, LogisticConditional: 1}.get(cls, k)
     if cls is LogisticConditional and k != 2:
-        own.fail(f"expected a child of two states; {variable.name!r} has {k}")
+        own.fail(f"expected a child of two states; {shown(variable.name)} has {k}")
     logs = issubclass(cls, NoisyMaxConditional)
     start = _array(own.get("start"), (width,), logs)
     listed = own.get("contributions")
@@ -149,7 +150,7 @@ def _read_deterministic(
     if not len(outcomes) or (np.diff(outcomes) <= 0).any():
         own.get("outcomes").fail("expected the outcomes in increasing order")
     if ((codes < 0) | (codes >= len(variable))).any():
-        own.get("codes").fail(f"expected positions of states of {variable.name!r}")
+        own.get("codes").fail(f"expected positions of states of {shown(variable.name)}")
     if not np.isin(_reached(own, combine, contributions), outcomes).all():
         own.get("outcomes").fail("expected every value that can come out")
     return DeterministicConditional(variable, parents, contributions, combine, outcomes, codes)

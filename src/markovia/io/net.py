@@ -15,13 +15,13 @@ name. Reading is linear in the size of the file. Reference: *The HUGIN file form
 import re
 from itertools import pairwise
 
-from markovia.errors import ParseError, did_you_mean
+from markovia.errors import ParseError
 from markovia.factors.variable import State
 from markovia.io.declarations import Declaration, Define, declared_network, dense
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import Scanner, is_bare, quote
-from markovia.io.source import Source, shown
+from markovia.io.source import Source, hint, shown
 from markovia.models.bayesian_network import BayesianNetwork
 
 _UNSUPPORTED = ("continuous", "decision", "utility", "function", "instance", "interval")
@@ -88,7 +88,8 @@ def write_net(model: object) -> str:
     direct, rest = split_properties(
         network.properties, lambda key, value: key != "name" and _fits(key, value)
     )
-    head = {**({"name": network.name} if network.name else {}), **direct, **rest}
+    named = {"name": network.name} if network.name and "\0" not in network.name else network.marks
+    head = {**(named if network.name else {}), **direct, **rest}
     blocks = ["net {\n" + "".join(_attribute(k, v) for k, v in head.items()) + "}\n"]
     blocks += [_node_block(node) for node in network.nodes]
     blocks += [_potential_block(node) for node in network.nodes]
@@ -252,8 +253,8 @@ class _Reader:
         for table in pending:
             child = table.identifier
             if child not in self.nodes:
-                hint = did_you_mean(child, self.nodes)
-                raise self.source.error(table.at, f"expected a declared node, found {shown(child)}{hint}")
+                near = hint(child, self.nodes)
+                raise self.source.error(table.at, f"expected a declared node, found {shown(child)}{near}")
             if child in self.potentials:
                 raise self.source.error(
                     table.at, f"expected one potential a node, found a second one of {shown(child)}"

@@ -5,8 +5,8 @@ does. A format is one module with `read_<format>(text, source)` and `write_<form
 below is all there is to registering it. The module is imported when the format is first used.
 
 Loading either returns a complete model or raises and leaves nothing behind. Saving writes a temporary file in
-the same folder and renames it, so a failed save leaves the old file as it was. Text is UTF-8 (with or without a
-byte order mark); older files that are not are read as Latin-1. Files over `MAX_BYTES`, compressed or not, are
+the same folder and renames it, so a failed save leaves the old file as it was; a pipe or a device is written to
+as it stands. `markovia.io.encoding` says how bytes become text. Files over `MAX_BYTES`, compressed or not, are
 refused before they fill the memory.
 """
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
+from markovia.io.encoding import check_text, decoded
 
 MAX_BYTES = 2**30
 _CHUNK = 2**20
@@ -37,6 +38,8 @@ class Format:
     suffixes: tuple[str, ...]
     reader: str
     writer: str
+    xml: bool = False
+    """Whether a file may declare its own encoding."""
 
     def read(self, text: str, source: str | None = None) -> Any:
         """Read a model from text."""
@@ -53,17 +56,17 @@ class Format:
         return text
 
 
-def _format(name: str, title: str, *suffixes: str, module: str | None = None) -> Format:
+def _format(name: str, title: str, *suffixes: str, module: str | None = None, xml: bool = False) -> Format:
     home = f"markovia.io.{module or name}"
-    return Format(name, title, suffixes, f"{home}:read_{name}", f"{home}:write_{name}")
+    return Format(name, title, suffixes, f"{home}:read_{name}", f"{home}:write_{name}", xml)
 
 
 _TABLE = (
     _format("bif", "Interchange Format for Bayesian Networks", ".bif"),
-    _format("xmlbif", "Interchange Format in XML", ".xmlbif", ".bifxml", ".xml"),
+    _format("xmlbif", "Interchange Format in XML", ".xmlbif", ".bifxml", ".xml", xml=True),
     _format("uai", "UAI inference competition", ".uai"),
     _format("net", "Hugin", ".net", ".hugin"),
-    _format("xdsl", "GeNIe", ".xdsl"),
+    _format("xdsl", "GeNIe", ".xdsl", xml=True),
     _format("dne", "Netica", ".dne"),
     _format("dsc", "Microsoft Belief Networks", ".dsc"),
     _format("dagitty", "dagitty graph", ".dagitty"),
@@ -112,7 +115,7 @@ def load(path: str | os.PathLike[str], format: str | None = None) -> Any:  # noq
     chosen, compressed = _chosen(path, format)
     if path.is_dir():
         raise InvalidArgument(f"{path} is a folder; name a file in it to load")
-    return chosen.read(_decoded(_bytes_of(path, compressed), str(path)), str(path))
+    return chosen.read(decoded(_bytes_of(path, compressed), str(path), xml=chosen.xml), str(path))
 
 
 def save(model: Any, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
@@ -123,7 +126,8 @@ def save(model: Any, path: str | os.PathLike[str], format: str | None = None) ->
     model
         What to write.
     path
-        The file; an existing one is replaced. With `.gz` behind the suffix it is compressed.
+        The file; an existing one is replaced, a pipe or a device is written to. With `.gz` behind the suffix
+        the data is compressed.
     format
         The format's name where the suffix does not say it; see `formats()`.
 
@@ -186,9 +190,9 @@ def loads(text: str | bytes | bytearray, format: str, source: str | None = None)
     """
     chosen = _named(format)
     if isinstance(text, bytes | bytearray):
-        text = _decoded(text, source)
+        text = decoded(text, source, xml=chosen.xml)
     else:
-        _check_text(text, source)
+        check_text(text, source)
         text = text.removeprefix("\ufeff")
     return chosen.read(text, source)
 
@@ -279,34 +283,12 @@ def _bytes_of(path: Path, compressed: bool) -> bytearray:
     return contents
 
 
-def _decoded(data: bytes | bytearray, source: str | None) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = _decoded_utf16(data, source)
-    else:
-        try:
-            text = data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            text = data.decode("latin-1")
-    _check_text(text, source)
-    return text
-
-
-def _decoded_utf16(data: bytes | bytearray, source: str | None) -> str:
-    try:
-        return data.decode("utf-16")
-    except UnicodeDecodeError:
-        raise ParseError("expected text in UTF-8, UTF-16 or Latin-1", file=source) from None
-
-
-def _check_text(text: str, source: str | None) -> None:
-    if (at := text.find("\0")) >= 0:
-        line = text.count("\n", 0, at) + 1
-        column = at - text.rfind("\n", 0, at)
-        raise ParseError("expected text, found a NUL character", file=source, line=line, column=column)
-
-
 def _replace(path: Path, data: bytes) -> None:
     """Put the data into a temporary file next to the target and rename it over the target."""
+    if path.exists() and not path.is_file():
+        # renaming would put a file in the place of the pipe or device instead of sending it the data
+        path.write_bytes(data)
+        return
     target = path.resolve() if path.is_symlink() else path
     if not target.parent.is_dir():
         raise FileNotFoundError(ENOENT, "no such folder to save in", str(target.parent))

@@ -12,7 +12,7 @@ never recursed into.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ _ESCAPE = re.compile(r'\\(?:\r?\n[ \t]*|([nrt"\\]))')
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
 _UNESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _BRACKETS = str.maketrans("(),", "   ")
-_NUMBER_CHARACTERS = re.compile(r"[-+.0-9eE(),\s]*+")
+_NUMBER_CHARACTERS = re.compile(r"[-+.0-9eE(),\s]*+", re.ASCII)
 _OPENING, _CLOSING = "({[", ")}]"
 # far above any real file, and low enough that megabytes of nonsense end soon
 _DEEPEST = 1000
@@ -253,19 +253,16 @@ def parse_numbers(text: str, fail: Callable[[int, str], ParseError]) -> NDArray[
         values = number_list(text)
         if values is not None:
             return values
-    words = text.split()
-    bad = next((i for i, word in enumerate(words) if not is_number(word)), None)
-    if bad is None:
-        return np.array(list(map(float, words)), dtype=np.float64)
-    raise fail(nth_word(text, bad), f"expected a number, found {shown(words[bad])}")
+    for word in _WORD.finditer(text):
+        if not is_number(word[0]):
+            raise fail(word.start(), f"expected a number, found {shown(word[0])}")
+    return np.array(list(map(float, _WORD.findall(text))), dtype=np.float64)
 
 
 def nth_word(text: str, k: int) -> int:
     """Return the offset of the k-th word (from 0), or the end of the text."""
-    for i, match in enumerate(_NOT_BLANK.finditer(text)):
-        if i == k:
-            return match.start()
-    return len(text)
+    match = next(islice(_WORD.finditer(text), k, None), None)
+    return match.start() if match else len(text)
 
 
 def quote(text: str) -> str:
@@ -316,12 +313,14 @@ def _tidy(parts: list[str]) -> str:
 
 
 def _word_start(text: str, at: int) -> int:
-    while at > 0 and not text[at - 1].isspace() and text[at - 1] not in "(),":
+    while at > 0 and text[at - 1] not in "(), \t\n\r\f\v":
         at -= 1
     return at
 
 
-_NOT_BLANK = re.compile(r"[^\s(),]+")
+# in tables only ASCII blanks separate: a no-break space between two digits is a slip that nobody sees
+_NOT_BLANK = re.compile(r"[^\s(),]+", re.ASCII)
+_WORD = re.compile(r"\S++", re.ASCII)
 
 
 def _patterns(comment: str, stop: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

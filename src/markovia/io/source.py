@@ -53,6 +53,19 @@ def shown(token: str, limit: int = 40) -> str:
     return repr(token if len(token) <= limit else token[:limit] + "...")
 
 
+def brief(message: str, limit: int = 200) -> str:
+    """Cut the middle out of another error's message that quotes a file at length.
+
+    Examples
+    --------
+    >>> brief("unknown state " + "x" * 1000 + "; its states are no, yes", limit=40)
+    'unknown state xxxxxx ... states are no, yes'
+    """
+    if len(message) <= limit:
+        return message
+    return f"{message[: limit // 2]} ... {message[-(limit // 2) :]}"
+
+
 def hint(token: str, known: Iterable[object], limit: int = 60) -> str:
     """Suggest the nearest known name; silent for long tokens, where the search would take too long.
 

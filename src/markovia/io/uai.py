@@ -10,6 +10,11 @@ The format has no names, so variables are `x0, x1, ...` and states are integers 
 names loses them (and properties); the native JSON format keeps everything. In a `BAYES` file the last variable
 of a scope is the child of the others.
 
+pyAgrum writes `BAYES` files in a dialect: behind each scope comes a comment with the variable's name, and in the
+tables the first parent, not the last one, varies fastest (the child before both). Such files are known by the
+exact layout of their head and are read as they are meant. Comments anywhere else are refused, also those in
+pyAgrum's `MARKOV` files, whose tables are in an order that the file does not tell.
+
 Evidence and result files (`.evid`, `.MAR`, `.PR`, `.MAP`) are in `markovia.io.uai_results`.
 
 Cost: linear; all numbers are converted in one call. Limits: 2**20 states a variable, 64 variables a function,
@@ -27,17 +32,24 @@ from markovia.errors import CycleError, IncompleteModel, MarkoviaError, ParseErr
 from markovia.factors.conditional import ConditionalTable
 from markovia.factors.factor import Factor
 from markovia.factors.variable import Variable
+from markovia.io.identifiers import refusal
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import RowPolicy, checked_size
-from markovia.io.source import Source, shown
+from markovia.io.source import Source, brief, shown
 from markovia.models.base import GraphicalModel
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.factor_model import FactorModel
 from markovia.models.markov_network import MarkovNetwork
 
 MAX_STATES = 2**20
-_HEAD = re.compile(r"\s*+(\S++)")
-_TOKEN = re.compile(r"\S++")
+_MOST = 2**53
+_HEAD = re.compile(r"\s*+(\S++)", re.ASCII)
+_TOKEN = re.compile(r"\S++", re.ASCII)
+# the head of a file by pyAgrum, down to its blanks, so that a hand-made file with comments is not taken for one
+_AGRUM = re.compile(
+    r"BAYES\r?\n\d++\r?\n(?:\d++ )++\r?\n\d++\r?\n(?:\d++(?: \d++)++   # [^\n]*+\n)++\r?\n\r?\n", re.ASCII
+)
+_COMMENT = re.compile(r"#[^\n]*+")
 
 Array = NDArray[np.float64]
 
@@ -64,6 +76,12 @@ def read_uai(text: str, source: str | None = None) -> MarkovNetwork | BayesianNe
     (['x0', 'x1'], 0.7609)
     """
     origin = Source(text, source)
+    dialect = _AGRUM.match(text) if "#" in text else None
+    if dialect is not None:
+        # blanks of the same length, so that every position stays what it is in the file
+        plain = _COMMENT.sub(lambda comment: " " * len(comment[0]), dialect[0])
+        text = plain + text[dialect.end() :]
+        origin = Source(text, source)
     head = _HEAD.match(text)
     if head is None or head[1].upper() not in ("MARKOV", "BAYES"):
         found = shown(head[1]) if head else "the end of the file"
@@ -75,7 +93,7 @@ def read_uai(text: str, source: str | None = None) -> MarkovNetwork | BayesianNe
         factors = [Factor.of(own, values) for own, values, _ in _tables(numbers, variables, scopes)]
         numbers.expect_end()
         return MarkovNetwork(variables, factors)
-    return _bayesian(numbers, variables, scopes)
+    return _bayesian(numbers, variables, scopes, first_fastest=dialect is not None)
 
 
 def write_uai(model: GraphicalModel) -> str:
@@ -108,7 +126,7 @@ def write_uai(model: GraphicalModel) -> str:
     elif isinstance(model, FactorModel):
         word = "MARKOV"
     else:
-        raise UnsupportedModel(f"UAI holds discrete models only, not a {type(model).__name__}")
+        raise refusal(model, "UAI files hold discrete models only")
     try:
         factors = [p if isinstance(p, Factor) else p.factor() for p in model.pieces()]
     except IncompleteModel as error:
@@ -146,6 +164,10 @@ class NumberStream:
         values = number_list(source.text[start:])
         if values is None:
             for token in _TOKEN.finditer(source.text, start):
+                if token.group().startswith("#"):
+                    raise source.error(
+                        token.start(), "expected a number, found a comment, which UAI files lack"
+                    )
                 if not is_number(token.group()):
                     raise source.error(token.start(), f"expected a number, found {shown(token.group())}")
             raise source.error(start, "expected numbers with white space between them")
@@ -170,6 +192,12 @@ class NumberStream:
             raise self.error(f"expected {what}, found the end of the file")
         self.at += count
         return self.values[self.at - count : self.at]
+
+    def cut_short(self, count: int, found: int, what: str) -> ParseError:
+        """Return the error for a list that the file announces and does not hold to its end."""
+        return self.source.error(
+            len(self.source.text), f"expected {count:,} {what}, but the file ends after {found:,} of them"
+        )
 
     def integer(self, what: str, low: int, high: int) -> int:
         """Return the next number, which is an integer from low to high."""
@@ -200,7 +228,9 @@ class NumberStream:
 
 
 def _variables(numbers: NumberStream) -> list[Variable]:
-    n = numbers.integer("the number of variables", 0, len(numbers.values))
+    n = numbers.integer("the number of variables", 0, _MOST)
+    if n > numbers.left:
+        raise numbers.cut_short(n, numbers.left, "numbers of states")
     sizes = numbers.integers(n, "a number of states", 1, MAX_STATES)
     # every variable of a model has a table of its own size; a few more states than numbers do no harm
     if sum(sizes) > 2**22 + len(numbers.source.text):
@@ -210,11 +240,13 @@ def _variables(numbers: NumberStream) -> list[Variable]:
 
 
 def _scopes(numbers: NumberStream, n: int) -> list[list[int]]:
-    count = numbers.integer("the number of functions", 0, numbers.left)
+    count = numbers.integer("the number of functions", 0, _MOST)
     ahead = _each(numbers.values, numbers.at)
-    scopes = []
+    scopes: list[list[int]] = []
     for _ in range(count):
-        size = next(ahead, -1.0)
+        size = next(ahead, None)
+        if size is None:
+            raise numbers.cut_short(count, len(scopes), "scopes")
         raw = list(islice(ahead, int(size))) if 0.0 <= size <= 64.0 else []
         if len(raw) != size or (raw and not (min(raw) >= 0.0 and max(raw) < n)):
             raise _bad_scope(numbers, n)
@@ -279,7 +311,10 @@ def _tables(
 
 
 def _bayesian(
-    numbers: NumberStream, variables: Sequence[Variable], scopes: Sequence[list[int]]
+    numbers: NumberStream,
+    variables: Sequence[Variable],
+    scopes: Sequence[list[int]],
+    first_fastest: bool,
 ) -> BayesianNetwork:
     if len(scopes) != len(variables):
         raise numbers.error(
@@ -302,13 +337,18 @@ def _bayesian(
             error = numbers.error("", back=numbers.at - at - row * len(child))
             return error.line, error.column
 
-        table = policy.check(values, locate, f"of {child.name!r}")
+        table = policy.check(values.reshape(-1, len(child)), locate, f"of {child.name!r}")
+        shape = values.shape[:-1]
+        if first_fastest:
+            backwards = table.reshape(*reversed(shape), len(child))
+            table = np.moveaxis(backwards, -1, 0).T
+        table = np.ascontiguousarray(table.reshape(values.shape))
         table.setflags(write=False)
         conditionals[child.name] = ConditionalTable.of(child, tuple(parents), table)
     numbers.expect_end()
     try:
         network = BayesianNetwork.from_conditionals(conditionals[v.name] for v in variables)
     except CycleError as error:
-        raise numbers.source.error(0, f"expected an acyclic network; {error}") from None
+        raise numbers.source.error(0, f"expected an acyclic network; {brief(str(error))}") from None
     policy.finish()
     return network

@@ -105,7 +105,7 @@ def read_mar(text: str, source: str | None = None) -> list[Array]:
     if fitting is not None:
         return fitting
     found = []
-    for _ in range(numbers.integer("the number of variables", 0, numbers.left)):
+    for _ in range(numbers.integer("the number of variables", 0, 2**53)):
         size = numbers.integer("a number of states", 1, MAX_STATES)
         found.append(numbers.take(size, f"{size:,} probabilities"))
     raise numbers.error(f"expected the end of the file after {len(found):,} marginals")

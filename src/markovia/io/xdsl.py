@@ -255,7 +255,7 @@ class _Reader:
                 if state not in known:
                     raise self.source.error(
                         number_offset(self.source, results, k),
-                        f"expected a state of {variable.name!r}, found {shown(state)}",
+                        f"expected a state of {shown(variable.name)}, found {shown(state)}",
                     )
             return [known[state] for state in found]
 
@@ -272,12 +272,12 @@ class _Reader:
             if values.size not in (columns * width, (columns + 1) * width):
                 raise self.source.error(
                     parameters.at,
-                    f"expected {(columns + 1) * width} parameters for {variable.name!r}, found {values.size}",
+                    f"expected {(columns + 1) * width} parameters for {shown(variable.name)}, found {values.size}",
                 )
             rows = self.policy.check(
                 values.reshape(-1, width),
                 lambda row: self.source.position(number_offset(self.source, parameters, row * width)),
-                f"of {variable.name!r}",
+                f"of {shown(variable.name)}",
             )
             effects, start = {}, 0
             for parent in parents:

@@ -21,6 +21,7 @@ _DEEPEST = 100
 _MOST_ELEMENTS = 2**21
 _START_TAG = re.compile(rb"<(?:[^\"'>]|\"[^\"]*+\"|'[^']*+')*+>")
 _NOT_BLANK = re.compile(rb"[^\s]")
+_WORD = re.compile(r"\S++", re.ASCII)
 _WINDOW = 2**23
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
@@ -92,7 +93,7 @@ def element_numbers(source: XmlSource, element: Element) -> NDArray[np.float64]:
     text = element.text
 
     def fail(offset: int, message: str) -> ParseError:
-        return source.error(number_offset(source, element, len(text[:offset].split())), message)
+        return source.error(number_offset(source, element, len(_WORD.findall(text, 0, offset))), message)
 
     return parse_numbers(text, fail)
 

@@ -13,11 +13,10 @@ Reading is linear in the size of the file. Reference: Cozman, *The Interchange F
 from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
-from markovia.errors import did_you_mean
 from markovia.io.declarations import Declaration, Locate, declared_network, dense
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.source import shown
+from markovia.io.source import hint, shown
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
 from markovia.models.bayesian_network import BayesianNetwork
 
@@ -168,8 +167,8 @@ def _define(
         raise place.error(element.at, f"expected one <FOR> in <DEFINITION>, found {len(children)}")
     child = children[0].text
     if child not in nodes:
-        hint = did_you_mean(child, nodes)
-        raise place.error(children[0].at, f"expected a declared variable, found {shown(child)}{hint}")
+        near = hint(child, nodes)
+        raise place.error(children[0].at, f"expected a declared variable, found {shown(child)}{near}")
     if child in defined:
         raise place.error(
             element.at, f"expected one definition a variable, found a second one of {shown(child)}"
