@@ -29,6 +29,7 @@ docs: $(STAMP)-docs
 
 bench: $(STAMP)-test
 	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/loading.py
 
 $(VENV)/bin/python:

@@ -397,3 +397,15 @@ def test_warnings_are_not_left_behind_by_a_failed_read():
         warnings.simplefilter("error")
         with pytest.raises(ParseError):
             read_bif(small(body))
+
+
+@needs_data
+def test_alarm_answers_whether_the_tube_is_kinked():
+    bn = mk.load(DATA / "alarm.bif.gz")
+    assert (len(bn), len(bn.edges), bn.count_parameters()) == (37, 46, 509)
+    given = {"PRESS": "HIGH"}
+    prior, posterior = bn.query("KINKEDTUBE")["TRUE"], bn.query("KINKEDTUBE", given=given)["TRUE"]
+    assert prior == pytest.approx(0.04)
+    # by the rule of Bayes from two likelihoods, which eliminate the other variables in another order
+    seen = [bn.query("PRESS", given={"KINKEDTUBE": s})["HIGH"] for s in ("TRUE", "FALSE")]
+    assert posterior == pytest.approx(0.04 * seen[0] / (0.04 * seen[0] + 0.96 * seen[1]), rel=1e-9)

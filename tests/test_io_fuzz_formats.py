@@ -4,6 +4,7 @@ import json
 import random
 import re
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable
 
@@ -366,6 +367,30 @@ def test_long_nonsense_ends_quickly(form: str, size: int) -> None:
     for filler in ("x", "(", "{", '"', " ", "\n", "0.1 ", "<a>", "a b;", "/*", "%", "~"):
         for text in (filler * (size // len(filler)), head + filler * (size // len(filler))):
             assert_parses_or_complains(ALL_FORMATS[form][0], text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ALL_FORMATS)
+def test_a_hundred_megabytes_of_nonsense_are_refused_in_time_and_space(form: str) -> None:
+    head = sample_texts()[form][:20]
+    read = ALL_FORMATS[form][0]
+    for filler in ("x", '"', "a b;", "<a>", "/*"):
+        text = head + filler * (100_000_000 // len(filler))
+        start = time.perf_counter()
+        tracemalloc.start()
+        try:
+            assert_parses_or_complains(read, text)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert time.perf_counter() - start < 120.0
+        assert peak < 1_500_000_000
+
+
+def test_what_is_no_text_is_refused() -> None:
+    for wrong in (3, None, [1]):
+        with pytest.raises(mk.InvalidArgument, match="text or bytes"):
+            mk.io.loads(wrong, "json")  # type: ignore[arg-type]
 
 
 HUGE = ["x" * 100_000, "9" * 100_000, '"' + "y" * 100_000 + '"', "\x01" * 100_000]

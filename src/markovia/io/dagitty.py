@@ -55,6 +55,7 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _DEEPEST = 100
+_MOST_TOKENS = 2**22
 _WORD = re.compile(r"[A-Za-z0-9_.]+")
 
 
@@ -239,6 +240,7 @@ class _Parser:
         self.edges: list[MarkedEdge] = []
         self.places: list[int] = []
         self._end = 0
+        self._tokens = 0
         self._advance()
 
     def parse(self) -> "_Parser":
@@ -346,6 +348,9 @@ class _Parser:
         self.kind = match.lastgroup or "end"
         self.at = match.end() if self.kind == "end" else match.start(self.kind)
         self.value = "" if self.kind == "end" else match[self.kind]
+        self._tokens += 1
+        if self._tokens > _MOST_TOKENS:
+            raise self.source.error(self.at, f"expected at most {_MOST_TOKENS:,} words and signs")
         if self.kind == "string":
             self.value = unquote(self.value)
 

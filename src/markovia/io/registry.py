@@ -189,6 +189,10 @@ def loads(text: str | bytes | bytearray, format: str, source: str | None = None)
     MarkovNetwork(1 variables, 1 factors)
     """
     chosen = _named(format)
+    if not isinstance(text, str | bytes | bytearray):
+        raise InvalidArgument(
+            f"a model is read from text or bytes, not from {type(text).__name__}; use load() for files"
+        )
     if isinstance(text, bytes | bytearray):
         text = decoded(text, source, xml=chosen.xml)
     else:

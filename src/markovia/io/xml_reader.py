@@ -18,6 +18,8 @@ from markovia.io.scanner import nth_word, parse_numbers
 from markovia.io.source import Source, shown
 
 _DEEPEST = 100
+_PIECE = 2**20
+_LONGEST = 2**25  # bytes of one comment, tag or instruction
 _MOST_ELEMENTS = 2**21
 _START_TAG = re.compile(rb"<(?:[^\"'>]|\"[^\"]*+\"|'[^']*+')*+>")
 _NOT_BLANK = re.compile(rb"[^\s]")
@@ -125,9 +127,9 @@ class _Builder:
 
     def build(self) -> Element:
         self.source.data = self.source.data.removeprefix(b"\xef\xbb\xbf")
-        self._check_tokens(self.source.data)
         try:
-            self.parser.Parse(self.source.data, True)
+            self._check_tokens(self.source.data)
+            self._feed(memoryview(self.source.data))
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, "malformed text")
             at = max(self.parser.ErrorByteIndex, 0)
@@ -137,6 +139,15 @@ class _Builder:
             del self.parser
         assert self.root is not None
         return self.root
+
+    def _feed(self, data: memoryview) -> None:
+        """Parse piece by piece, so that markup without an end is refused before it fills the memory."""
+        for start in range(0, len(data), _PIECE):
+            self.parser.Parse(data[start : start + _PIECE], False)
+            reached = max(self.parser.CurrentByteIndex, 0)
+            if start + _PIECE - reached > _LONGEST:
+                raise self.source.error(reached, "expected an end of the markup that begins here")
+        self.parser.Parse(b"", True)
 
     def _check_tokens(self, data: bytes) -> None:
         """Refuse what makes expat read the same bytes again and again: text before or a tag without an end."""
