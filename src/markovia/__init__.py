@@ -45,7 +45,7 @@ _EXPORTS = {
     "markovia.factors.variable": ("Variable",),
     "markovia.factors.factor": ("Factor",),
     "markovia.factors.conditional": ("Conditional", "ConditionalTable"),
-    "markovia.factors.evidence": ("Not",),
+    "markovia.factors.evidence": ("Jeffrey", "Not"),
     "markovia.factors.logical": (
         "AndGate",
         "AtLeast",
@@ -66,6 +66,10 @@ _EXPORTS = {
     "markovia.graphs.undirected": ("UndirectedGraph",),
     "markovia.graphs.mixed": ("MixedGraph",),
     "markovia.inference.posterior": ("Explanation", "Posterior"),
+    "markovia.inference.agreement": ("Agreement",),
+    "markovia.inference.data_conflict": ("Conflict",),
+    "markovia.inference.information_gain": ("Information",),
+    "markovia.inference.sensitivity": ("Sensitivity", "SensitivityFunction"),
     "markovia.models.bayesian_network": ("BayesianNetwork",),
     "markovia.models.markov_network": ("MarkovNetwork",),
     "markovia.models.dynamic": ("DynamicBayesianNetwork",),
@@ -140,7 +144,7 @@ if TYPE_CHECKING:
         UnsupportedModel,
     )
     from markovia.factors.conditional import Conditional, ConditionalTable
-    from markovia.factors.evidence import Not
+    from markovia.factors.evidence import Jeffrey, Not
     from markovia.factors.factor import Factor
     from markovia.factors.log_linear import Feature, LogLinear
     from markovia.factors.logical import (
@@ -162,7 +166,11 @@ if TYPE_CHECKING:
     from markovia.graphs.directed import DAG
     from markovia.graphs.mixed import MixedGraph
     from markovia.graphs.undirected import UndirectedGraph
+    from markovia.inference.agreement import Agreement
+    from markovia.inference.data_conflict import Conflict
+    from markovia.inference.information_gain import Information
     from markovia.inference.posterior import Explanation, Posterior
+    from markovia.inference.sensitivity import Sensitivity, SensitivityFunction
     from markovia.io import (
         from_networkx,
         from_pgmpy,

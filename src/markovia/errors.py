@@ -93,7 +93,21 @@ class ImpossibleEvidence(MarkoviaError, ValueError):
 
 
 class TooLarge(MarkoviaError, MemoryError):
-    """An exact computation whose estimated size is over the budget; raised before anything is allocated."""
+    """An exact computation whose estimated size is over the budget; raised before anything is allocated.
+
+    `bytes` and `operations` are the estimate, None where it was not made.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        bytes: float | None = None,  # noqa: A002
+        operations: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.bytes = bytes
+        self.operations = operations
 
 
 class UnknownEngine(MarkoviaError, ValueError):

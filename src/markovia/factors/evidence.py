@@ -1,4 +1,4 @@
-"""What a user may say about a variable: a state, a likelihood for every state, or states ruled out."""
+"""What a user may say about a variable: a state, a likelihood for every state, states ruled out, or a new belief."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,14 +37,61 @@ class Not:
         return hash(frozenset(self.states))
 
 
+class Jeffrey:
+    """Evidence that fixes what is believed about a variable: its posterior will be exactly this distribution.
+
+    A likelihood says how well a signal fits each state and is combined with what was believed before. `Jeffrey` says
+    what to believe in the end, whatever was believed before: Jeffrey's rule for one variable, and iterative
+    proportional fitting for several at once. Beliefs given the variable itself do not change.
+
+    Parameters
+    ----------
+    probabilities
+        One probability a state, in the order of the states or as a dict; they sum to one.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> bn = mk.examples.sprinkler()
+    >>> round(bn.query("cloudy", given={"rain": mk.Jeffrey([0.3, 0.7])})["yes"], 6)
+    0.62
+    """
+
+    __slots__ = ("probabilities",)
+
+    def __init__(self, probabilities: Mapping[State, float] | Iterable[float]) -> None:
+        if isinstance(probabilities, str | set | frozenset) or not isinstance(probabilities, Iterable):
+            raise InvalidEvidence(
+                f"Jeffrey(...) takes one probability a state, as a list or a dict, not {probabilities!r}"
+            )
+        self.probabilities: dict[State, float] | list[Any] = (
+            dict(probabilities) if isinstance(probabilities, Mapping) else list(probabilities)
+        )
+
+    def __repr__(self) -> str:
+        return f"Jeffrey({self.probabilities!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Jeffrey) and self.probabilities == other.probabilities
+
+    def __hash__(self) -> int:
+        said = self.probabilities
+        return hash(frozenset(said.items()) if isinstance(said, dict) else tuple(said))
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Evidence on one variable, checked: the code of a state, or a likelihood for every state."""
+    """Evidence on one variable, checked: the code of a state, a likelihood for every state, or a fixed posterior.
+
+    A fixed posterior (`belief`) becomes a likelihood once the whole model is known; see
+    `markovia.inference.jeffrey.settled`.
+    """
 
     variable: Variable
     said: Any
     code: int | None = None
     likelihood: Array | None = None
+    belief: Array | None = None
 
     @property
     def hard(self) -> bool:
@@ -55,6 +102,11 @@ class Finding:
         """Return the likelihood of every state (one-hot for a hard finding)."""
         if self.likelihood is not None:
             return self.likelihood
+        if self.belief is not None:
+            raise InvalidEvidence(
+                f"Jeffrey(...) on {self.variable.name!r} fixes a posterior and has no likelihoods of its own; "
+                "here write one number a state as a plain list"
+            )
         weights = np.zeros(len(self.variable))
         weights[self.code] = 1.0
         return weights
@@ -96,15 +148,10 @@ def read_finding(variable: Variable, said: Any) -> Finding:
         if not weights.any():
             raise InvalidEvidence(f"{said!r} rules out every state of {variable.name!r}")
         return _from_weights(variable, said, weights)
+    if isinstance(said, Jeffrey):
+        return Finding(variable, said, belief=_belief(variable, said))
     if isinstance(said, Mapping):
-        for state in said:
-            variable.index(state)
-        missing = [s for s in variable.states if s not in said]
-        if missing:
-            raise InvalidEvidence(
-                f"the likelihood for {variable.name!r} leaves out {', '.join(map(repr, missing))}; all need one"
-            )
-        return _from_weights(variable, said, _numbers(variable, [said[s] for s in variable.states]))
+        return _from_weights(variable, said, _numbers(variable, _by_state(variable, said, "likelihood")))
     if isinstance(said, list | tuple | np.ndarray) and not (isinstance(said, np.ndarray) and said.ndim == 0):
         return _from_weights(variable, said, _numbers(variable, said))
     if said is None:
@@ -117,6 +164,44 @@ def _from_weights(variable: Variable, said: Any, weights: Array) -> Finding:
     if len(positive) == 0:
         raise InvalidEvidence(f"the likelihood for {variable.name!r} is zero for every state")
     return Finding(variable, said, likelihood=weights)
+
+
+def _belief(variable: Variable, said: Jeffrey) -> Array:
+    listed = said.probabilities
+    values = _by_state(variable, listed, "probability") if isinstance(listed, dict) else listed
+    try:
+        belief = np.array(values, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise InvalidEvidence(
+            f"Jeffrey(...) on {variable.name!r} is one probability a state ({len(variable)} numbers)"
+        ) from None
+    if belief.shape != (len(variable),):
+        raise InvalidEvidence(
+            f"Jeffrey(...) on {variable.name!r} needs {len(variable)} probabilities, one a state, not {belief.size}"
+        )
+    if not np.all((belief >= 0) & np.isfinite(belief)):
+        raise InvalidEvidence(
+            f"probabilities are finite and not negative, not {belief.tolist()} for {variable.name!r}"
+        )
+    total = float(belief.sum())
+    if abs(total - 1.0) > 1e-6:
+        raise InvalidEvidence(
+            f"the probabilities of Jeffrey(...) on {variable.name!r} sum to {total:.9g}; they must sum to one "
+            "(likelihoods, which need not, are a plain list)"
+        )
+    return np.asarray(belief / total)
+
+
+def _by_state(variable: Variable, said: Mapping[Any, Any], what: str) -> list[Any]:
+    """Return the values of a dict in the order of the states."""
+    for state in said:
+        variable.index(state)
+    missing = [s for s in variable.states if s not in said]
+    if missing:
+        raise InvalidEvidence(
+            f"the {what} for {variable.name!r} leaves out {', '.join(map(repr, missing))}; all need one"
+        )
+    return [said[s] for s in variable.states]
 
 
 def _numbers(variable: Variable, values: Iterable[Any]) -> Array:

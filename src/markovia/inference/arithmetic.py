@@ -1,11 +1,13 @@
 """Two ways to compute with tables: plain numbers, and logarithms for what plain numbers cannot hold.
 
-Plain tables are fast and are rescaled after every product, which is enough unless a single product spans more than the
-600 orders of magnitude of a double: then entries would silently become zero or infinite. `in_range` computes with plain
-numbers while the processor watches for that, and starts again with logarithms if it happens.
+Plain tables are fast and are rescaled when a product leaves the middle of the range, which is enough unless a single
+product spans more than the 600 orders of magnitude of a double: then entries would silently become zero or infinite.
+`in_range` computes with plain numbers while the processor watches for that, and starts again with logarithms if it
+happens. NumPy keeps what to watch for in the context, so threads do not disturb each other.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -17,7 +19,7 @@ Scoped = tuple[tuple[int, ...], Array]
 
 
 class Arithmetic(Protocol):
-    """Operations on tables; a product comes scaled to maximum one (or log zero) with the log of its scale."""
+    """Operations on tables; a product comes with the log of a scale that was taken out of it."""
 
     def of(self, values: Array) -> Array:
         """Turn a table of plain numbers into this arithmetic."""
@@ -27,20 +29,20 @@ class Arithmetic(Protocol):
     ) -> tuple[Array, float]:
         """Multiply tables onto the given axes; the log scale is minus infinity if nothing is left."""
 
-    def sum_last(self, table: Array) -> Array:
-        """Sum over the last axis."""
+    def sum_first(self, table: Array) -> Array:
+        """Sum over the first axis."""
 
     def log(self, scalar: Array) -> float:
         """Return the natural logarithm of a table without axes."""
 
-    def absorb(self, table: Array, incoming: Array, sent: Array) -> Array:
-        """Multiply a table by `incoming / sent` along its leading axes, with 0/0 = 0, up to scale."""
+    def absorb(self, table: Array, incoming: Array, sent: Array) -> tuple[Array, float]:
+        """Multiply a table by `incoming / sent` along all axes but the first, with 0/0 = 0; return the log scale."""
 
     def sum_onto(self, table: Array, axes: tuple[int, ...]) -> Array:
         """Sum over the given axes."""
 
     def weights(self, table: Array) -> Array:
-        """Return plain numbers, each row over the last axis up to its own scale."""
+        """Return plain numbers, each column over the first axis up to its own scale."""
 
     def logs(self, table: Array) -> Array:
         """Return logarithms of the entries."""
@@ -51,11 +53,25 @@ class Arithmetic(Protocol):
 
 def in_range(work: Callable[[Arithmetic], T]) -> T:
     """Run with plain numbers; if a number leaves their range, run again with logarithms."""
-    try:
-        with np.errstate(under="raise", over="raise", invalid="raise"):
-            return work(Plain())
-    except FloatingPointError:
-        return work(Logarithmic())
+    return Ranged()(work)
+
+
+class Ranged:
+    """`in_range` for a series of computations on the same tables: what once needed logarithms keeps them."""
+
+    def __init__(self) -> None:
+        self._logarithms = False
+
+    def __call__(self, work: Callable[[Arithmetic], T]) -> T:
+        """Run with plain numbers; if a number leaves their range, run again with logarithms, now and later."""
+        if not self._logarithms:
+            try:
+                with np.errstate(under="raise", over="raise", invalid="raise"):
+                    return work(Plain())
+            except FloatingPointError:
+                self._logarithms = True
+        with np.errstate(under="ignore", divide="ignore"):  # whatever the user has set with np.seterr
+            return work(Logarithmic())
 
 
 class Plain:
@@ -69,39 +85,42 @@ class Plain:
         self, tables: Sequence[Scoped], axes: Sequence[int], cards: Sequence[int]
     ) -> tuple[Array, float]:
         """Multiply tables, smallest first, rescaling on the way."""
-        log_scale = 0.0
-        result: Array | None = None
-        for aligned in _aligned(tables, axes, cards):
-            result = aligned if result is None else result * aligned
-            top = float(result.max())
-            if top == 0.0:
-                return np.zeros([cards[a] for a in axes]), -np.inf
-            if not 1e-50 < top < 1e50:
-                result = result / top
-                log_scale += float(np.log(top))
-        full = [cards[a] for a in axes]
-        if result is None:
+        full = tuple([cards[a] for a in axes])
+        aligned = _aligned(tables, axes, cards)
+        if not aligned:
             return np.ones(full), 0.0
-        top = float(result.max())
-        return np.broadcast_to(result / top, full), log_scale + float(np.log(top))
+        log_scale = 0.0
+        result = aligned[0]
+        ours = False  # the first table belongs to the model and is not written to
+        for k, table in enumerate(aligned[1:], start=1):
+            if ours and result.shape == full:
+                result *= table
+            else:
+                result = result * table
+                ours = True
+            if k % 4 == 0:
+                result, log_scale = _rescaled(result, log_scale, ours)
+        result, log_scale = _rescaled(result, log_scale, ours)
+        if log_scale == -np.inf:
+            return np.zeros(full), -np.inf
+        return np.asarray(result) if result.shape == full else np.broadcast_to(result, full), log_scale
 
-    def sum_last(self, table: Array) -> Array:
-        """Sum over the last axis."""
-        return np.asarray(table.sum(axis=-1))
+    def sum_first(self, table: Array) -> Array:
+        """Sum over the first axis."""
+        return np.asarray(table.sum(axis=0))
 
     def log(self, scalar: Array) -> float:
         """Return the logarithm; zero gives minus infinity."""
         return float(np.log(scalar)) if scalar > 0 else -np.inf
 
-    def absorb(self, table: Array, incoming: Array, sent: Array) -> Array:
+    def absorb(self, table: Array, incoming: Array, sent: Array) -> tuple[Array, float]:
         """Multiply by the ratio of messages and rescale."""
         ratio = np.divide(incoming, sent, out=np.zeros(sent.shape), where=sent > 0)
-        product = table * ratio[..., None]
-        return np.asarray(product / product.max())
+        return _rescaled(table * ratio, 0.0, True)
 
     def sum_onto(self, table: Array, axes: tuple[int, ...]) -> Array:
         """Sum over the given axes."""
-        return np.asarray(table.sum(axis=axes))
+        return np.asarray(table.sum(axis=axes)) if axes else table
 
     def weights(self, table: Array) -> Array:
         """Return the numbers themselves."""
@@ -130,42 +149,53 @@ class Logarithmic:
         self, tables: Sequence[Scoped], axes: Sequence[int], cards: Sequence[int]
     ) -> tuple[Array, float]:
         """Add logarithms and move the maximum to zero."""
-        full = [cards[a] for a in axes]
-        total: Array = np.zeros(full)
+        total: Array = np.zeros([cards[a] for a in axes])
         for aligned in _aligned(tables, axes, cards):
-            total = total + aligned
+            total += aligned
         top = float(total.max())
-        return (total - top, top) if np.isfinite(top) else (total, -np.inf)
+        if not np.isfinite(top):
+            return total, -np.inf
+        total -= top
+        return total, top
 
-    def sum_last(self, table: Array) -> Array:
-        """Sum over the last axis without leaving the logarithms."""
-        return self.sum_onto(table, (table.ndim - 1,))
+    def sum_first(self, table: Array) -> Array:
+        """Sum over the first axis without leaving the logarithms and without another table."""
+        return np.asarray(np.logaddexp.reduce(table, axis=0))
 
     def log(self, scalar: Array) -> float:
         """Return the number itself."""
         return float(scalar)
 
-    def absorb(self, table: Array, incoming: Array, sent: Array) -> Array:
+    def absorb(self, table: Array, incoming: Array, sent: Array) -> tuple[Array, float]:
         """Add the difference of messages; where nothing was sent nothing is left."""
         possible = np.isfinite(sent)
         change = np.where(possible, incoming - np.where(possible, sent, 0.0), -np.inf)
-        total = table + change[..., None]
-        return np.asarray(total - total.max())
+        total = table + change
+        top = float(total.max())
+        if not np.isfinite(top):
+            return total, -np.inf
+        total -= top
+        return total, top
 
     def sum_onto(self, table: Array, axes: tuple[int, ...]) -> Array:
         """Sum over the given axes, each sum relative to its largest term."""
         if not axes:
             return table
-        top = table.max(axis=axes, keepdims=True)
-        base = np.where(np.isfinite(top), top, 0.0)
+        top = np.asarray(table.max(axis=axes, keepdims=True))
+        top[np.isneginf(top)] = 0.0
+        terms = np.asarray(table - top)
+        sums = np.asarray(np.exp(terms, out=terms).sum(axis=axes, keepdims=True))
+        del terms
         with np.errstate(divide="ignore"):
-            sums = np.log(np.exp(table - base).sum(axis=axes, keepdims=True)) + base
-        return np.asarray(sums.squeeze(axis=axes))
+            np.log(sums, out=sums)
+        sums += top
+        return sums.squeeze(axis=axes)
 
     def weights(self, table: Array) -> Array:
-        """Exponentiate each row relative to its largest entry."""
-        top = table.max(axis=-1, keepdims=True)
-        return np.asarray(np.exp(table - np.where(np.isfinite(top), top, 0.0)))
+        """Exponentiate each column relative to its largest entry."""
+        top = table.max(axis=0, keepdims=True)
+        terms = np.asarray(table - np.where(np.isfinite(top), top, 0.0))
+        return np.exp(terms, out=terms)
 
     def logs(self, table: Array) -> Array:
         """Return the table as it is."""
@@ -177,14 +207,39 @@ class Logarithmic:
         return (np.exp(table - log_total), log_total) if np.isfinite(log_total) else (np.exp(table), -np.inf)
 
 
+def _rescaled(table: Array, log_scale: float, ours: bool) -> tuple[Array, float]:
+    """Bring the maximum to one if it is far from it; minus infinity says that all entries are zero."""
+    top = float(table.max())
+    if 1e-50 < top < 1e50:
+        return table, log_scale
+    if top == 0.0:
+        return table, -np.inf
+    if ours:
+        table /= top
+    else:
+        table = table / top
+    return table, log_scale + float(np.log(top))
+
+
 def _aligned(tables: Sequence[Scoped], axes: Sequence[int], cards: Sequence[int]) -> list[Array]:
     """View tables with the given axes, length one where a table lacks an axis; smallest first."""
-    place = {a: k for k, a in enumerate(axes)}
+    if len(tables) > 1:
+        tables = sorted(tables, key=_size)
+    width = len(axes)
     views = []
-    for scope, table in sorted(tables, key=lambda t: t[1].size):
-        order = sorted(range(len(scope)), key=lambda i: place[scope[i]])
-        shape = [1] * len(axes)
-        for i in scope:
-            shape[place[i]] = cards[i]
-        views.append(table.transpose(order).reshape(shape))
+    for scope, table in tables:
+        if scope == axes:
+            views.append(table)
+            continue
+        place = [axes.index(i) for i in scope]
+        if any(a > b for a, b in pairwise(place)):
+            table = table.transpose(sorted(range(len(place)), key=place.__getitem__))
+        if len(scope) != width:
+            inside = set(scope)
+            table = table.reshape([cards[a] if a in inside else 1 for a in axes])
+        views.append(table)
     return views
+
+
+def _size(scoped: Scoped) -> int:
+    return scoped[1].size

@@ -39,7 +39,10 @@ class Engine(Protocol):
 
 
 _REGISTRY = {
+    "auto": "markovia.inference.auto:Auto",
+    "junction-tree": "markovia.inference.junction_tree:JunctionTree",
     "variable-elimination": "markovia.inference.variable_elimination:VariableElimination",
+    "conditioning": "markovia.inference.conditioning:Conditioning",
     "enumeration": "markovia.inference.enumeration:Enumeration",
 }
 
@@ -52,11 +55,11 @@ def engine_names() -> list[str]:
     >>> "variable-elimination" in engine_names()
     True
     """
-    return ["auto", *_REGISTRY]
+    return list(_REGISTRY)
 
 
 def get_engine(engine: "str | Engine") -> Engine:
-    """Return an engine by name, with default settings, or the given one; "auto" takes the best exact engine."""
+    """Return an engine by name, with default settings, or the given one; "auto" picks one for each question."""
     if not isinstance(engine, str):
         if isinstance(engine, type):
             raise UnknownEngine(f"{engine.__name__} is a class; write engine={engine.__name__}()")
@@ -65,11 +68,10 @@ def get_engine(engine: "str | Engine") -> Engine:
         raise UnknownEngine(
             f"engine= is a name or an engine such as engines.VariableElimination(), not {engine!r}"
         )
-    name = "variable-elimination" if engine == "auto" else engine
-    if name not in _REGISTRY:
+    if engine not in _REGISTRY:
         raise UnknownEngine(
             f"unknown engine {engine!r}; there are {', '.join(engine_names())}{did_you_mean(engine, engine_names())}"
         )
-    module, _, attribute = _REGISTRY[name].partition(":")
+    module, _, attribute = _REGISTRY[engine].partition(":")
     made: Engine = getattr(import_module(module), attribute)()
     return made

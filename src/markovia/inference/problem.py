@@ -1,9 +1,10 @@
 """What an engine is given: variables, the pieces of a factorised distribution, and findings."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,12 +21,14 @@ class Problem:
     """An inference problem: the weight of a configuration is the product of pieces and likelihoods.
 
     A piece that is a `Conditional` sums to one over its child, which lets engines drop it when the child is
-    barren; a `Factor` is any non-negative table.
+    barren; a `Factor` is any non-negative table. `memory` belongs to the model: engines keep there what they may use
+    again, such as a compiled tree, together with the pieces it was made from.
     """
 
     variables: Mapping[str, Variable]
     pieces: Sequence[Piece]
     findings: Findings
+    memory: dict[Any, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def free(self) -> list[str]:
@@ -44,39 +47,35 @@ class Problem:
         """
         if targets is None:
             return list(self.pieces)
-        needed = set(targets) | set(self.findings)
-        uses: dict[str, int] = {}
-        by_child: dict[str, list[int]] = {}
+        needed = {*targets, *self.findings}
+        by_child: dict[str, int] = {}
+        mentions: dict[str, int] = Counter([v.name for p in self.pieces for v in _others(p)])
         for i, piece in enumerate(self.pieces):
-            for name in piece.names:
-                uses[name] = uses.get(name, 0) + 1
-            if isinstance(piece, Conditional):
-                by_child.setdefault(piece.variable.name, []).append(i)
-        alive = [True] * len(self.pieces)
-        barren = [n for n in by_child if n not in needed and uses[n] == 1]
+            if not isinstance(piece, Factor) and by_child.setdefault(piece.variable.name, i) != i:
+                mentions[piece.variable.name] += 1  # two conditionals of one child do not sum to one
+        barren = [n for n in by_child if n not in needed and n not in mentions]
+        dropped = bytearray(len(self.pieces))
         while barren:
-            i = by_child[barren.pop()][0]
-            alive[i] = False
-            for name in self.pieces[i].names:
-                uses[name] -= 1
-                if uses[name] == 1 and name not in needed and any(alive[k] for k in by_child.get(name, ())):
+            i = by_child[barren.pop()]
+            dropped[i] = 1
+            for variable in _others(self.pieces[i]):
+                name = variable.name
+                mentions[name] -= 1
+                if not mentions[name] and name not in needed and name in by_child:
                     barren.append(name)
-        return [piece for piece, keep in zip(self.pieces, alive, strict=True) if keep]
+        return [piece for piece, gone in zip(self.pieces, dropped, strict=True) if not gone]
 
     def parts(self, targets: Iterable[str] | None) -> list["Part"]:
         """Return what is left of the relevant pieces under the findings: scopes now, tables when they are built.
 
         Hard findings are cut out, soft ones are appended, and a variable that no piece mentions weighs all its
-        states alike.
+        states alike. What hard findings separate shares no variable any more.
         """
         fixed = {n: f.code for n, f in self.findings.items() if f.code is not None}
-        mentioned = {name for piece in self.pieces for name in piece.names}
-        unmentioned = [v for n, v in self.variables.items() if n not in mentioned and n not in fixed]
-        return [
-            *(Part(self._left(p, fixed), partial(_cut, p, fixed)) for p in self.relevant(targets)),
-            *(Part((f.variable,), f.factor) for f in self.findings.values() if not f.hard),
-            *(Part((v,), partial(_ones, v)) for v in unmentioned),
-        ]
+        found = [Part(_left(p, fixed), partial(_cut, p, fixed)) for p in self.relevant(targets)]
+        found.extend([Part((f.variable,), f.factor) for f in self.findings.values() if not f.hard])
+        found.extend([Part((v,), partial(_ones, v)) for v in self._unmentioned() if v.name not in fixed])
+        return found
 
     def reduced(self, targets: Iterable[str] | None) -> list[Factor]:
         """Return the parts as factors."""
@@ -86,8 +85,15 @@ class Problem:
         """Fix the hard findings in one piece and drop their axes."""
         return _cut(piece, {n: f.code for n, f in self.findings.items() if f.code is not None})
 
-    def _left(self, piece: Piece, fixed: Mapping[str, int]) -> tuple[Variable, ...]:
-        return tuple(self.variables[n] for n in piece.names if n not in fixed)
+    def _unmentioned(self) -> list[Variable]:
+        rest = dict(self.variables)
+        for piece in self.pieces:
+            if not isinstance(piece, Factor):
+                rest.pop(piece.variable.name, None)
+        for piece in self.pieces if rest else ():
+            for name in piece.names:
+                rest.pop(name, None)
+        return list(rest.values())
 
 
 class Part(NamedTuple):
@@ -95,6 +101,16 @@ class Part(NamedTuple):
 
     variables: tuple[Variable, ...]
     build: Callable[[], Factor]
+
+
+def _others(piece: Piece) -> tuple[Variable, ...]:
+    """Return the variables of a piece that it does not sum to one over."""
+    return piece.variables if isinstance(piece, Factor) else piece.parents
+
+
+def _left(piece: Piece, fixed: Mapping[str, int]) -> tuple[Variable, ...]:
+    variables = piece.variables if isinstance(piece, Factor) else (*piece.parents, piece.variable)
+    return tuple([v for v in variables if v.name not in fixed]) if fixed else variables
 
 
 def _cut(piece: Piece, fixed: Mapping[str, int]) -> Factor:

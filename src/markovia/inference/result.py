@@ -1,6 +1,6 @@
 """What an engine gives back: tables or assignments, and how they were obtained."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,11 +50,12 @@ class Info:
 
 @dataclass(frozen=True)
 class Tables:
-    """Normalised tables by target, the log mass that agrees with the evidence, and engine details."""
+    """Normalised tables by target, the log mass that agrees with the evidence, engine details, and who answered."""
 
     tables: list[Factor]
     log_mass: float
     details: Mapping[str, Any] = field(default_factory=dict)
+    engine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,3 +64,11 @@ class Assignment:
 
     codes: Mapping[str, int]
     log_weight: float
+
+
+class Ranked(list[Assignment]):
+    """Assignments, best first, with the engine's details."""
+
+    def __init__(self, details: Mapping[str, Any], found: Iterable[Assignment] = ()) -> None:
+        super().__init__(found)
+        self.details = details

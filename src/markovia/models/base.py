@@ -21,6 +21,7 @@ from markovia.factors.factor import Factor, product
 from markovia.factors.variable import State, Variable
 from markovia.inference.conflict import impossible
 from markovia.inference.engine import Engine, get_engine
+from markovia.inference.jeffrey import settled
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Info
@@ -96,6 +97,10 @@ class GraphicalModel(ABC):
     def __copy__(self) -> Self:
         return self.copy()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what engines remember when the model is pickled or deep-copied."""
+        return {k: v for k, v in self.__dict__.items() if k != "_memory"}
+
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._variables
 
@@ -120,8 +125,8 @@ class GraphicalModel(ABC):
         targets
             A name, or several for their joint distribution.
         given
-            Evidence: a mapping from name to a state (hard), a list or dict of likelihoods (soft), or
-            `Not(state, ...)`.
+            Evidence: a mapping from name to a state (hard), a list or dict of likelihoods (soft),
+            `Not(state, ...)`, or `Jeffrey(probabilities)` for a posterior that is to hold.
         engine
             An engine's name or an engine with settings; "auto" picks one, and `info` says which.
 
@@ -147,14 +152,14 @@ class GraphicalModel(ABC):
         yes   0.707928
         """
         names = self._names(targets)
-        problem = self._problem(given)
+        problem = self._problem(given, engine)
         fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in names if n not in fixed]
         chosen = get_engine(engine)
         start = perf_counter()
         answer = chosen.joint(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
-        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details)
+        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine)
         table = product([answer.tables[0], *(problem.findings[n].factor() for n in fixed)])
         return Posterior(table.transpose(names), info)
 
@@ -174,7 +179,7 @@ class GraphicalModel(ABC):
         >>> list(m)
         ['cloudy', 'sprinkler', 'rain']
         """
-        problem = self._problem(given)
+        problem = self._problem(given, engine)
         wanted = problem.free if targets is None else self._names(targets)
         fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in wanted if n not in fixed]
@@ -182,7 +187,7 @@ class GraphicalModel(ABC):
         start = perf_counter()
         answer = chosen.marginals(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
-        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details)
+        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine)
         tables = dict(zip(asked, answer.tables, strict=True))
         tables.update({n: problem.findings[n].factor() for n in fixed})
         return {n: Posterior(tables[n], info) for n in wanted}
@@ -220,7 +225,7 @@ class GraphicalModel(ABC):
         >>> mk.examples.sprinkler().map(given={"wet": "yes"}).to_dict()
         {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
         """
-        problem = self._problem(given)
+        problem = self._problem(given, engine)
         names = problem.free if targets is None else self._names(targets)
         if m is not None and (not isinstance(m, int | np.integer) or m < 1):
             raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
@@ -232,7 +237,9 @@ class GraphicalModel(ABC):
         found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
         log_mass = chosen.log_mass(problem)
         self._check_possible(log_mass, problem, chosen)
-        info = self._info(chosen, problem, log_mass, perf_counter() - start, {})
+        details = dict(getattr(found, "details", {}))
+        who = details.pop("engine", None)
+        info = self._info(chosen, problem, log_mass, perf_counter() - start, details, who)
         log_z = 0.0 if self.normalised else self._log_z(chosen)
         answers = [
             Explanation(
@@ -275,7 +282,7 @@ class GraphicalModel(ABC):
         >>> round(float(np.exp(mn.log_partition())), 6)
         8.0
         """
-        return get_engine(engine).log_mass(self._problem(given))
+        return get_engine(engine).log_mass(self._problem(given, engine))
 
     def joint(self, *, max_entries: int = 2**24) -> Factor:
         """Return the whole joint distribution as one normalised factor, for small models.
@@ -331,7 +338,7 @@ class GraphicalModel(ABC):
                 "draw fewer rows at a time"
             )
         rng = generator(seed)
-        problem = self._problem(given)
+        problem = self._problem(given, engine)
         codes = self._draw(problem, n, rng, get_engine(engine))
         for name, finding in problem.findings.items():
             if finding.code is not None:
@@ -432,15 +439,23 @@ class GraphicalModel(ABC):
             raise InvalidArgument("name at least one variable to ask for")
         return names
 
-    def _problem(self, given: Given) -> Problem:
-        return Problem(self._variables, self.pieces(), read_evidence(self._variables, given))
+    def _problem(self, given: Given, engine: str | Engine = "auto") -> Problem:
+        memory = self.__dict__.setdefault("_memory", {})
+        findings = read_evidence(self._variables, given)
+        return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
 
     def _check_possible(self, log_mass: float, problem: Problem, engine: Engine) -> None:
         if np.isneginf(log_mass):
             raise impossible(problem, engine.log_mass)
 
     def _info(
-        self, engine: Engine, problem: Problem, log_mass: float, seconds: float, details: Mapping[str, Any]
+        self,
+        engine: Engine,
+        problem: Problem,
+        log_mass: float,
+        seconds: float,
+        details: Mapping[str, Any],
+        answered: str | None = None,
     ) -> Info:
         log_evidence = (
             log_mass
@@ -448,7 +463,7 @@ class GraphicalModel(ABC):
             else log_mass - (self._log_z(engine) if problem.findings else log_mass)
         )
         return Info(
-            engine=engine.name,
+            engine=answered or engine.name,
             exact=engine.exact,
             log_evidence=float(log_evidence),
             seconds=seconds,

@@ -13,12 +13,13 @@ from markovia.factors.variable import State
 from markovia.inference.engine import Engine
 from markovia.inference.icm import ConditionalModes, Selection, iterated_conditional_modes
 from markovia.learning.tables import hsic_of_table
-from markovia.models.base import Given, GraphicalModel, list_of_names
+from markovia.models.base import Given, list_of_names
 from markovia.models.keywords import guided
+from markovia.models.questions import QuestionedModel
 from markovia.seeds import generator
 
 
-class MeasuredModel(GraphicalModel):
+class MeasuredModel(QuestionedModel):
     """A model that can be measured; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
 
     @guided

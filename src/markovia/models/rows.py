@@ -104,7 +104,7 @@ def _problem(model: "GraphicalModel", row: Codes) -> Problem:
         for (name, variable), code in zip(variables.items(), row, strict=True)
         if code != MISSING
     }
-    return Problem(variables, model.pieces(), findings)
+    return Problem(variables, model.pieces(), findings, model.__dict__.setdefault("_memory", {}))
 
 
 def _once_a_pattern(table: Codes, answer: Callable[[Codes], NDArray[np.float64]]) -> NDArray[np.float64]:

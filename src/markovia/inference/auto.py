@@ -1,0 +1,166 @@
+"""Choosing an exact engine by estimated cost.
+
+The choice, in this order:
+
+- Marginal MAP (maxima over some variables, sums over others) goes to variable elimination, which knows how to do both.
+- Once the compiled kernels are loaded, everything else goes to the junction tree: it keeps what it computed.
+- Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
+  that it would take long. Then the kernels are loaded (a second), or compiled if they never were (about a minute, once an
+  installation), where that is still faster. Many small answers add up to the same decision.
+- Where the tree does not fit the memory budget, conditioning answers if its own estimate allows; otherwise `TooLarge` says
+  what would be needed.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import TooLarge
+from markovia.inference.bucket_tree import Net
+from markovia.inference.conditioning import Conditioning
+from markovia.inference.junction_tree import JunctionTree
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.variable_elimination import VariableElimination
+
+T = TypeVar("T")
+Question = Literal["joint", "marginals", "log_mass", "best", "sample"]
+Exact = VariableElimination | JunctionTree | Conditioning
+
+NUMPY_RATE = 1e8
+"""Table entries a second that elimination in NumPy gets through, about."""
+LOAD_SECONDS = 1.0
+COMPILE_SECONDS = 60.0
+
+_spent = 0.0
+"""Seconds of NumPy elimination in this process so far."""
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Whatever exact engine is estimated to answer first; the answer says which it was.
+
+    Parameters
+    ----------
+    max_bytes
+        The memory budget; 80% of the free memory by default.
+    """
+
+    max_bytes: int | None = None
+
+    name: ClassVar[str] = "auto"
+    exact: ClassVar[bool] = True
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table over all targets together."""
+        engine, found = self._ask(problem, "joint", targets, lambda e: e.joint(problem, targets))
+        return replace(found, engine=engine)
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table for each target."""
+        engine, found = self._ask(problem, "marginals", targets, lambda e: e.marginals(problem, targets))
+        return replace(found, engine=engine)
+
+    def log_mass(self, problem: Problem) -> float:
+        """Return the log of the total weight that agrees with the findings."""
+        return self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem))[1]
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the m best assignments of the targets, other variables summed out."""
+        engine, found = self._ask(problem, "best", targets, lambda e: e.best(problem, targets, m))
+        return Ranked({**getattr(found, "details", {}), "engine": engine}, found)
+
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Draw n configurations of the free variables given the findings, as state codes."""
+        return self._ask(problem, "sample", None, lambda e: e.sample(problem, n, rng))[1]
+
+    def _ask(
+        self,
+        problem: Problem,
+        question: Question,
+        targets: Sequence[str] | None,
+        ask: Callable[[Exact], T],
+    ) -> tuple[str, T]:
+        global _spent
+        engine = self.choose(problem, question, targets)
+        start = perf_counter()
+        try:
+            found = ask(engine)
+        except TooLarge as too_large:
+            if isinstance(engine, Conditioning):
+                raise
+            fallback = Conditioning(max_bytes=self.max_bytes)
+            try:
+                return fallback.name, ask(fallback)
+            except TooLarge:
+                raise too_large from None
+        if isinstance(engine, VariableElimination):
+            _spent += perf_counter() - start
+        return engine.name, found
+
+    def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
+        """Return the engine that is estimated to answer first."""
+        elimination = VariableElimination(max_bytes=self.max_bytes)
+        if question == "best" and targets is not None and len(targets) < len(problem.free):
+            return elimination
+        tree = JunctionTree(max_bytes=self.max_bytes)
+        if kernels_loaded():
+            return tree
+        wait = LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
+        if _spent > wait:
+            return tree
+        if len(problem.variables) < 50:
+            scopes = [len(p.names) for p in problem.pieces]
+            if max(scopes, default=0) <= 3 and len(scopes) <= 50:
+                return elimination
+        net = Net(problem.parts(None if question in ("best", "sample") else targets))
+        plan = elimination.planned(net)
+        seconds = sum(plan.sizes) * (3 if question == "marginals" else 1) / NUMPY_RATE
+        return tree if seconds > wait else elimination
+
+
+def kernels_loaded() -> bool:
+    """Say whether the compiled kernels are in memory."""
+    return "markovia.kernels.propagation" in sys.modules
+
+
+def kernels_on_disk() -> bool:
+    """Say whether compiled kernels of an earlier run are on disk for this version of Python."""
+    import os
+
+    folder = Path(__file__).parent.parent / "kernels"
+    places = [folder / "__pycache__"]
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        places = [p for p in Path(os.environ["NUMBA_CACHE_DIR"]).glob("*kernels*") if p.is_dir()]
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return any(
+        next(place.glob(f"propagation.collect-*.{version}.nbi"), None) is not None for place in places
+    )
+
+
+def load_kernels() -> float:
+    """Load the compiled kernels now, compiling them if they never were; return the seconds it took.
+
+    Examples
+    --------
+    >>> load_kernels() >= 0.0
+    True
+    """
+    start = perf_counter()
+    from markovia.factors.factor import Factor
+    from markovia.factors.variable import Variable
+
+    a, b = Variable("a", [0, 1]), Variable("b", [0, 1])
+    factors = [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 4.0]]))]
+    problem = Problem({"a": a, "b": b}, factors, {})
+    engine = JunctionTree()
+    engine.marginals(problem, ["a", "b"])
+    engine.best(problem, ["a", "b"], 2)
+    engine.sample(problem, 2, np.random.default_rng(0))
+    return perf_counter() - start

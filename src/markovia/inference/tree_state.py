@@ -1,0 +1,303 @@
+"""Running a compiled clique tree: evidence in, beliefs out, only what changed computed again.
+
+A `TreeState` owns the buffers of one evaluation: upward messages, small clique tables, posteriors of separators and
+variables, and flags for what is out of date. It belongs to one thread at a time. A small tree runs in one compiled call.
+In a large one, subtrees run side by side in threads, and the large cliques above them are split between threads.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from markovia.factors.evidence import Finding, Findings
+from markovia.factors.factor import Array
+from markovia.inference.threads import in_parallel, thread_count
+from markovia.inference.tree_plan import SPLIT, CompiledTree, Floats, Ints
+
+Room = tuple[Floats, Ints]
+
+
+class OutOfRange(Exception):
+    """A product may leave the range of doubles; compute with logarithms."""
+
+
+class TreeState:
+    """Buffers and evidence of one evaluation of a tree, for sums or for maxima."""
+
+    def __init__(self, tree: CompiledTree, maximise: bool = False) -> None:
+        from markovia.kernels.clique_tables import room_lengths, state_lengths
+        from markovia.kernels.programs import load_tables
+
+        plan = tree.plan
+        program = plan.program
+        self.tree = tree
+        self.plan = plan
+        self.maximise = maximise
+        n_floats, n_ints, n_flags = state_lengths(program)
+        floats = np.empty(n_floats)
+        ints = np.full(n_ints, -1, dtype=np.int64)
+        flags = np.zeros(n_flags, dtype=np.int8)
+        n, k = plan.n_cliques, n_ints // 2
+        _, _, _, n_values, n_factor_values, n_tables, n_marginals = program[:7].tolist()
+        self.values: Floats = floats[:n_values]
+        at = n_values + n_tables
+        messages = n_values - n_factor_values - n_marginals
+        self.tables: Floats = floats[n_values:at]
+        self.posterior: Floats = floats[at : at + messages]
+        at += messages
+        self.marginals: Floats = floats[at : at + n_marginals]
+        at += n_marginals
+        self.log_scale: Floats = floats[at : at + n]
+        factor_low = floats[at + 2 * n : n_floats - k]
+        self._soft_low = floats[n_floats - k :]
+        self._soft_base = n_factor_values
+        self.code: Ints = ints[:k]
+        self._soft_at: Ints = ints[k:]
+        self._dirty, self._wanted = flags[:n], flags[4 * n :]
+        self._dirty[:] = 1
+        self._packed = (program, floats, ints, flags)
+        self._room_lengths = room_lengths(program)
+        self._own = self._room()
+        self._factor_scale = float(load_tables(program, tree.raw, tree.raw_start, self.values, factor_low))
+        self._soft_scale = 0.0
+        self.findings: Findings = {}
+
+    # -- evidence ------------------------------------------------------------------------------------------------
+
+    def set_evidence(self, findings: Findings) -> None:
+        """Take over findings, marking the cliques that they touch."""
+        old = self.findings
+        slot_of = self.tree.slot_of
+        for name in old:
+            if name not in findings:
+                self._set(slot_of[name], None)
+        for name, finding in findings.items():
+            before = old.get(name)
+            if before is None or before.code != finding.code or before.likelihood is not finding.likelihood:
+                self._set(slot_of[name], finding)
+        self.findings = dict(findings)
+        with np.errstate(divide="ignore"):
+            self._soft_scale = sum(
+                float(np.log(f.likelihood.max())) for f in findings.values() if f.likelihood is not None
+            )
+
+    def _set(self, slot: int, finding: Finding | None) -> None:
+        dirty = self._dirty
+        now = -1 if finding is None or finding.code is None else finding.code
+        if now != self.code[slot]:
+            self.code[slot] = now
+            start = self.plan.section(8)
+            dirty[self.plan.section(9)[start[slot] : start[slot + 1]]] = 1
+        soft_at = self._soft_at
+        if finding is not None and finding.likelihood is not None:
+            at = self._soft_base + int(self.plan.marginal_at[slot])
+            weights = finding.likelihood / (finding.likelihood.max() or 1.0)
+            self.values[at : at + len(weights)] = weights
+            soft_at[slot] = at
+            self._soft_low[slot] = np.log2(weights[weights > 0].min(initial=1.0))
+            dirty[self.plan.home[slot]] = 1
+        elif soft_at[slot] >= 0:
+            soft_at[slot] = -1
+            dirty[self.plan.home[slot]] = 1
+
+    # -- runs ----------------------------------------------------------------------------------------------------
+
+    def collect(self) -> float:
+        """Bring all upward messages up to date; return the log of the mass, minus infinity if there is none.
+
+        Raises
+        ------
+        OutOfRange
+            If a product may leave the range of doubles.
+        """
+        from markovia.kernels.propagation import DONE, IMPOSSIBLE, OUT_OF_RANGE
+
+        if np.isnan(self._factor_scale):
+            raise OutOfRange
+        if self._factor_scale == -np.inf or self._soft_scale == -np.inf:
+            return -np.inf
+        schedule = self.plan.schedule
+        dirty = self._dirty
+        tasks = [r for r in schedule.below if dirty[r[0] : r[1]].any()]
+        found = in_parallel(lambda task, room: self._collect_range(*task, room), tasks, self._room)
+        if IMPOSSIBLE not in found and OUT_OF_RANGE not in found:
+            for first, last in schedule.above:
+                if last == first + 1 and self.entries(first) >= SPLIT:
+                    status = self._collect_large(first) if dirty[first] else DONE
+                else:
+                    status = self._collect_range(first, last, self._own)
+                found.append(status)
+                if status != DONE:
+                    break
+        if OUT_OF_RANGE in found:
+            raise OutOfRange
+        if IMPOSSIBLE in found:
+            return -np.inf
+        return float(self.log_scale.sum()) + self._factor_scale + self._soft_scale
+
+    def distribute(self, cliques: Sequence[int] | None = None) -> None:
+        """Bring the posteriors of the named cliques' own variables up to date (all cliques by default)."""
+        wanted = self._wanted
+        if cliques is None:
+            wanted[:] = 2
+        else:
+            wanted[:] = 0
+            parent = self.plan.parent
+            for c in cliques:
+                p = c
+                while p >= 0 and not wanted[p]:
+                    wanted[p] = 1
+                    p = int(parent[p])
+            wanted[cliques] = 2
+        schedule = self.plan.schedule
+        for first, last in reversed(schedule.above):
+            if last == first + 1 and self.entries(first) >= SPLIT:
+                self._distribute_large(first)
+            else:
+                self._distribute_range(first, last, self._own)
+        tasks = [r for r in schedule.below if cliques is None or wanted[r[0] : r[1]].any()]
+        in_parallel(lambda task, room: self._distribute_range(*task, room), tasks, self._room)
+
+    # -- what came out -------------------------------------------------------------------------------------------
+
+    def marginal(self, slot: int) -> Array:
+        """Return the posterior of a slot whose home clique is up to date."""
+        at = int(self.plan.marginal_at[slot])
+        return self.marginals[at : at + int(self.plan.card[slot])].copy()
+
+    def belief(self, c: int) -> Array:
+        """Return an up-to-date clique's posterior over its unobserved slots, axes as in `free_slots`."""
+        rows = self.rows(c)
+        sep = len(rows)
+        at = int(self.plan.message_at[c])
+        if self.plan.parent[c] < 0:
+            table = rows
+        else:
+            message = self.values[at : at + sep]
+            below = self.posterior[at - int(self.plan.message_at[0]) :][:sep]
+            ratio = np.divide(below, message, out=np.zeros(sep), where=message > 0)
+            table = rows * ratio[:, None]
+        return (table / table.sum()).reshape(self.dims(c))
+
+    def rows(self, c: int) -> Array:
+        """Return a clique's table as rows, one a state of the unobserved separator."""
+        from markovia.kernels.clique_tables import table_of
+
+        dims = self.dims(c)
+        size = prod(dims)
+        at = int(self.plan.table_at[c])
+        if at >= 0:
+            table = self.tables[at : at + size]
+        else:
+            table = np.empty(size)
+            table_of(c, *self._packed, *self._own, table)
+        return table.reshape(self.separator_entries(c), -1)
+
+    def walk_best(self) -> Ints:
+        """Return the state of every slot in the best configuration, after maximising."""
+        from markovia.kernels.walks import walk_best
+
+        fixed = np.zeros((len(self.code), 1), dtype=np.int64)
+        walk_best(*self._packed, *self._own, fixed)
+        return fixed[:, 0]
+
+    def ranked(self, c: int, states: Ints) -> tuple[Ints, Array]:
+        """Return the joint states of a clique's own variables by falling weight, and their log losses; zeros left out."""
+        from markovia.kernels.walks import row_at
+
+        row = np.empty(self.entries(c) // self.separator_entries(c))
+        row_at(c, *self._packed, *self._own, states, row)
+        order = np.argsort(-row, kind="stable")
+        order = order[: int((row > 0).sum())]
+        logs = np.log(row[order])
+        return order, logs[0] - logs
+
+    def completed(self, states: Ints, order: Sequence[int], k: int, rank: int) -> Ints:
+        """Return a configuration that agrees with `states` up to clique `order[k]`, takes the given rank there, and the
+        best choice at every later clique."""
+        found = states.copy()
+        for j in range(k, len(order)):
+            c = order[j]
+            ranked, _ = self.ranked(c, found)
+            slots = self.plan.clique_slots(c)[self.plan.n_separator[c] :]
+            slots = slots[self.code[slots] < 0]
+            codes = np.unravel_index(int(ranked[rank if j == k else 0]), self.plan.card[slots].tolist())
+            found[slots] = codes
+        return found
+
+    def draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """Draw n configurations after summing; return the states, one row a slot."""
+        from markovia.kernels.walks import draw_clique
+
+        fixed = np.zeros((len(self.code), n), dtype=np.int64)
+        for c in range(self.plan.n_cliques - 1, -1, -1):
+            draw_clique(c, *self._packed, *self._own, rng.random(n), fixed)
+        return fixed
+
+    def free_slots(self, c: int) -> Ints:
+        """Return the unobserved slots of a clique, separator first."""
+        slots = self.plan.clique_slots(c)
+        return slots[self.code[slots] < 0]
+
+    def dims(self, c: int) -> list[int]:
+        """Return the lengths of a clique's unobserved axes."""
+        found: list[int] = self.plan.card[self.free_slots(c)].tolist()
+        return found
+
+    def separator_entries(self, c: int) -> int:
+        """Return the number of joint states of a clique's unobserved separator."""
+        slots = self.plan.clique_slots(c)[: self.plan.n_separator[c]]
+        return prod(self.plan.card[slots[self.code[slots] < 0]].tolist())
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def entries(self, c: int) -> int:
+        """Return the entries of a clique's table under the evidence."""
+        return prod(self.dims(c))
+
+    def _room(self) -> Room:
+        floats, ints = self._room_lengths
+        return np.empty(floats), np.empty(ints, dtype=np.int64)
+
+    def _collect_range(self, first: int, last: int, room: Room) -> int:
+        from markovia.kernels.propagation import collect
+
+        return int(collect(first, last, self.maximise, *self._packed, *room))
+
+    def _collect_large(self, c: int) -> int:
+        from markovia.kernels import propagation as k
+
+        n = thread_count()
+        shares = np.empty((n, self.separator_entries(c)))
+
+        def part(i: int, room: Room) -> int:
+            return int(k.collect_part(c, i, n, self.maximise, *self._packed, *room, shares[i]))
+
+        if any(status != k.DONE for status in in_parallel(part, range(n), self._room)):
+            return k.OUT_OF_RANGE
+        return int(k.send_parts(c, self.maximise, *self._packed, *self._own, shares))
+
+    def _distribute_range(self, first: int, last: int, room: Room) -> None:
+        from markovia.kernels.propagation import distribute
+
+        distribute(first, last, *self._packed, *room)
+
+    def _distribute_large(self, c: int) -> None:
+        from markovia.kernels import propagation as k
+
+        share_at, n_columns = k.open_clique(c, *self._packed, *self._own)
+        if len(share_at) == 1 and n_columns == 0:
+            return
+        n = thread_count()
+        shares = np.empty((n, int(share_at[-1])))
+        columns = np.empty((n, n_columns))
+        table = 3 * k.BLOCK
+        separator = (len(self._own[0]) - table) // 2
+        ratio = self._own[0][table + separator :]
+
+        def part(i: int, room: Room) -> None:
+            k.distribute_part(c, i, n, *self._packed, *room, ratio, share_at, shares[i], columns[i])
+
+        in_parallel(part, range(n), self._room)
+        k.close_clique(c, *self._packed, *self._own, share_at, shares, columns)
