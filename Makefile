@@ -31,6 +31,8 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/loading.py
+	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/exact.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,5 +1,9 @@
-"""The pictures of the guide, each drawn by the library itself; run by `conf.py` before the pages are read."""
+"""The pictures of the guide, each drawn by the library itself; run by `conf.py` before the pages are read.
 
+Measurements are not repeated here: `benchmarks/exact.py` writes them to `data/exact.json`.
+"""
+
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,7 @@ import numpy as np
 import markovia as mk
 from markovia.learning import correlation_graph, partial_correlation_graph
 
+MEASURED = Path(__file__).parent / "data" / "exact.json"
 EVIDENCE = {"xray": "yes", "dysp": "yes"}
 
 
@@ -84,6 +89,35 @@ def children() -> dict[str, Any]:
     }
 
 
+def exact_speed() -> Any:
+    """Show the time of a run against the size of the tree, for every network and instance that was measured."""
+    found = json.loads(MEASURED.read_text())
+    figure, ax = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+    groups = {
+        "networks": ("Bayesian networks", "#1f6f8b", "o"),
+        "uai": ("UAI 2014 instances", "#d1603d", "^"),
+    }
+    runs = []
+    for group, (label, colour, marker) in groups.items():
+        measured = [
+            (one["run"]["entries"], one["run"]["seconds"]) for one in found[group].values() if "run" in one
+        ]
+        if measured:
+            ax.scatter(*zip(*measured, strict=True), s=26, color=colour, marker=marker, label=label, zorder=3)
+        runs += measured
+    entries, seconds = np.array(runs).T
+    large = entries >= 1e5  # below, the time is what a call costs
+    rate = float(np.exp(np.mean(np.log(seconds[large] / entries[large]))))
+    line = np.array([seconds.min() / rate, entries.max()])
+    label = f"{rate * 1e9:.2g} ns an entry"
+    ax.plot(line, rate * line, color="0.6", linewidth=1, label=label, zorder=1)
+    ax.set(xscale="log", yscale="log", xlabel="entries of the tree's tables", ylabel="seconds a run")
+    ax.grid(alpha=0.3)
+    ax.legend(frameon=False)
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 FIGURES: tuple[Callable[[], Any], ...] = (
     sprinkler_monitors,
     posterior_bars,
@@ -95,13 +129,16 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     factor_graph,
     junction_tree,
     association_graphs,
+    exact_speed,
 )
 
 
 def draw_all(folder: Path, suffix: str = ".svg") -> list[Path]:
-    """Write every picture into a folder and return the files."""
+    """Write every picture into a folder, the tables into the folder "tables" beside it, and return the files."""
+    from exact_tables import write_all
+
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    written = write_all(folder.with_name("tables"))
     for draw in FIGURES:
         drawn = draw()
         figure = getattr(drawn, "figure", None) or drawn

@@ -102,6 +102,7 @@ _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
 _ports.bind("save", "markovia.io:save")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
+_ports.bind("plot-graph", "markovia.plotting:plot_graph")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 
 __all__ = ["__version__", *_HOME, *_MODULES]

@@ -90,11 +90,23 @@ class Factor:
     @classmethod
     def of(cls, variables: tuple[Variable, ...], values: Array) -> "Factor":
         """Wrap an array already known to fit (no checks, no copy)."""
-        values.setflags(write=False)
+        if values.flags.writeable:
+            values.setflags(write=False)
         factor = object.__new__(cls)
-        object.__setattr__(factor, "variables", variables)
-        object.__setattr__(factor, "values", values)
+        _set_variables(factor, variables)
+        _set_values(factor, values)
         return factor
+
+    @staticmethod
+    def cut_up(variables: Sequence[Variable], values: Array, starts: Sequence[int], stops: Sequence[int]) -> "list[Factor]":
+        """Wrap stretches of one read-only array as tables over one variable each (no checks, no copy)."""
+        new, found = object.__new__, []
+        for variable, start, stop in zip(variables, starts, stops, strict=True):
+            factor = new(Factor)
+            _set_variables(factor, (variable,))
+            _set_values(factor, values[start:stop])
+            found.append(factor)
+        return found
 
     @classmethod
     def from_log(cls, variables: Iterable[Variable | str], log_values: ArrayLike) -> "Factor":
@@ -428,6 +440,11 @@ class Factor:
             return self
         kept = tuple(v for i, v in enumerate(self.variables) if i not in gone)
         return Factor.of(kept, np.asarray(reduction(self.values, axis=tuple(gone))))
+
+
+# `Factor.of` fills the slots past the guard against assignment
+_set_variables = Factor.__dict__["variables"].__set__
+_set_values = Factor.__dict__["values"].__set__
 
 
 def product(factors: Iterable[Factor]) -> Factor:

@@ -9,8 +9,10 @@ tree of the cliques, weighted by the sizes of their intersections, which charact
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
+from markovia import ports
 from markovia.errors import InvalidArgument
 from markovia.graphs._named import Names, as_names, need
 from markovia.graphs._search import components
@@ -24,6 +26,8 @@ from markovia.graphs.undirected import UndirectedGraph
 class JunctionTree:
     """Cliques, the edges between them as pairs of positions, and the separator on each edge.
 
+    `states` holds the number of states of every variable where the tree was made from a model.
+
     Examples
     --------
     >>> tree = junction_tree(UndirectedGraph([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]))
@@ -36,6 +40,7 @@ class JunctionTree:
     cliques: tuple[tuple[str, ...], ...]
     edges: tuple[tuple[int, int], ...]
     separators: tuple[tuple[str, ...], ...]
+    states: Mapping[str, int] | None = field(default=None, repr=False, compare=False)
     _containing: dict[str, list[int]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -49,6 +54,37 @@ class JunctionTree:
     def width(self) -> int:
         """The size of the largest clique minus one."""
         return max(map(len, self.cliques), default=0) - 1
+
+    def total_entries(self, states: Mapping[str, int] | None = None) -> int:
+        """Return the entries of all clique tables together: what one pass of exact inference works through.
+
+        Parameters
+        ----------
+        states
+            The number of states of every variable; a tree made from a model knows them.
+
+        Examples
+        --------
+        >>> tree = junction_tree(UndirectedGraph([("a", "b"), ("b", "c")]))
+        >>> tree.total_entries({"a": 2, "b": 3, "c": 4})
+        18
+        """
+        sizes = self.states if states is None else states
+        if sizes is None:
+            raise InvalidArgument(
+                "a tree made from a graph alone needs the number of states of every variable"
+            )
+        for name in self._containing:
+            if name not in sizes:
+                raise InvalidArgument(f"states= lacks the number of states of {name!r}")
+        return sum(prod([int(sizes[name]) for name in clique]) for clique in self.cliques)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the tree, cliques as ellipses and separators as boxes; returns the matplotlib axes.
+
+        The options are those of `markovia.plotting.plot_graph`.
+        """
+        return ports.call("plot-graph", self, **options)
 
     def neighbors(self, clique: int) -> list[int]:
         """List the positions of the cliques joined to a clique."""
@@ -103,6 +139,7 @@ def junction_tree(
     *,
     order: Sequence[str] | None = None,
     weights: Mapping[str, float] | None = None,
+    states: Mapping[str, int] | None = None,
 ) -> JunctionTree:
     """Build a junction tree of a graph, which is triangulated first where it is not chordal.
 
@@ -112,6 +149,8 @@ def junction_tree(
         An undirected graph, such as the moral graph of a DAG.
     heuristic, order, weights
         How to triangulate, as for `triangulate`. A chordal graph is taken as it is if no order is given.
+    states
+        The number of states of every node, for `JunctionTree.total_entries`.
 
     Returns
     -------
@@ -153,4 +192,5 @@ def junction_tree(
         tuple(tuple(graph._named(sorted(cliques[k]))) for k in rank),
         tuple((a, b) for a, b, _ in edges),
         tuple(tuple(graph._named(s)) for *_, s in edges),
+        states,
     )

@@ -13,8 +13,7 @@ The choice, in this order:
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from time import perf_counter
 from typing import ClassVar, Literal, TypeVar
 
@@ -38,6 +37,7 @@ NUMPY_RATE = 1e8
 LOAD_SECONDS = 1.0
 COMPILE_SECONDS = 60.0
 
+_TREE = JunctionTree()
 _spent = 0.0
 """Seconds of NumPy elimination in this process so far."""
 
@@ -60,12 +60,12 @@ class Auto:
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
         engine, found = self._ask(problem, "joint", targets, lambda e: e.joint(problem, targets))
-        return replace(found, engine=engine)
+        return Tables(found.tables, found.log_mass, found.details, engine)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
         engine, found = self._ask(problem, "marginals", targets, lambda e: e.marginals(problem, targets))
-        return replace(found, engine=engine)
+        return Tables(found.tables, found.log_mass, found.details, engine)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
@@ -106,12 +106,12 @@ class Auto:
 
     def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
         """Return the engine that is estimated to answer first."""
-        elimination = VariableElimination(max_bytes=self.max_bytes)
         if question == "best" and targets is not None and len(targets) < len(problem.free):
-            return elimination
-        tree = JunctionTree(max_bytes=self.max_bytes)
+            return VariableElimination(max_bytes=self.max_bytes)
+        tree = _TREE if self.max_bytes is None else JunctionTree(max_bytes=self.max_bytes)
         if kernels_loaded():
             return tree
+        elimination = VariableElimination(max_bytes=self.max_bytes)
         wait = LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
         if _spent > wait:
             return tree
@@ -132,16 +132,11 @@ def kernels_loaded() -> bool:
 
 def kernels_on_disk() -> bool:
     """Say whether compiled kernels of an earlier run are on disk for this version of Python."""
-    import os
+    from markovia.kernels import cache_folders
 
-    folder = Path(__file__).parent.parent / "kernels"
-    places = [folder / "__pycache__"]
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        places = [p for p in Path(os.environ["NUMBA_CACHE_DIR"]).glob("*kernels*") if p.is_dir()]
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(
-        next(place.glob(f"propagation.collect-*.{version}.nbi"), None) is not None for place in places
-    )
+    pattern = f"propagation.collect-*.{version}.nbi"
+    return any(next(folder.glob(pattern), None) is not None for folder in cache_folders())
 
 
 def load_kernels() -> float:

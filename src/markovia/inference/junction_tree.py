@@ -116,12 +116,10 @@ class JunctionTree:
             state.distribute(None if 2 * len(slots) > len(slot_of) else sorted({int(plan.home[s]) for s in slots}))
             flat = state.marginals.copy()
             flat.setflags(write=False)
-            starts: list[int] = plan.marginal_at.tolist()
-            variables = problem.variables
-            tables = [
-                Factor.of((variables[t],), flat[starts[s] : starts[s + 1]])
-                for t, s in zip(targets, slots, strict=True)
-            ]
+            starts, variables = plan.starts, problem.variables
+            tables = Factor.cut_up(
+                [variables[t] for t in targets], flat, [starts[s] for s in slots], [starts[s + 1] for s in slots]
+            )
             return Tables(tables, log_mass, details)
 
         return self._run(problem, targets, False, work, lambda other: other.marginals(problem, targets))
@@ -218,12 +216,11 @@ class JunctionTree:
                 return known
         variables = list(problem.variables.values())
         ids = {v.name: i for i, v in enumerate(variables)}
-        structure = Structure(
-            [len(v) for v in variables], [[ids[v.name] for v in scope_of(p)] for p in pieces]
-        )
+        structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
         order = None if self.order is None else _complete_order(self.order, ids)
         plan = plan_for(structure, effort=self.search, order=order)
-        made = _Whole(list(pieces), variables, plan, any(_too_wide(p) for p in pieces))
+        structured = any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces)
+        made = _Whole(list(pieces), variables, plan, structured)
         if problem.memory is not None:
             problem.memory[key] = made
         return made
@@ -254,11 +251,7 @@ class JunctionTree:
         in_logs: Callable[[VariableElimination], T],
     ) -> T:
         tree, findings = self.compiled(problem, targets)
-        details = {
-            "width": tree.plan.width,
-            "largest_table": int(tree.plan.largest),
-            "cliques": tree.plan.n_cliques,
-        }
+        details = tree.plan.details
         try:
             with taken(tree, maximise) as state:
                 state.set_evidence(findings)
@@ -384,6 +377,15 @@ def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:
     if missing:
         raise InvalidArgument(f"the elimination order leaves out {', '.join(map(repr, missing[:5]))}")
     return order
+
+
+def _ids(piece: Piece, ids: dict[str, int]) -> list[int]:
+    """Return the numbers of a piece's variables in the order of its table's axes."""
+    if isinstance(piece, Factor):
+        return [ids[v.name] for v in piece.variables]
+    found = [ids[v.name] for v in piece.parents]
+    found.append(ids[piece.variable.name])
+    return found
 
 
 def _dense(piece: Piece) -> Array:

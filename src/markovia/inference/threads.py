@@ -33,6 +33,8 @@ def in_parallel(
     Each thread makes its own room once and takes the next task when it is done with one; this thread takes part.
     """
     waiting = list(enumerate(tasks))[::-1]
+    if not waiting:
+        return []
     results: list[T | None] = [None] * len(waiting)
     n = min(threads or thread_count(), len(waiting))
 
@@ -45,8 +47,6 @@ def in_parallel(
                 return
             results[i] = work(task, room)
 
-    if n == 0:
-        return []
     helpers = [_executor().submit(run) for _ in range(n - 1)]
     try:
         run()

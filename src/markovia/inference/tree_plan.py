@@ -7,10 +7,9 @@ plan with one model's tables loaded into it; it never changes and may be shared 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from markovia.inference.threads import thread_count
 if TYPE_CHECKING:
     from markovia.inference.tree_state import TreeState
 
+T = TypeVar("T")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -39,6 +39,19 @@ STRETCH = 1 << 25
 """Entries after which a run returns to Python, so that it can be interrupted."""
 
 _NO_ORDER = np.empty(0, dtype=np.int64)
+
+
+class lazy(Generic[T]):  # noqa: N801
+    """A property computed once; unlike `functools.cached_property` it takes no lock, which a small network would feel."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self._name = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> T:
+        value = owner.__dict__[self._name] = self._function(owner)
+        return value
 
 
 class Structure:
@@ -84,58 +97,61 @@ class Plan:
         self.program = program
         self.total = total
         self.largest = largest
-        self.n_cliques = int(program[0])
+        header: list[int] = program[:7].tolist()
+        self.n_cliques = header[0]
+        self.small = total < PARALLEL
+        self.header = header[3:]
 
     def section(self, i: int) -> Ints:
         """Return one section of the program; see `markovia.kernels.programs` for the numbers."""
         return self.program[self.program[10 + i] : self.program[11 + i]]
 
-    @cached_property
+    @lazy
     def clique_start(self) -> Ints:
         """Where each clique begins in `clique`."""
         return self.section(0)
 
-    @cached_property
+    @lazy
     def clique(self) -> Ints:
         """The slots of all cliques, separator first."""
         return self.section(1)
 
-    @cached_property
+    @lazy
     def n_separator(self) -> Ints:
         """How many leading slots each clique shares with its parent."""
         return self.section(2)
 
-    @cached_property
+    @lazy
     def parent(self) -> Ints:
         """The parent of each clique, -1 for a root."""
         return self.section(3)
 
-    @cached_property
+    @lazy
     def message_at(self) -> Ints:
         """Where each clique's upward message lies."""
         return self.section(16)
 
-    @cached_property
+    @lazy
     def table_at(self) -> Ints:
         """Where each clique's table lies, -1 if it is not stored."""
         return self.section(15)
 
-    @cached_property
+    @lazy
     def marginal_at(self) -> Ints:
         """Where each slot's posterior lies."""
         return self.section(17)
 
-    @cached_property
+    @lazy
     def card(self) -> Ints:
         """The number of states of each slot."""
         return self.section(18)
 
-    @cached_property
+    @lazy
     def order(self) -> Ints:
         """The variable at each slot: the elimination order."""
         return self.section(19)
 
-    @cached_property
+    @lazy
     def home(self) -> Ints:
         """The clique that removes each slot."""
         return self.section(21)
@@ -143,9 +159,27 @@ class Plan:
     @property
     def width(self) -> int:
         """The size of the largest clique less one."""
-        return int(np.diff(self.clique_start).max(initial=1)) - 1
+        return int(self.program[9]) - 1
 
-    @property
+    @lazy
+    def starts(self) -> list[int]:
+        """Where each slot's posterior begins, and where the last one ends."""
+        found: list[int] = self.marginal_at.tolist()
+        return found
+
+    @lazy
+    def details(self) -> dict[str, Any]:
+        """What an answer tells about the plan."""
+        return {"width": self.width, "largest_table": int(self.largest), "cliques": self.n_cliques}
+
+    @lazy
+    def lengths(self) -> tuple[int, ...]:
+        """Lengths of the arrays of a state (floats, ints, flags) and of a thread's scratch space (floats, ints)."""
+        from markovia.kernels.clique_tables import lengths
+
+        return lengths(self.program)  # type: ignore[no-any-return]
+
+    @lazy
     def bytes(self) -> float:
         """The memory that a run needs: messages both ways, stored tables and factors."""
         separators = float(2 * (self.program[3] - self.program[4]) + self.program[4] + self.program[5])
@@ -161,13 +195,15 @@ class Plan:
 
         return float(sliced_entries(self.program, code))
 
-    @cached_property
+    @lazy
     def schedule(self) -> Schedule:
         """Which ranges of cliques run side by side, and which come after them."""
         n = self.n_cliques
-        threads = thread_count()
-        if (self.total < PARALLEL or threads == 1) and self.total < STRETCH:
+        if self.total < PARALLEL:
             return Schedule([], [(0, n)] if n else [])
+        threads = thread_count()
+        if threads == 1 and self.total < STRETCH:
+            return Schedule([], [(0, n)])
         sizes = np.multiply.reduceat(self.card[self.clique], self.clique_start[:-1])
         load: list[int] = sizes.tolist()
         first = list(range(n))
@@ -265,7 +301,7 @@ class CompiledTree:
 
     Attributes
     ----------
-    raw, raw_start
+    raw
         The tables one after the other, as the model has them.
     states, max_states
         Idle evaluation states, for sums and for maxima, each taken by one thread while it works.
@@ -277,12 +313,8 @@ class CompiledTree:
         self.plan = plan
         self.variables = variables
         slots: list[int] = plan.section(20).tolist()
-        self.slot_of = {v.name: s for v, s in zip(variables, slots, strict=True)}
-        self.raw = np.concatenate([t.ravel() for t in tables]) if tables else np.empty(0)
-        ends = [0]
-        for t in tables:
-            ends.append(ends[-1] + t.size)
-        self.raw_start: Ints = np.array(ends, dtype=np.int64)
+        self.slot_of = dict(zip([v.name for v in variables], slots, strict=True))
+        self.raw: Floats = np.concatenate(tables, axis=None) if tables else np.empty(0)
         self.states: list[TreeState] = []
         self.max_states: list[TreeState] = []
 

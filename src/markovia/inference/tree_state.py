@@ -6,7 +6,7 @@ In a large one, subtrees run side by side in threads, and the large cliques abov
 """
 
 from collections.abc import Sequence
-from math import prod
+from math import fsum, prod
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from markovia.inference.threads import in_parallel, thread_count
 from markovia.inference.tree_plan import SPLIT, CompiledTree, Floats, Ints
 
 Room = tuple[Floats, Ints]
+DONE, IMPOSSIBLE, OUT_OF_RANGE = 0, 1, 2
+"""What a run reports; as in `markovia.kernels.propagation`."""
 
 
 class OutOfRange(Exception):
@@ -26,40 +28,38 @@ class TreeState:
     """Buffers and evidence of one evaluation of a tree, for sums or for maxima."""
 
     def __init__(self, tree: CompiledTree, maximise: bool = False) -> None:
-        from markovia.kernels.clique_tables import room_lengths, state_lengths
-        from markovia.kernels.programs import load_tables
+        from markovia.kernels import propagation, programs
 
         plan = tree.plan
         program = plan.program
+        self._kernels = propagation
         self.tree = tree
         self.plan = plan
         self.maximise = maximise
-        n_floats, n_ints, n_flags = state_lengths(program)
+        n_floats, n_ints, n_flags, _, _ = plan.lengths
+        n, k, (n_values, n_factor_values, n_tables, n_marginals) = plan.n_cliques, n_ints // 2, plan.header
         floats = np.empty(n_floats)
         ints = np.full(n_ints, -1, dtype=np.int64)
         flags = np.zeros(n_flags, dtype=np.int8)
-        n, k = plan.n_cliques, n_ints // 2
-        _, _, _, n_values, n_factor_values, n_tables, n_marginals = program[:7].tolist()
-        self.values: Floats = floats[:n_values]
         at = n_values + n_tables
-        messages = n_values - n_factor_values - n_marginals
-        self.tables: Floats = floats[n_values:at]
-        self.posterior: Floats = floats[at : at + messages]
-        at += messages
+        self.tables_at = n_values
+        self.posterior_at = at
+        at += n_values - n_factor_values - n_marginals
         self.marginals: Floats = floats[at : at + n_marginals]
         at += n_marginals
         self.log_scale: Floats = floats[at : at + n]
-        factor_low = floats[at + 2 * n : n_floats - k]
-        self._soft_low = floats[n_floats - k :]
         self._soft_base = n_factor_values
+        self._floats = floats
         self.code: Ints = ints[:k]
         self._soft_at: Ints = ints[k:]
-        self._dirty, self._wanted = flags[:n], flags[4 * n :]
-        self._dirty[:] = 1
+        self._dirty = flags[:n]
+        self._dirty.fill(1)
+        self._wanted = flags[4 * n :]
         self._packed = (program, floats, ints, flags)
-        self._room_lengths = room_lengths(program)
         self._own = self._room()
-        self._factor_scale = float(load_tables(program, tree.raw, tree.raw_start, self.values, factor_low))
+        self._factor_scale: float = programs.load_tables(
+            program, tree.raw, floats, floats[at + 2 * n : n_floats - k]
+        )
         self._soft_scale = 0.0
         self.findings: Findings = {}
 
@@ -68,6 +68,8 @@ class TreeState:
     def set_evidence(self, findings: Findings) -> None:
         """Take over findings, marking the cliques that they touch."""
         old = self.findings
+        if not old and not findings:
+            return
         slot_of = self.tree.slot_of
         for name in old:
             if name not in findings:
@@ -93,9 +95,9 @@ class TreeState:
         if finding is not None and finding.likelihood is not None:
             at = self._soft_base + int(self.plan.marginal_at[slot])
             weights = finding.likelihood / (finding.likelihood.max() or 1.0)
-            self.values[at : at + len(weights)] = weights
+            self._floats[at : at + len(weights)] = weights
             soft_at[slot] = at
-            self._soft_low[slot] = np.log2(weights[weights > 0].min(initial=1.0))
+            self._floats[slot - len(self.code)] = np.log2(weights[weights > 0].min(initial=1.0))
             dirty[self.plan.home[slot]] = 1
         elif soft_at[slot] >= 0:
             soft_at[slot] = -1
@@ -111,17 +113,25 @@ class TreeState:
         OutOfRange
             If a product may leave the range of doubles.
         """
-        from markovia.kernels.propagation import DONE, IMPOSSIBLE, OUT_OF_RANGE
-
-        if np.isnan(self._factor_scale):
+        if self._factor_scale != self._factor_scale:
             raise OutOfRange
         if self._factor_scale == -np.inf or self._soft_scale == -np.inf:
             return -np.inf
+        status = (
+            self._collect_range(0, self.plan.n_cliques, self._own) if self.plan.small else self._collect_in_parts()
+        )
+        if status == OUT_OF_RANGE:
+            raise OutOfRange
+        if status == IMPOSSIBLE:
+            return -np.inf
+        return fsum([*self.log_scale.tolist(), self._factor_scale, self._soft_scale])
+
+    def _collect_in_parts(self) -> int:
         schedule = self.plan.schedule
         dirty = self._dirty
         tasks = [r for r in schedule.below if dirty[r[0] : r[1]].any()]
         found = in_parallel(lambda task, room: self._collect_range(*task, room), tasks, self._room)
-        if IMPOSSIBLE not in found and OUT_OF_RANGE not in found:
+        if not any(found):
             for first, last in schedule.above:
                 if last == first + 1 and self.entries(first) >= SPLIT:
                     status = self._collect_large(first) if dirty[first] else DONE
@@ -130,19 +140,15 @@ class TreeState:
                 found.append(status)
                 if status != DONE:
                     break
-        if OUT_OF_RANGE in found:
-            raise OutOfRange
-        if IMPOSSIBLE in found:
-            return -np.inf
-        return float(self.log_scale.sum()) + self._factor_scale + self._soft_scale
+        return max(found, default=DONE)
 
     def distribute(self, cliques: Sequence[int] | None = None) -> None:
         """Bring the posteriors of the named cliques' own variables up to date (all cliques by default)."""
         wanted = self._wanted
         if cliques is None:
-            wanted[:] = 2
+            wanted.fill(2)
         else:
-            wanted[:] = 0
+            wanted.fill(0)
             parent = self.plan.parent
             for c in cliques:
                 p = c
@@ -150,6 +156,9 @@ class TreeState:
                     wanted[p] = 1
                     p = int(parent[p])
             wanted[cliques] = 2
+        if self.plan.small:
+            self._distribute_range(0, self.plan.n_cliques, self._own)
+            return
         schedule = self.plan.schedule
         for first, last in reversed(schedule.above):
             if last == first + 1 and self.entries(first) >= SPLIT:
@@ -174,8 +183,8 @@ class TreeState:
         if self.plan.parent[c] < 0:
             table = rows
         else:
-            message = self.values[at : at + sep]
-            below = self.posterior[at - int(self.plan.message_at[0]) :][:sep]
+            message = self._floats[at : at + sep]
+            below = self._floats[self.posterior_at + at - int(self.plan.message_at[0]) :][:sep]
             ratio = np.divide(below, message, out=np.zeros(sep), where=message > 0)
             table = rows * ratio[:, None]
         return (table / table.sum()).reshape(self.dims(c))
@@ -188,7 +197,7 @@ class TreeState:
         size = prod(dims)
         at = int(self.plan.table_at[c])
         if at >= 0:
-            table = self.tables[at : at + size]
+            table = self._floats[self.tables_at + at : self.tables_at + at + size]
         else:
             table = np.empty(size)
             table_of(c, *self._packed, *self._own, table)
@@ -257,17 +266,14 @@ class TreeState:
         return prod(self.dims(c))
 
     def _room(self) -> Room:
-        floats, ints = self._room_lengths
+        floats, ints = self.plan.lengths[3:]
         return np.empty(floats), np.empty(ints, dtype=np.int64)
 
     def _collect_range(self, first: int, last: int, room: Room) -> int:
-        from markovia.kernels.propagation import collect
-
-        return int(collect(first, last, self.maximise, *self._packed, *room))
+        return int(self._kernels.collect(first, last, self.maximise, *self._packed, *room))
 
     def _collect_large(self, c: int) -> int:
-        from markovia.kernels import propagation as k
-
+        k = self._kernels
         n = thread_count()
         shares = np.empty((n, self.separator_entries(c)))
 
@@ -279,13 +285,10 @@ class TreeState:
         return int(k.send_parts(c, self.maximise, *self._packed, *self._own, shares))
 
     def _distribute_range(self, first: int, last: int, room: Room) -> None:
-        from markovia.kernels.propagation import distribute
-
-        distribute(first, last, *self._packed, *room)
+        self._kernels.distribute(first, last, *self._packed, *room)
 
     def _distribute_large(self, c: int) -> None:
-        from markovia.kernels import propagation as k
-
+        k = self._kernels
         share_at, n_columns = k.open_clique(c, *self._packed, *self._own)
         if len(share_at) == 1 and n_columns == 0:
             return

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from markovia.kernels import programs as at
+from markovia.kernels.bare import bare_bytes, bare_floats, bare_ints
 from markovia.kernels.programs import section
 from markovia.kernels.strided import LOOSE, spread
 
@@ -29,12 +30,13 @@ State = namedtuple(
     "values tables posterior marginals log_scale message_low factor_low soft_low code soft_at dirty belief_stale "
     "down_stale marginal_stale wanted",
 )
-Room = namedtuple("Room", "table sums ratio dims length step index place strides offsets")
+Room = namedtuple("Room", "table sums ratio lows dims length step index place strides offsets")
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def tree_of(program):
     """Cut a program into its sections."""
+    program = bare_ints(program)
     return Tree(
         section(program, at.CLIQUE_START),
         section(program, at.CLIQUE),
@@ -56,8 +58,8 @@ def tree_of(program):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def state_lengths(program):
-    """Return the lengths of the three arrays of a state: floats, ints, flags."""
+def lengths(program):
+    """Return the lengths of a state's arrays (floats, ints, flags) and of a thread's scratch arrays (floats, ints)."""
     n, k = program[at.N_CLIQUES], program[at.N_SLOTS]
     messages = program[at.N_VALUES] - program[at.N_FACTOR_VALUES] - program[at.N_MARGINALS]
     floats = (
@@ -69,12 +71,20 @@ def state_lengths(program):
         + program[at.N_FACTORS]
         + k
     )
-    return floats, 2 * k, 5 * n
+    axes, operands = program[at.MOST_AXES], program[at.MOST_OPERANDS]
+    return (
+        floats,
+        2 * k,
+        5 * n,
+        3 * BLOCK + 2 * program[at.LARGEST_SEPARATOR] + operands,
+        5 * axes + operands * axes + operands,
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def state_of(program, floats, ints, flags):
     """Cut the arrays of a state into their parts."""
+    floats, ints, flags = bare_floats(floats), bare_ints(ints), bare_bytes(flags)
     n, k = program[at.N_CLIQUES], program[at.N_SLOTS]
     messages = program[at.N_VALUES] - program[at.N_FACTOR_VALUES] - program[at.N_MARGINALS]
     a = program[at.N_VALUES]
@@ -104,21 +114,16 @@ def state_of(program, floats, ints, flags):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def room_lengths(program):
-    """Return the lengths of a thread's two scratch arrays: floats, ints."""
-    axes, operands = program[at.MOST_AXES], program[at.MOST_OPERANDS]
-    return 3 * BLOCK + 2 * program[at.LARGEST_SEPARATOR], 5 * axes + operands * axes + operands
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def room_of(program, floats, ints):
     """Cut a thread's scratch arrays into their parts."""
+    floats, ints = bare_floats(floats), bare_ints(ints)
     axes, operands, separator = program[at.MOST_AXES], program[at.MOST_OPERANDS], program[at.LARGEST_SEPARATOR]
     table = 3 * BLOCK
     return Room(
         floats[:table],
         floats[table : table + separator],
         floats[table + separator : table + 2 * separator],
+        floats[table + 2 * separator : table + 2 * separator + operands],
         ints[:axes],
         ints[axes : 2 * axes],
         ints[2 * axes : 3 * axes],
@@ -129,7 +134,7 @@ def room_of(program, floats, ints):
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def measure(c, tree, state, room):
     """Write the lengths of a clique's axes (one where observed); return (axes, entries, separator entries)."""
     first = tree.clique_start[c]
@@ -147,7 +152,7 @@ def measure(c, tree, state, room):
     return n_axes, size, separator
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def message_strides(c, child, tree, state, strides, row):
     """Write the strides of a child's message along the axes of its parent clique; return the message's size."""
     first = tree.clique_start[c]
@@ -165,7 +170,7 @@ def message_strides(c, child, tree, state, strides, row):
     return step
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def operands(c, n_axes, tree, state, room):
     """List what a clique multiplies: offsets into `values` and strides; return (how many, log2 of the least product)."""
     begin = tree.clique_start[c]
@@ -186,6 +191,7 @@ def operands(c, n_axes, tree, state, room):
                     x += tree.axis_stride[j] * state.code[v]
                 j -= 1
         room.offsets[n] = x
+        room.lows[n] = state.factor_low[f]
         lowest += state.factor_low[f]
         n += 1
     for a in range(tree.n_separator[c], n_axes):
@@ -195,18 +201,20 @@ def operands(c, n_axes, tree, state, room):
                 room.strides[n, i] = 0
             room.strides[n, a] = 1
             room.offsets[n] = state.soft_at[v]
+            room.lows[n] = state.soft_low[v]
             lowest += state.soft_low[v]
             n += 1
     for k in range(tree.child_start[c], tree.child_start[c + 1]):
         child = tree.children[k]
         message_strides(c, child, tree, state, room.strides, n)
         room.offsets[n] = tree.message_at[child]
+        room.lows[n] = state.message_low[child]
         lowest += state.message_low[child]
         n += 1
     return n, lowest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def blocks_of(dims, n_axes, size):
     """Split a table into blocks that stay in the cache: (leading axes walked, entries a block)."""
     lead = 0
@@ -217,7 +225,7 @@ def blocks_of(dims, n_axes, size):
     return lead, block
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def place_block(p, lead, room):
     """Write the states of the leading axes of block `p`."""
     for a in range(lead - 1, -1, -1):
@@ -225,7 +233,7 @@ def place_block(p, lead, room):
         p //= room.dims[a]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def multiply_block(n_operands, n_axes, lead, values, out, start, room):
     """Compute the block at `room.place` of a clique's table into `out[start:]`."""
     if n_operands == 0:
@@ -243,7 +251,28 @@ def multiply_block(n_operands, n_axes, lead, values, out, start, room):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=LOOSE)
+@njit(cache=True, nogil=True, error_model="numpy")
+def stays_in_range(n_operands, n_axes, lead, block, values, out, start, room):
+    """Compute a block as `multiply_block` does, but stop and say no where a positive product could become zero."""
+    low = 0.0
+    for o in range(n_operands):
+        if low + room.lows[o] < -1000.0:
+            return False
+        x = room.offsets[o]
+        for a in range(lead):
+            x += room.place[a] * room.strides[o, a]
+        spread(
+            o == 0, out, start, room.dims, lead, n_axes, values, x, room.strides, o, room.length, room.step, room.index
+        )
+        least = 1.0
+        for i in range(start, start + block):
+            if 0.0 < out[i] < least:
+                least = out[i]
+        low = np.log2(least)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=LOOSE, forceinline=True)
 def reduce_rows(maximise, table, start, block, rest, sums, s):
     """Sum (or maximise) a block of rows onto `sums` from row `s` on; a block may also be a part of one row."""
     b = U(start)

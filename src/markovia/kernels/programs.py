@@ -190,8 +190,8 @@ def sliced_entries(program, code):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def load_tables(program, raw, raw_start, values, low):
-    """Copy a model's tables into `values` with sorted axes and maximum one.
+def load_tables(program, raw, values, low):
+    """Copy a model's tables, which lie one after the other in `raw`, into `values` with sorted axes and maximum one.
 
     Writes log2 of the least positive entry of each to `low`; returns the log of the product of the maxima, minus infinity
     if a table is all zero, and not-a-number if a table spans more than doubles can.
@@ -208,12 +208,12 @@ def load_tables(program, raw, raw_start, values, low):
     strides = np.empty((1, most), np.int64)
     work = np.empty((3, most), np.int64)
     length, step, index = work[0], work[1], work[2]
+    lost = 0.0
     possible = True
     in_range = True
     for f in range(len(factor_at)):
         first = axis_start[f]
         n_axes = axis_start[f + 1] - first
-        size = raw_start[f + 1] - raw_start[f]
         for a in range(n_axes):
             source[axis_source[first + a]] = card[axis_slot[first + a]]
         along = 1
@@ -225,7 +225,8 @@ def load_tables(program, raw, raw_start, values, low):
             dims[a] = card[axis_slot[first + a]]
             strides[0, a] = source[axis_source[first + a]]
         at = factor_at[f]
-        spread(True, values, at, dims, 0, n_axes, raw, raw_start[f], strides, 0, length, step, index)
+        size = along
+        spread(True, values, at, dims, 0, n_axes, raw, at, strides, 0, length, step, index)
         top = 0.0
         least = np.inf
         for i in range(at, at + size):
@@ -243,7 +244,10 @@ def load_tables(program, raw, raw_start, values, low):
         if top != 1.0:
             for i in range(at, at + size):
                 values[i] /= top
-            log_scale += np.log(top)
+            term = np.log(top) - lost
+            total = log_scale + term
+            lost = (total - log_scale) - term  # what the sum rounds off is added next time
+            log_scale = total
     if not possible:
         return -np.inf
     return log_scale if in_range else np.nan

@@ -24,6 +24,7 @@ from markovia.kernels.clique_tables import (
     reduce_rows,
     room_of,
     state_of,
+    stays_in_range,
     tree_of,
 )
 from markovia.kernels.strided import gather, rows_add, rows_multiply, spread
@@ -61,7 +62,28 @@ def _fill_watched(n_operands, n_axes, size, start, tree, state, room):
     return DONE, scale
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _fill(part, parts, maximise, c, n, safe, n_axes, size, rest, tree, state, room, sums):
+    """Compute a part of a clique's table block by block and reduce it onto `sums`; say whether it stayed in range."""
+    lead, block = blocks_of(room.dims, n_axes, size)
+    blocks = size // block
+    if block < rest or parts > 1:
+        for s in range(size // rest):
+            sums[s] = 0.0
+    kept = tree.table_at[c] >= 0
+    table = state.tables if kept else room.table
+    for p in range(part * blocks // parts, (part + 1) * blocks // parts):
+        place_block(p, lead, room)
+        start = tree.table_at[c] + p * block if kept else 0
+        if safe:
+            multiply_block(n, n_axes, lead, state.values, table, start, room)
+        elif not stays_in_range(n, n_axes, lead, block, state.values, table, start, room):
+            return False
+        reduce_rows(maximise, table, start, block, rest, sums, p * block // rest)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _send(c, separator, scale, sums, tree, state):
     """Scale the sums to a maximum of one and make them the message; mark the parent if it changed."""
     top = 0.0
@@ -98,23 +120,13 @@ def _collect(first, last, maximise, tree, state, room):
         rest = size // separator
         n, lowest = operands(c, n_axes, tree, state, room)
         scale = 0.0
-        start = tree.table_at[c]
-        if lowest > SAFE:
-            lead, block = blocks_of(room.dims, n_axes, size)
-            if block < rest:
-                for s in range(separator):
-                    room.sums[s] = 0.0
-            for p in range(size // block):
-                place_block(p, lead, room)
-                if start >= 0:
-                    multiply_block(n, n_axes, lead, state.values, state.tables, start + p * block, room)
-                    reduce_rows(maximise, state.tables, start + p * block, block, rest, room.sums, p * block // rest)
-                else:
-                    multiply_block(n, n_axes, lead, state.values, room.table, 0, room)
-                    reduce_rows(maximise, room.table, 0, block, rest, room.sums, p * block // rest)
-        elif start < 0:
-            return OUT_OF_RANGE
-        else:
+        if tree.table_at[c] >= 0 and size <= BLOCK and lowest > SAFE:
+            multiply_block(n, n_axes, 0, state.values, state.tables, tree.table_at[c], room)
+            reduce_rows(maximise, state.tables, tree.table_at[c], size, rest, room.sums, 0)
+        elif not _fill(0, 1, maximise, c, n, lowest > SAFE, n_axes, size, rest, tree, state, room, room.sums):
+            start = tree.table_at[c]
+            if start < 0:
+                return OUT_OF_RANGE
             status, scale = _fill_watched(n, n_axes, size, start, tree, state, room)
             if status != DONE:
                 return status
@@ -139,21 +151,8 @@ def collect_part(c, part, parts, maximise, program, floats, ints, flags, room_fl
     n_axes, size, separator = measure(c, tree, state, room)
     rest = size // separator
     n, lowest = operands(c, n_axes, tree, state, room)
-    if lowest <= SAFE:
+    if not _fill(part, parts, maximise, c, n, lowest > SAFE, n_axes, size, rest, tree, state, room, sums):
         return OUT_OF_RANGE
-    lead, block = blocks_of(room.dims, n_axes, size)
-    blocks = size // block
-    start = tree.table_at[c]
-    for s in range(separator):
-        sums[s] = 0.0
-    for p in range(part * blocks // parts, (part + 1) * blocks // parts):
-        place_block(p, lead, room)
-        if start >= 0:
-            multiply_block(n, n_axes, lead, state.values, state.tables, start + p * block, room)
-            reduce_rows(maximise, state.tables, start + p * block, block, rest, sums, p * block // rest)
-        else:
-            multiply_block(n, n_axes, lead, state.values, room.table, 0, room)
-            reduce_rows(maximise, room.table, 0, block, rest, sums, p * block // rest)
     return DONE
 
 
@@ -171,7 +170,7 @@ def send_parts(c, maximise, program, floats, ints, flags, room_floats, room_ints
     return _send(c, separator, 0.0, shares[0], tree, state)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _ratio(c, separator, tree, state, ratio):
     """Write what turns a clique's table into its belief: the separator's posterior over the message sent."""
     start = tree.message_at[c]
@@ -209,7 +208,7 @@ def _peel(c, n_axes, tree, state, dims, columns, start, spare, spare_at, rest):
             state.marginals[m + i] /= total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _receive(child, size, sums, start, tree, state):
     """Normalise the sums and make them the posterior of the separator above `child`."""
     total = 0.0
@@ -225,7 +224,7 @@ def _receive(child, size, sums, start, tree, state):
     state.down_stale[child] = 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _waiting(c, tree, state):
     """Pass on that a belief changed; return the wanted children whose separators are out of date."""
     first, last = tree.child_start[c], tree.child_start[c + 1]

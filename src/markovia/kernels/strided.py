@@ -14,7 +14,7 @@ LOOSE = {"reassoc", "nnan", "nsz"}
 """Sums may be regrouped, which lets them use vector instructions; tables never hold not-a-number."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _merge(dims, first, last, strides, row, length, step):
     """Merge axes `first..last` into runs; return how many there are."""
     m = 0

@@ -166,20 +166,47 @@ class GraphicalModel(ABC):
     @guided
     def marginals(
         self,
-        given: Given = None,
+        given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
         targets: Sequence[str] | None = None,
         engine: str | Engine = "auto",
-    ) -> dict[str, Posterior]:
+        progress: bool | None = None,
+    ) -> Any:
         """Return the posterior of every unobserved variable (or of the named ones), by name.
+
+        Parameters
+        ----------
+        given
+            Evidence as in `query`, or many rows of it: a DataFrame or a list of mappings from name to state, where a
+            missing cell is None or NaN.
+        targets
+            The variables to ask for; by default all that are not observed (in some row).
+        engine
+            As in `query`; for rows "auto" and "junction-tree" run in compiled code.
+        progress
+            For rows, whether to show a progress bar; by default on a terminal if it takes long.
+
+        Returns
+        -------
+        dict of str to Posterior, or for rows dict of str to DataFrame
+            A frame has one column a state and the rows' index; where a row observes the variable, its state has
+            probability 1.
 
         Examples
         --------
         >>> import markovia as mk
-        >>> m = mk.examples.sprinkler().marginals(given={"wet": "yes"})
-        >>> list(m)
+        >>> bn = mk.examples.sprinkler()
+        >>> list(bn.marginals(given={"wet": "yes"}))
         ['cloudy', 'sprinkler', 'rain']
+        >>> rows = [{"wet": "yes", "rain": None}, {"wet": "yes", "rain": "no"}]
+        >>> print(bn.marginals(given=rows, targets=["rain"])["rain"].round(4))
+               no     yes
+        0  0.2921  0.7079
+        1  1.0000  0.0000
         """
-        problem = self._problem(given, engine)
+        if rows.are_rows(given):
+            names = None if targets is None else self._names(targets)
+            return rows.marginals(self, given, names, get_engine(engine), progress)
+        problem = self._problem(cast("Given", given), engine)
         wanted = problem.free if targets is None else self._names(targets)
         fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in wanted if n not in fixed]
@@ -254,8 +281,16 @@ class GraphicalModel(ABC):
         return answers[0] if m is None else answers
 
     @guided
-    def log_evidence(self, given: Given = None, engine: str | Engine = "auto") -> float:
+    def log_evidence(
+        self,
+        given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+    ) -> Any:
         """Return log P(evidence); minus infinity if it is impossible.
+
+        For many rows of evidence (a DataFrame or a list of mappings, as in `marginals`) return an array with one number
+        a row.
 
         Raises
         ------
@@ -267,8 +302,12 @@ class GraphicalModel(ABC):
         >>> import markovia as mk
         >>> round(mk.examples.sprinkler().log_evidence(given={"wet": "yes"}), 4)
         -0.4353
+        >>> mk.examples.sprinkler().log_evidence(given=[{"wet": "yes"}, {"rain": "yes", "wet": None}]).round(4).tolist()
+        [-0.4353, -0.6931]
         """
-        mass = self.log_partition(given, engine=engine)
+        if rows.are_rows(given):
+            return rows.log_prob(self, given, get_engine(engine), progress)
+        mass = self.log_partition(cast("Given", given), engine=engine)
         return mass if self.normalised else mass - self._log_z(get_engine(engine))
 
     @guided
@@ -345,8 +384,25 @@ class GraphicalModel(ABC):
                 codes[name] = np.full(n, finding.code, dtype=np.int64)
         return decode(codes, self._variables.values(), int(n))
 
-    def log_prob(self, frame: Any) -> NDArray[np.float64]:
+    @guided
+    def log_prob(
+        self, frame: Any, engine: str | Engine = "auto", progress: bool | None = None
+    ) -> NDArray[np.float64]:
         """Return the log probability of each row; missing cells and columns are summed out.
+
+        Parameters
+        ----------
+        frame
+            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN.
+        engine
+            Who sums; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
+        progress
+            Whether to show a progress bar; by default on a terminal if it takes long.
+
+        Returns
+        -------
+        array
+            One number a row; minus infinity for an impossible row.
 
         Examples
         --------
@@ -355,32 +411,73 @@ class GraphicalModel(ABC):
         >>> bn.log_prob([{"cloudy": "yes", "sprinkler": "no", "rain": "yes", "wet": "yes"}]).round(4).tolist()
         [-1.127]
         """
-        return rows.log_prob(self, frame)
+        return rows.log_prob(self, frame, get_engine(engine), progress)
 
     @guided
-    def predict(self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto") -> Any:
+    def predict(
+        self,
+        frame: Any,
+        target: str | Sequence[str],
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+    ) -> Any:
         """Return the most probable state of the target for every row, from the row's other cells.
 
         A column of the target itself is ignored; missing cells and columns are summed out. For several targets
-        each column holds the mode of that target's own posterior.
+        each column holds the mode of that target's own posterior. The arguments are those of `predict_proba`.
 
         Returns
         -------
         Series or DataFrame
             Aligned with the rows' index.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> bn.predict([{"wet": "yes"}, {"wet": None, "cloudy": "no"}], "rain").tolist()
+        ['yes', 'no']
         """
-        table = rows.predict(self, frame, self._names(target), get_engine(engine))
+        table = rows.predict(self, frame, self._names(target), get_engine(engine), progress)
         return table[target] if isinstance(target, str) else table
 
     @guided
     def predict_proba(
-        self, frame: Any, target: str | Sequence[str], engine: str | Engine = "auto"
+        self,
+        frame: Any,
+        target: str | Sequence[str],
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
     ) -> "pd.DataFrame":
         """Return the posterior of the target for every row, one column a state.
 
-        For several targets the columns are pairs (target, state).
+        Parameters
+        ----------
+        frame
+            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN. A column of the
+            target itself is ignored; missing cells and columns are summed out.
+        target
+            A name, or several; then the columns are pairs (target, state).
+        engine
+            Who answers; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
+        progress
+            Whether to show a progress bar; by default on a terminal if it takes long.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If a row has probability zero; the error names a minimal conflict in the first such row.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> print(bn.predict_proba({"wet": ["yes", "no"]}, "rain").round(4))
+        state      no     yes
+        0      0.2921  0.7079
+        1      0.8813  0.1187
         """
-        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine))
+        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine), progress)
         return cast("pd.DataFrame", table[target]) if isinstance(target, str) else table
 
     # -- other kinds of model ------------------------------------------------------------------------------------
@@ -445,7 +542,7 @@ class GraphicalModel(ABC):
         return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
 
     def _check_possible(self, log_mass: float, problem: Problem, engine: Engine) -> None:
-        if np.isneginf(log_mass):
+        if log_mass == -np.inf:
             raise impossible(problem, engine.log_mass)
 
     def _info(

@@ -5,6 +5,7 @@ Inside, a column is an array of state codes with -1 for missing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from markovia.factors.variable import Variable
 if TYPE_CHECKING:
     import pandas as pd
 
+Codes = NDArray[np.signedinteger[Any]]
 MISSING = -1
+UNKNOWN = -2
 
 
 def as_frame(rows: Any) -> "pd.DataFrame":
@@ -37,8 +40,8 @@ def as_frame(rows: Any) -> "pd.DataFrame":
     )
 
 
-def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> dict[str, NDArray[np.int64]]:
-    """Return the state codes of every column that the model knows.
+def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> tuple[list[str], Codes]:
+    """Return the names of the columns, and a table of state codes, one row a data row, in as few bytes as they need.
 
     Raises
     ------
@@ -47,35 +50,60 @@ def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> dict[str
     UnknownState
         For a cell that is no state of its column's variable.
     """
-    codes: dict[str, NDArray[np.int64]] = {}
     if frame.columns.has_duplicates:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise InvalidArgument(f"the rows have two columns named {twice!r}")
     for name in frame.columns:
         if name not in variables:
             raise UnknownVariable(name, variables)
-        codes[name] = encode_column(frame[name], variables[name])
-    return codes
+    names = list(frame.columns)
+    most = max((len(variables[n]) for n in names), default=1)
+    kind = np.int8 if most < 2**7 else np.int16 if most < 2**15 else np.int32
+    table = np.empty((len(frame), len(names)), dtype=kind, order="F")
+    for k, name in enumerate(names):
+        table[:, k] = encode_column(frame[name], variables[name])
+    return names, table
 
 
-def encode_column(column: "pd.Series[Any]", variable: Variable) -> NDArray[np.int64]:
+def encode_column(column: "pd.Series[Any]", variable: Variable) -> Codes:
     """Return the state codes of one column, -1 for missing cells."""
     import pandas as pd
 
-    try:
+    known = variable.codes
+    if column.dtype == object:
+        return _encode_objects(column, variable)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        positions, uniques = column.cat.codes.to_numpy(), column.cat.categories
+    else:
         positions, uniques = pd.factorize(column)
-    except TypeError:
-        cell = next(c for c in column if not pd.api.types.is_scalar(c))
-        raise UnknownState(variable.name, cell, variable.states) from None
     lookup = np.empty(len(uniques) + 1, dtype=np.int64)
     lookup[-1] = MISSING
-    known = variable.codes
     for i, value in enumerate(uniques):
-        code = known.get(value)
-        if code is None:
-            raise UnknownState(variable.name, value, variable.states)
-        lookup[i] = code
-    return lookup[positions]
+        lookup[i] = known.get(value, UNKNOWN)
+    codes = lookup[positions]
+    if UNKNOWN in lookup and (strange := np.flatnonzero(codes == UNKNOWN)).size:
+        raise UnknownState(variable.name, uniques[positions[strange[0]]], variable.states)
+    return codes
+
+
+def _encode_objects(column: "pd.Series[Any]", variable: Variable) -> Codes:
+    """Look every cell up; for objects this is faster than finding the distinct ones first."""
+    import pandas as pd
+
+    cells = column.to_numpy()
+    known: dict[Any, int] = {None: MISSING, **variable.codes}
+    try:
+        codes = np.fromiter(map(known.get, cells, repeat(UNKNOWN)), dtype=np.int64, count=len(cells))
+    except TypeError:
+        cell = next(c for c in cells if not pd.api.types.is_scalar(c))
+        raise UnknownState(variable.name, cell, variable.states) from None
+    strange = np.flatnonzero(codes == UNKNOWN)
+    if strange.size:
+        missing = pd.isna(cells[strange])
+        if not missing.all():
+            raise UnknownState(variable.name, cells[strange[~missing][0]], variable.states)
+        codes[strange] = MISSING
+    return codes
 
 
 def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable], n: int) -> "pd.DataFrame":

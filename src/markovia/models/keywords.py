@@ -62,6 +62,15 @@ METHODS = {
     "to_markov_model": "to_markov_network",
     "get_independencies": "independencies",
     "get_partition_function": "log_partition",
+    "evidenceImpact": "information",
+    "value_of_information": "information",
+    "sensitivity_analysis": "sensitivity",
+    "to_junction_tree": "junction_tree",
+    "junctionTree": "junction_tree",
+    "triangulate": "junction_tree",
+    "get_elimination_order": "elimination_order",
+    "eliminationOrder": "elimination_order",
+    "tree_width": "treewidth",
 }
 
 

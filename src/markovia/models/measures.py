@@ -15,11 +15,11 @@ from markovia.inference.icm import ConditionalModes, Selection, iterated_conditi
 from markovia.learning.tables import hsic_of_table
 from markovia.models.base import Given, list_of_names
 from markovia.models.keywords import guided
-from markovia.models.questions import QuestionedModel
+from markovia.models.structure import StructuredModel
 from markovia.seeds import generator
 
 
-class MeasuredModel(QuestionedModel):
+class MeasuredModel(StructuredModel):
     """A model that can be measured; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
 
     @guided

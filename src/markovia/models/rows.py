@@ -1,118 +1,155 @@
 """A model on rows of data: log probability, prediction, posterior tables.
 
-Rows that say the same are answered once. Complete rows are scored by indexing the tables, all at once.
+Rows go to `markovia.inference.batches`, which runs them in compiled code where that is worth it. Rows that say the same
+are answered once. Where nothing is compiled yet, complete rows are scored by indexing the tables with NumPy.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.evidence import Finding
 from markovia.factors.factor import Factor
+from markovia.inference.batches import Answers, answers, compiled_for, row_problem
 from markovia.inference.conflict import impossible
-from markovia.inference.engine import Engine, get_engine
+from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
-from markovia.models.frames import MISSING, as_frame, encode
+from markovia.models.frames import MISSING, Codes, as_frame, encode
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from markovia.models.base import GraphicalModel
 
-Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+LONG = 2.0
+"""Seconds after which a run on a terminal shows a progress bar."""
 
 
-def log_prob(model: "GraphicalModel", frame: Any) -> NDArray[np.float64]:
+def are_rows(given: Any) -> bool:
+    """Say whether evidence is many rows of it: a data frame, or a list of mappings."""
+    if given is None or isinstance(given, Mapping):
+        return False
+    if isinstance(given, list | tuple):
+        return all(isinstance(row, Mapping) for row in given)
+    return hasattr(given, "columns") and (hasattr(given, "iloc") or hasattr(given, "to_pandas"))
+
+
+def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Floats:
     """Return the log probability of each row; missing cells and columns are summed out."""
-    data = as_frame(frame)
-    table = _code_table(model, data)
-    engine = get_engine("auto")
+    columns, table = encode(as_frame(frame), _variables(model))
     log_z = 0.0 if model.normalised else model._log_z(engine)
-    complete = (table != MISSING).all(axis=1)
-    result = np.empty(len(data))
-    if complete.any():
-        columns = dict(zip(model.variables, table[complete].T, strict=True))
-        result[complete] = _log_weight(model, columns, int(complete.sum())) - log_z
-    if not complete.all():
-        result[~complete] = _once_a_pattern(
-            table[~complete], lambda row: np.array(engine.log_mass(_problem(model, row)) - log_z)
-        )
-    return result
+    problem = _problem(model)
+    result = np.empty(len(table))
+    program = compiled_for(problem, engine, (), columns, table)
+    rest = np.ones(len(table), dtype=bool)
+    if program is None and len(columns) == len(model):
+        rest = (table == MISSING).any(axis=1)
+        whole = table[~rest]
+        result[~rest] = _log_weight(model, dict(zip(columns, whole.T, strict=True)), len(whole))
+    if rest.any():
+        found = np.empty(int(rest.sum()))
+        with _bar(len(found), progress) as advance:
+            for part in answers(problem, engine, (), columns, table[rest], program, advance):
+                found[part.first : part.last] = part.log_mass
+        result[rest] = found
+    return result - log_z
 
 
-def predict(model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine) -> "pd.DataFrame":
+def predict(
+    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine, progress: bool | None
+) -> "pd.DataFrame":
     """Return the mode of each target's posterior for every row, one column a target."""
     import pandas as pd
 
-    data, tables = posteriors(model, frame, names, engine)
-    modes = {n: np.array(model.variable(n).states, dtype=object)[tables[n].argmax(axis=1)] for n in names}
+    data = as_frame(frame)
+    ends = _ends(model, names)
+    best = {n: np.empty(len(data), dtype=np.intp) for n in names}
+    for part in _posteriors(model, _without(data, names), names, engine, progress):
+        for n, (low, high) in zip(names, ends, strict=True):
+            best[n][part.first : part.last] = part.posteriors[:, low:high].argmax(axis=1)
+    modes = {n: np.array(model.variable(n).states, dtype=object)[best[n]] for n in names}
     return pd.DataFrame(modes, index=data.index).infer_objects()
 
 
 def predict_proba(
-    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine
+    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine, progress: bool | None
 ) -> "pd.DataFrame":
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
-    data, tables = posteriors(model, frame, names, engine)
-    parts = {
-        n: pd.DataFrame(tables[n], index=data.index, columns=pd.Index(model.variable(n).states))
-        for n in names
-    }
-    return pd.concat(parts, axis=1, names=["target", "state"])
-
-
-def posteriors(
-    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine
-) -> tuple["pd.DataFrame", dict[str, NDArray[np.float64]]]:
-    """Return, for each target, an array of posteriors with one row a data row."""
     data = as_frame(frame)
-    cards = [len(model.variable(n)) for n in names]
-    table = _code_table(model, data.drop(columns=[n for n in names if n in data.columns]))
-
-    def ask(row: Codes) -> NDArray[np.float64]:
-        problem = _problem(model, row)
-        answer = engine.marginals(problem, names)
-        if np.isneginf(answer.log_mass):
-            raise impossible(problem, engine.log_mass)
-        return np.concatenate([t.values for t in answer.tables])
-
-    flat = _once_a_pattern(table, ask) if len(table) else np.empty((0, sum(cards)))
-    return data, dict(zip(names, np.split(flat, np.cumsum(cards)[:-1], axis=1), strict=True))
+    tables = _tables(model, _without(data, names), names, engine, progress)
+    return pd.concat(tables, axis=1, names=["target", "state"])
 
 
-def _code_table(model: "GraphicalModel", data: "pd.DataFrame") -> Codes:
-    codes = encode(data, _variables(model))
-    table = np.full((len(data), len(model)), MISSING, dtype=np.int64)
-    for k, name in enumerate(model.variables):
-        if name in codes:
-            table[:, k] = codes[name]
-    return table
+def marginals(
+    model: "GraphicalModel",
+    frame: Any,
+    names: Sequence[str] | None,
+    engine: Engine,
+    progress: bool | None,
+) -> dict[str, "pd.DataFrame"]:
+    """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
+    data = as_frame(frame)
+    if names is None:
+        names = [n for n in model.variables if n not in data.columns or data[n].isna().any()]
+    return _tables(model, data, names, engine, progress)
+
+
+def _tables(
+    model: "GraphicalModel", data: "pd.DataFrame", names: Sequence[str], engine: Engine, progress: bool | None
+) -> dict[str, "pd.DataFrame"]:
+    import pandas as pd
+
+    ends = _ends(model, names)
+    flat = np.empty((len(data), ends[-1][1] if ends else 0))
+    for part in _posteriors(model, data, names, engine, progress):
+        flat[part.first : part.last] = part.posteriors
+    return {
+        n: pd.DataFrame(flat[:, low:high], index=data.index, columns=pd.Index(model.variable(n).states))
+        for n, (low, high) in zip(names, ends, strict=True)
+    }
+
+
+def _posteriors(
+    model: "GraphicalModel", data: "pd.DataFrame", names: Sequence[str], engine: Engine, progress: bool | None
+) -> Iterator[Answers]:
+    """Yield the posteriors of the targets, a stretch of rows at a time; refuse impossible rows."""
+    columns, table = encode(data, _variables(model))
+    problem = _problem(model)
+    program = compiled_for(problem, engine, names, columns, table)
+    with _bar(len(table), progress) as advance:
+        for part in answers(problem, engine, names, columns, table, program, advance) if len(table) else ():
+            bad = np.flatnonzero(np.isneginf(part.log_mass))
+            if len(bad):
+                raise impossible(row_problem(problem, columns, table[part.first + bad[0]]), engine.log_mass)
+            yield part
+
+
+def _without(data: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
+    """Leave out the targets' own columns."""
+    return data.drop(columns=[n for n in names if n in data.columns])
+
+
+def _ends(model: "GraphicalModel", names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each target's posterior begins and ends in a row."""
+    stops = np.cumsum([len(model.variable(n)) for n in names]).tolist()
+    return list(pairwise([0, *stops]))
 
 
 def _variables(model: "GraphicalModel") -> dict[str, Any]:
     return {n: model.variable(n) for n in model.variables}
 
 
-def _problem(model: "GraphicalModel", row: Codes) -> Problem:
-    variables = _variables(model)
-    findings = {
-        name: Finding(variable, variable.states[code], code=int(code))
-        for (name, variable), code in zip(variables.items(), row, strict=True)
-        if code != MISSING
-    }
-    return Problem(variables, model.pieces(), findings, model.__dict__.setdefault("_memory", {}))
+def _problem(model: "GraphicalModel") -> Problem:
+    return Problem(_variables(model), model.pieces(), {}, model.__dict__.setdefault("_memory", {}))
 
 
-def _once_a_pattern(table: Codes, answer: Callable[[Codes], NDArray[np.float64]]) -> NDArray[np.float64]:
-    distinct, where = np.unique(table, axis=0, return_inverse=True)
-    return np.array([answer(row) for row in distinct])[where.reshape(-1)]
-
-
-def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> NDArray[np.float64]:
+def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> Floats:
     """Return the log of the product of the pieces for complete rows."""
     total = np.zeros(n)
     for piece in model.pieces():
@@ -122,3 +159,17 @@ def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> 
         else:
             total += piece.log_prob(codes[piece.variable.name], [codes[p] for p in piece.parent_names])
     return total
+
+
+@contextmanager
+def _bar(n: int, progress: bool | None) -> Iterator[Callable[[int], object]]:
+    """Give a function that counts rows done: on a bar, where one is asked for or the run takes long on a terminal."""
+    import sys
+
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield lambda rows: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=n, unit="row", unit_scale=True, delay=LONG if progress is None else 0.0) as bar:
+        yield bar.update
