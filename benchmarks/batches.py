@@ -3,11 +3,11 @@
 Run: python benchmarks/batches.py [--rows N] [--blanks K] [--repeats R] [--network NAME] [--targets NAME ...]
 
 Rows are drawn from the network, K random cells of each are blanked, and the posterior of one target is asked for every
-row from the row's other cells. markovia answers all N rows in one `predict_proba` call on a DataFrame of strings; pyAgrum
-gets 500 rows (LazyPropagation, setEvidence and posterior), pgmpy 200 (VariableElimination.query), and both are scaled to
-a row. Rows of the table are medians over the repeats, targets one after the other; the ratio is between medians. The goal
-is stated for alarm with 100,000 rows and 10 blanks: at least 100 times faster than pgmpy, 20 times faster than pyAgrum.
-The kernels are compiled beforehand. A library that is not installed leaves its cells empty.
+row from the row's other cells. markovia answers all N rows in one `predict_proba` call on a DataFrame of strings;
+pyAgrum gets 500 rows (LazyPropagation, setEvidence and posterior), pgmpy 200 (VariableElimination.query), and both are
+scaled to a row. Rows of the table are medians over the repeats; ratios are between medians. The goal is stated for
+alarm with 100,000 rows and 10 blanks: at least 100 times faster than pgmpy, 20 times faster than pyAgrum. The kernels
+are compiled beforehand. A library that is not installed leaves its cells empty.
 
 The networks are looked for in MARKOVIA_BENCHMARKS/bif, else in ../shared/benchmarks/bif.
 """
@@ -74,8 +74,7 @@ def _table(
     )
     ratios: dict[str, list[float]] = {"pyAgrum": [], "pgmpy": []}
     for target in targets:
-        states = model.states(target)
-        own, found = _median(lambda t=target: model.predict_proba(rows, t)[states].to_numpy(), repeats)
+        own, found = _median(lambda t=target: model.predict_proba(rows, t).to_numpy(), repeats)
         own /= len(rows)
         cells, error = {}, 0.0
         for name, (ask, count) in peers.items():

@@ -217,7 +217,11 @@ def _cells(one: Found, part: str, setting: str | None = None, declared: bool = F
     shown = (
         time_of(theirs) if isinstance(theirs, float) else "-" if theirs is None else f"fails ({theirs[:8]})"
     )
-    ratio = f"{theirs / ours:.1f} x" if ours is not None and isinstance(theirs, float) else "-"
+    ratio = (
+        f"{theirs / ours:{'.1f' if theirs > ours else '.2f'}} x"
+        if ours is not None and isinstance(theirs, float)
+        else "-"
+    )
     return f"{time_of(ours):>11}{shown:>16}{ratio:>9}"
 
 

@@ -82,7 +82,8 @@ def _compared(cells: Found, kind: str = "") -> list[str]:
     tried = [cells[engine + kind] for engine in ("lazy", "shafer") if engine + kind in cells]
     seconds = [t["seconds"] for t in tried if "seconds" in t]
     if seconds:
-        return [_time(own), _time(min(seconds)), f"{min(seconds) / own:.1f}"]
+        ratio = min(seconds) / own
+        return [_time(own), _time(min(seconds)), f"{ratio:.1f}" if ratio > 1.0 else f"{ratio:.2f}"]
     return [_time(own), "out of memory" if any(t["failed"] == "memory" for t in tried) else "–", ""]
 
 

@@ -257,7 +257,7 @@ def test_few_rows_do_not_wait_for_a_kernel(monkeypatch):
     assert len(bn.predict(frame, "lung")) == 3000
     assert bn.log_prob(bn.sample(3000, seed=0)).max() < 0
     monkeypatch.setattr(batches, "_kernel_on_disk", lambda: True)
-    monkeypatch.setattr(batches, "FEW_TO_LOAD", 3)
+    monkeypatch.setattr(batches, "LOAD_SECONDS", 1e-3)
     with pytest.raises(pytest.fail.Exception, match="compiled"):
         bn.predict(frame, "lung")
 

@@ -31,8 +31,10 @@ from markovia.inference.row_programs import MISSING, RowProgram, compile_rows
 
 Codes = NDArray[np.signedinteger[Any]]
 
-FEW_TO_LOAD, FEW_TO_COMPILE = 200, 2000
-"""Distinct rows that are answered without waiting for the kernel to be loaded, or compiled."""
+LOAD_SECONDS, COMPILE_SECONDS = 1.0, 20.0
+"""What is spent on asking row by row before it is worth loading the kernel, or compiling it for this and later runs."""
+PIECE_SECONDS = 6e-5
+"""What a row costs for each factor of the model when an engine is asked, about."""
 STRETCH_SECONDS = 0.3
 """How long a stretch of rows runs before the progress bar moves and the run can be interrupted."""
 FIRST_STRETCH, LONGEST_STRETCH = 2048, 1 << 16
@@ -58,8 +60,10 @@ def compiled_for(
         or not len(table)
     ):
         return None
-    if not _kernel_loaded() and _few(table, FEW_TO_LOAD if _kernel_on_disk() else FEW_TO_COMPILE):
-        return None
+    if not _kernel_loaded():
+        wait = LOAD_SECONDS if _kernel_on_disk() else COMPILE_SECONDS
+        if _few(table, int(wait / (PIECE_SECONDS * max(1, len(problem.pieces))))):
+            return None
     always = tuple((table != MISSING).all(axis=0).tolist())
     memory = {} if problem.memory is None else problem.memory
     kept: dict[Any, RowProgram] = memory.setdefault("rows", {})
@@ -68,7 +72,7 @@ def compiled_for(
     pieces = problem.pieces
     if known is not None and len(known.pieces) == len(pieces) and all(map(is_, known.pieces, pieces)):
         return known
-    made = compile_rows(problem, targets, columns, always, effort=10.0 if len(table) >= 1000 else 1.0)
+    made = compile_rows(problem, targets, columns, always, effort=1.0 if len(table) >= 1000 else 0.1)
     if made is not None:
         while len(kept) >= KEPT_PROGRAMS:
             kept.pop(next(iter(kept)))

@@ -2,8 +2,8 @@
 
 Method: variables that every row observes are cut out before the order is searched, so they widen no clique;
 conditionals that no row needs are dropped; a single target is eliminated last, which puts it into the root, where it is
-read off without a pass down. Factors get maximum one. The axes of a table that every row observes come first, the others
-follow in the order of the cliques.
+read off without a pass down. Factors get maximum one. The axes of a table that every row observes come first, the
+others follow in the order of the cliques.
 Reference: Lauritzen & Spiegelhalter (1988); Shachter (1986) for barren variables.
 Cost: one order search and one copy of the tables. `markovia.inference.batches` keeps programs with the model.
 """

@@ -305,6 +305,10 @@ class CompiledTree:
         The tables one after the other, as the model has them.
     states, max_states
         Idle evaluation states, for sums and for maxima, each taken by one thread while it works.
+    runs
+        How often the tree was run.
+    supports
+        The non-zero entries of large cliques that are mostly zero, listed once the tree is used again and again.
     """
 
     def __init__(
@@ -317,6 +321,9 @@ class CompiledTree:
         self.raw: Floats = np.concatenate(tables, axis=None) if tables else np.empty(0)
         self.states: list[TreeState] = []
         self.max_states: list[TreeState] = []
+        self.runs = 0
+        self.supports: dict[int, NDArray[np.int32]] = {}
+        self.listed: list[int] = []
 
 
 def scope_of(piece: Piece) -> tuple[Variable, ...]:

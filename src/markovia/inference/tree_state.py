@@ -5,10 +5,11 @@ variables, and flags for what is out of date. It belongs to one thread at a time
 In a large one, subtrees run side by side in threads, and the large cliques above them are split between threads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import fsum, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.factors.evidence import Finding, Findings
 from markovia.factors.factor import Array
@@ -16,6 +17,10 @@ from markovia.inference.threads import in_parallel, thread_count
 from markovia.inference.tree_plan import SPLIT, CompiledTree, Floats, Ints
 
 Room = tuple[Floats, Ints]
+LIST_AT = 3
+"""The run of a tree at which its mostly-zero cliques are listed."""
+LISTED = 0.3
+"""The share of non-zero entries below which a clique is run from its support."""
 DONE, IMPOSSIBLE, OUT_OF_RANGE = 0, 1, 2
 """What a run reports; as in `markovia.kernels.propagation`."""
 
@@ -129,11 +134,16 @@ class TreeState:
     def _collect_in_parts(self) -> int:
         schedule = self.plan.schedule
         dirty = self._dirty
+        self.tree.runs += 1
+        if self.tree.runs == LIST_AT and not self.tree.supports:
+            found = _supports(self.tree)
+            self.tree.listed = sorted(found)
+            self.tree.supports = found
         tasks = [r for r in schedule.below if dirty[r[0] : r[1]].any()]
         found = in_parallel(lambda task, room: self._collect_range(*task, room), tasks, self._room)
         if not any(found):
             for first, last in schedule.above:
-                if last == first + 1 and self.entries(first) >= SPLIT:
+                if last == first + 1 and first not in self.tree.supports and self.entries(first) >= SPLIT:
                     status = self._collect_large(first) if dirty[first] else DONE
                 else:
                     status = self._collect_range(first, last, self._own)
@@ -161,7 +171,7 @@ class TreeState:
             return
         schedule = self.plan.schedule
         for first, last in reversed(schedule.above):
-            if last == first + 1 and self.entries(first) >= SPLIT:
+            if last == first + 1 and first not in self.tree.supports and self.entries(first) >= SPLIT:
                 self._distribute_large(first)
             else:
                 self._distribute_range(first, last, self._own)
@@ -270,7 +280,20 @@ class TreeState:
         return np.empty(floats), np.empty(ints, dtype=np.int64)
 
     def _collect_range(self, first: int, last: int, room: Room) -> int:
-        return int(self._kernels.collect(first, last, self.maximise, *self._packed, *room))
+        if not self.tree.supports:
+            return int(self._kernels.collect(first, last, self.maximise, *self._packed, *room))
+        from markovia.kernels.supports import collect_support
+
+        for start, stop, support in self._pieces(first, last):
+            if support is None:
+                status = self._kernels.collect(start, stop, self.maximise, *self._packed, *room)
+            elif self._dirty[start]:
+                status = collect_support(start, self.maximise, *self._packed, *room, support)
+            else:
+                continue
+            if status != DONE:
+                return int(status)
+        return DONE
 
     def _collect_large(self, c: int) -> int:
         k = self._kernels
@@ -285,7 +308,32 @@ class TreeState:
         return int(k.send_parts(c, self.maximise, *self._packed, *self._own, shares))
 
     def _distribute_range(self, first: int, last: int, room: Room) -> None:
-        self._kernels.distribute(first, last, *self._packed, *room)
+        if not self.tree.supports:
+            self._kernels.distribute(first, last, *self._packed, *room)
+            return
+        from markovia.kernels.supports import distribute_support
+
+        for start, stop, support in reversed(list(self._pieces(first, last))):
+            if support is None:
+                self._kernels.distribute(start, stop, *self._packed, *room)
+            else:
+                distribute_support(start, *self._packed, *room, support)
+
+    def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, NDArray[np.int32] | None]]:
+        """Cut a range of cliques where one is to be run from its support: it is listed, and nothing in it is observed."""
+        supports = self.tree.supports
+        for c in self.tree.listed:
+            if first <= c < last and not self._touched(c):
+                if first < c:
+                    yield first, c, None
+                yield c, c + 1, supports[c]
+                first = c + 1
+        if first < last:
+            yield first, last, None
+
+    def _touched(self, c: int) -> bool:
+        slots = self.plan.clique_slots(c)
+        return bool((self.code[slots] >= 0).any() or (self._soft_at[slots] >= 0).any())
 
     def _distribute_large(self, c: int) -> None:
         k = self._kernels
@@ -295,12 +343,34 @@ class TreeState:
         n = thread_count()
         shares = np.empty((n, int(share_at[-1])))
         columns = np.empty((n, n_columns))
-        table = 3 * k.BLOCK
-        separator = (len(self._own[0]) - table) // 2
-        ratio = self._own[0][table + separator :]
+        ratio = self._own[0][3 * k.BLOCK + int(self.plan.program[7]) :]
 
         def part(i: int, room: Room) -> None:
             k.distribute_part(c, i, n, *self._packed, *room, ratio, share_at, shares[i], columns[i])
 
         in_parallel(part, range(n), self._room)
         k.close_clique(c, *self._packed, *self._own, share_at, shares, columns)
+
+
+def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
+    """List the non-zero entries of large cliques that are mostly zero whatever is observed."""
+    from markovia.kernels.supports import support_of
+
+    plan = tree.plan
+    large: list[int] = np.flatnonzero(plan.table_at < 0).tolist()
+    if not large or plan.program[3] >= 2**31:
+        return {}
+    state = TreeState(tree)
+    try:
+        if state.collect() == -np.inf:
+            return {}
+    except OutOfRange:
+        return {}
+
+    def one(c: int, room: Room) -> NDArray[np.int32]:
+        most = int(LISTED * state.entries(c))
+        found: NDArray[np.int32] = support_of(c, most, *state._packed, *room)
+        return found
+
+    listed = in_parallel(one, large, state._room)
+    return {c: s for c, s in zip(large, listed, strict=True) if len(s) and s[1] > 0}
