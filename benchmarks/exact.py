@@ -54,7 +54,7 @@ from markovia.inference.threads import thread_count
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "exact.json"
 QUICK = ("asia", "cancer", "earthquake", "sachs", "survey", "alarm", "child", "insurance")
-QUICK_UAI = ("Alchemy_11", "Promedus_31", "Segmentation_15")
+QUICK_UAI = ("Pedigree_11", "Promedus_31", "Segmentation_15")
 MEMORY = ("link", "munin1")
 GIGABYTES = 12.0
 NETWORK_SECONDS = 1800.0

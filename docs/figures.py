@@ -107,7 +107,7 @@ def exact_speed() -> Any:
         runs += measured
     entries, seconds = np.array(runs).T
     large = entries >= 1e5  # below, the time is what a call costs
-    rate = float(np.exp(np.mean(np.log(seconds[large] / entries[large]))))
+    rate = float(np.median(seconds[large] / entries[large]))
     line = np.array([seconds.min() / rate, entries.max()])
     label = f"{rate * 1e9:.2g} ns an entry"
     ax.plot(line, rate * line, color="0.6", linewidth=1, label=label, zorder=1)

@@ -181,7 +181,7 @@ def chain(rng, n=30, card=3):
 
 def poisoned(state):
     """Spoil the stored tables, so that those which are computed again can be told from the others."""
-    inside = state_of(*state._packed)
+    inside = state_of(*state.packed)
     inside.tables[:] = np.nan
     return inside
 
@@ -250,7 +250,7 @@ def test_a_question_about_one_variable_goes_down_to_it_and_no_further():
     state.distribute()
     state.set_evidence(model.findings({"x29": 0, "x0": 0}))
     state.collect()
-    inside = state_of(*state._packed)
+    inside = state_of(*state.packed)
     inside.marginals[:] = np.nan
     plan, slot = state.plan, model.tree.slot_of["x15"]
     home = int(plan.home[slot])

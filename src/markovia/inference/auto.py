@@ -13,7 +13,7 @@ The choice, in this order:
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar, Literal, TypeVar
 
@@ -153,9 +153,28 @@ def load_kernels() -> float:
 
     a, b = Variable("a", [0, 1]), Variable("b", [0, 1])
     factors = [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 4.0]]))]
-    problem = Problem({"a": a, "b": b}, factors, {})
+    problem = Problem({"a": a, "b": b}, factors, {}, {})
     engine = JunctionTree()
     engine.marginals(problem, ["a", "b"])
     engine.best(problem, ["a", "b"], 2)
     engine.sample(problem, 2, np.random.default_rng(0))
+    _load_rare_kernels(problem)
     return perf_counter() - start
+
+
+def _load_rare_kernels(problem: Problem) -> None:
+    """Run what only large trees and batches of rows need."""
+    from markovia.inference.row_programs import compile_rows
+    from markovia.inference.tree_state import TreeState
+    from markovia.kernels.supports import collect_support, distribute_support, support_of
+
+    tree, _ = JunctionTree().compiled(replace(problem, memory={}), None)
+    state = TreeState(tree)
+    state.collect_large(0)
+    state.distribute()
+    state.distribute_large(0)
+    support = support_of(0, 99, *state.packed, *state.room())
+    collect_support(0, False, *state.packed, *state.room(), support)
+    distribute_support(0, *state.packed, *state.room(), support)
+    state.rows(0)
+    compile_rows(problem, ["a"], ["b"], [False], 1.0).run(np.array([[-1], [0]], dtype=np.int32))

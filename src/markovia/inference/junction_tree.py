@@ -14,7 +14,6 @@ Use it for everything asked more than once, for all marginals, and for large mod
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count, islice
@@ -32,13 +31,28 @@ from markovia.factors.factor import Array, Factor
 from markovia.inference.budget import default_budget, readable
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Ranked, Tables
-from markovia.inference.tree_plan import CompiledTree, Ints, Plan, Structure, plan_for, scope_of
-from markovia.inference.tree_state import OutOfRange, TreeState
+from markovia.inference.tree_plan import (
+    SEARCH_MOST,
+    SEARCH_SHARE,
+    CompiledTree,
+    Ints,
+    Plan,
+    Structure,
+    known_plan,
+    plan_for,
+    remember_plan,
+    scope_of,
+)
+from markovia.inference.tree_state import DONE, IMPOSSIBLE, OutOfRange, TreeState
 from markovia.inference.variable_elimination import VariableElimination
 
 T = TypeVar("T")
 WHOLE = 1 << 21
 """Entries up to which the whole model is compiled at once; above, each question is reduced first."""
+FEW = 40
+"""Pieces up to which the first question of a model compiles all of it, whatever is observed."""
+AT_ONCE = 2000
+"""Pieces up to which a model that was never compiled is tried in one compiled call."""
 DENSE = 1 << 22
 """Entries up to which a structured conditional, such as a noisy-or, is written out as a table."""
 
@@ -87,11 +101,20 @@ class JunctionTree:
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
 
-        def work(state: TreeState, details: dict[str, Any]) -> Tables:
-            log_mass = state.collect()
+        def work(state: TreeState, findings: Findings) -> Tables:
+            details = state.plan.details
+            slots = [state.tree.slot_of[t] for t in targets]
+            asked = state.ask(findings, slots[0] if len(slots) == 1 else -2)
+            if asked is None:
+                state.set_evidence(findings)
+                log_mass = state.collect()
+            else:
+                log_mass = asked
+                if len(slots) == 1 and log_mass > -np.inf:
+                    answer = Factor.of((problem.variables[targets[0]],), state.marginal(slots[0]))
+                    return Tables([answer], log_mass, details)
             if log_mass == -np.inf or not targets:
                 return Tables([Factor.scalar()], log_mass, details)
-            slots = [state.tree.slot_of[t] for t in targets]
             variables = tuple([problem.variables[t] for t in targets])
             home = int(state.plan.home[min(slots)])
             state.distribute([home])
@@ -107,28 +130,38 @@ class JunctionTree:
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target, all from two passes over the tree."""
 
-        def work(state: TreeState, details: dict[str, Any]) -> Tables:
-            log_mass = state.collect()
-            if log_mass == -np.inf:
-                return Tables([], -np.inf, details)
+        def work(state: TreeState, findings: Findings) -> Tables:
             slot_of, plan = state.tree.slot_of, state.plan
+            asked = state.ask(findings, -1)
+            if asked is None:
+                state.set_evidence(findings)
+                log_mass = state.collect()
+            else:
+                log_mass = asked
+            if log_mass == -np.inf:
+                return Tables([], -np.inf, plan.details)
             slots = [slot_of[t] for t in targets]
-            state.distribute(None if 2 * len(slots) > len(slot_of) else sorted({int(plan.home[s]) for s in slots}))
-            flat = state.marginals.copy()
-            flat.setflags(write=False)
-            starts, variables = plan.starts, problem.variables
-            tables = Factor.cut_up(
-                [variables[t] for t in targets], flat, [starts[s] for s in slots], [starts[s + 1] for s in slots]
-            )
-            return Tables(tables, log_mass, details)
+            if asked is None:
+                few = 2 * len(slots) <= len(slot_of)
+                state.distribute(sorted({int(plan.home[s]) for s in slots}) if few else None)
+            return _cut_up(problem, targets, slots, plan, state.marginals.copy(), log_mass)
 
+        at_once = self._at_once(problem, targets)
+        if at_once is not None:
+            return at_once
         return self._run(problem, targets, False, work, lambda other: other.marginals(problem, targets))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
-        return self._run(
-            problem, (), False, lambda state, _: state.collect(), lambda other: other.log_mass(problem)
-        )
+
+        def work(state: TreeState, findings: Findings) -> float:
+            asked = state.ask(findings, -2)
+            if asked is not None:
+                return asked
+            state.set_evidence(findings)
+            return state.collect()
+
+        return self._run(problem, (), False, work, lambda other: other.log_mass(problem))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the m best assignments of the targets, other variables summed out.
@@ -139,9 +172,10 @@ class JunctionTree:
         if len(targets) < len(problem.free):
             return VariableElimination(max_bytes=self.max_bytes).best(problem, targets, m)
 
-        def work(state: TreeState, details: dict[str, Any]) -> list[Assignment]:
+        def work(state: TreeState, findings: Findings) -> list[Assignment]:
+            state.set_evidence(findings)
             log_best = state.collect()
-            found = Ranked(details)
+            found = Ranked(state.plan.details)
             if log_best == -np.inf:
                 return found
             names = {s: n for n, s in state.tree.slot_of.items() if state.code[s] < 0}
@@ -155,7 +189,8 @@ class JunctionTree:
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
-        def work(state: TreeState, _: dict[str, Any]) -> dict[str, NDArray[np.int64]]:
+        def work(state: TreeState, findings: Findings) -> dict[str, NDArray[np.int64]]:
+            state.set_evidence(findings)
             state.collect()
             codes = state.draw(n, rng)
             return {name: codes[s] for name, s in state.tree.slot_of.items() if state.code[s] < 0}
@@ -176,44 +211,74 @@ class JunctionTree:
         TooLarge
             If the tree does not fit the budget.
         """
-        whole = self._whole(problem)
-        if whole.tree is None and not whole.structured and whole.plan.total <= WHOLE:
-            whole.tree = CompiledTree(whole.plan, whole.variables, [_dense(p) for p in problem.pieces])
-        if whole.tree is not None and whole.plan.total <= WHOLE:
+        whole = self._known(problem)
+        hard = any(f.code is not None for f in problem.findings.values())
+        if whole is None and not (hard and len(problem.pieces) > FEW and self._first_time(problem)):
+            whole = self._whole(problem)
+        if whole is not None and not whole.structured and whole.plan.total <= WHOLE:
             self._check(whole.plan)
-            return whole.tree, problem.findings
+            return self._loaded(whole, problem), problem.findings
         parts = problem.parts(targets)
         names = {v.name: v for part in parts for v in part.variables}
         ids = {n: i for i, n in enumerate(names)}
         structure = Structure(
-            [len(v) for v in names.values()], [[ids[v.name] for v in part.variables] for part in parts]
+            [len(v.states) for v in names.values()], [[ids[v.name] for v in part.variables] for part in parts]
         )
         order = None if self.order is None else [ids[n] for n in self.order if n in ids]
-        plan = plan_for(structure, effort=self.search, order=order)
-        if not whole.structured and (targets is None or len(targets) == len(problem.free)):
-            code = np.full(len(whole.plan.card), -1, dtype=np.int64)
-            slots = whole.plan.section(20)
-            for i, v in enumerate(whole.variables):
-                finding = problem.findings.get(v.name)
-                if finding is not None and finding.code is not None:
-                    code[slots[i]] = finding.code
-            if whole.plan.entries_given(code) <= 1.2 * plan.total and self._fits(whole.plan):
-                if whole.tree is None:
-                    whole.tree = CompiledTree(
-                        whole.plan, whole.variables, [_dense(p) for p in problem.pieces]
-                    )
-                return whole.tree, problem.findings
+        everything = targets is None or len(targets) == len(problem.free)
+        if whole is not None and not whole.structured and everything and self._fits(whole.plan):
+            if not hard:
+                return self._loaded(whole, problem), problem.findings
+            plan = plan_for(structure, effort=self.search, order=order)
+            if whole.plan.entries_given(self._codes(whole, problem)) <= 1.2 * plan.total:
+                return self._loaded(whole, problem), problem.findings
+        else:
+            plan = plan_for(structure, effort=self.search, order=order)
         self._check(plan)
         return CompiledTree(plan, list(names.values()), [part.build().values for part in parts]), {}
 
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (self.name, None if self.order is None else tuple(self.order), self.search)
+
+    def _first_time(self, problem: Problem) -> bool:
+        """Say whether a model is asked for the first time, and remember that it was."""
+        if problem.memory is None:
+            return True
+        asked = (*self._key, "asked")
+        first = asked not in problem.memory
+        problem.memory[asked] = True
+        return first
+
+    def _known(self, problem: Problem) -> "_Whole | None":
+        """Return the whole model's plan if it was made and the pieces are still the same."""
+        known: _Whole | None = problem.memory.get(self._key) if problem.memory is not None else None
+        pieces = problem.pieces
+        if known is None or len(known.pieces) != len(pieces) or len(known.variables) != len(problem.variables):
+            return None
+        return known if all(map(is_, known.pieces, pieces)) else None
+
+    def _loaded(self, whole: "_Whole", problem: Problem) -> CompiledTree:
+        if whole.tree is None:
+            whole.tree = CompiledTree(whole.plan, whole.variables, [_dense(p) for p in problem.pieces])
+        return whole.tree
+
+    def _codes(self, whole: "_Whole", problem: Problem) -> Ints:
+        """Return the observed state of each slot of the whole model's tree, -1 for none."""
+        code = np.full(len(whole.plan.card), -1, dtype=np.int64)
+        slots = whole.plan.section(20)
+        for i, v in enumerate(whole.variables):
+            finding = problem.findings.get(v.name)
+            if finding is not None and finding.code is not None:
+                code[slots[i]] = finding.code
+        return code
+
     def _whole(self, problem: Problem) -> "_Whole":
         """Return the whole model's plan, kept with the model until its pieces change."""
-        key = (self.name, None if self.order is None else tuple(self.order), self.search)
-        known: _Whole | None = problem.memory.get(key) if problem.memory is not None else None
+        known = self._known(problem)
+        if known is not None:
+            return known
         pieces = problem.pieces
-        if known is not None and len(known.pieces) == len(pieces) and len(known.variables) == len(problem.variables):
-            if all(map(is_, known.pieces, pieces)):
-                return known
         variables = list(problem.variables.values())
         ids = {v.name: i for i, v in enumerate(variables)}
         structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
@@ -222,7 +287,7 @@ class JunctionTree:
         structured = any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces)
         made = _Whole(list(pieces), variables, plan, structured)
         if problem.memory is not None:
-            problem.memory[key] = made
+            problem.memory[self._key] = made
         return made
 
     def _budget(self) -> float:
@@ -247,17 +312,63 @@ class JunctionTree:
         problem: Problem,
         targets: Sequence[str] | None,
         maximise: bool,
-        work: Callable[[TreeState, dict[str, Any]], T],
+        work: Callable[[TreeState, Findings], T],
         in_logs: Callable[[VariableElimination], T],
     ) -> T:
         tree, findings = self.compiled(problem, targets)
-        details = tree.plan.details
+        idle = tree.max_states if maximise else tree.states
         try:
-            with taken(tree, maximise) as state:
-                state.set_evidence(findings)
-                return work(state, details)
+            state = idle.pop()
+        except IndexError:
+            state = TreeState(tree, maximise)
+        try:
+            found = work(state, findings)
         except OutOfRange:
             return in_logs(VariableElimination(max_bytes=self.max_bytes))
+        idle.append(state)  # only if the work was not interrupted
+        return found
+
+    def _at_once(self, problem: Problem, targets: Sequence[str]) -> Tables | None:
+        """Answer a small model that was never compiled in one call; None where that is not the case."""
+        if self.order is not None or problem.memory is None or len(problem.pieces) > AT_ONCE:
+            return None
+        key = self._key
+        if key in problem.memory:
+            return None
+        variables = list(problem.variables.values())
+        ids = {v.name: i for i, v in enumerate(variables)}
+        code = np.full(len(variables), -1, dtype=np.int64)
+        for name, finding in problem.findings.items():
+            if finding.code is None:
+                return None
+            code[ids[name]] = finding.code
+        pieces = list(problem.pieces)
+        if not pieces or any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces):
+            return None
+        structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
+        if known_plan(structure, effort=self.search) is not None:
+            return None
+        from markovia.kernels.questions import answer_at_once
+
+        program, total, largest, status, log_mass, flat = answer_at_once(
+            structure.scope_start,
+            structure.scope,
+            structure.card,
+            SEARCH_SHARE * self.search,
+            SEARCH_MOST * max(1.0, self.search),
+            np.concatenate([p.values.ravel() for p in pieces]),
+            code,
+        )
+        plan = Plan(program, total, largest)
+        remember_plan(structure, plan, effort=self.search)
+        problem.memory[key] = _Whole(pieces, variables, plan, False)
+        self._check(plan)
+        if status not in (DONE, IMPOSSIBLE):
+            return None
+        if status == IMPOSSIBLE:
+            return Tables([], -np.inf, plan.details)
+        slot: list[int] = plan.section(20).tolist()
+        return _cut_up(problem, targets, [slot[ids[t]] for t in targets], plan, flat, log_mass)
 
     def _across(self, state: TreeState, targets: Sequence[str]) -> Tables:
         """Join targets that no clique holds: sum out the rest of the subtree between their cliques."""
@@ -299,16 +410,16 @@ class _Whole:
         self.tree: CompiledTree | None = None
 
 
-@contextmanager
-def taken(tree: CompiledTree, maximise: bool = False) -> Iterator[TreeState]:
-    """Lend an idle state of a tree, or a new one; it goes back only if the work was not interrupted."""
-    idle = tree.max_states if maximise else tree.states
-    try:
-        state = idle.pop()
-    except IndexError:
-        state = TreeState(tree, maximise)
-    yield state
-    idle.append(state)
+def _cut_up(
+    problem: Problem, targets: Sequence[str], slots: list[int], plan: Plan, flat: Array, log_mass: float
+) -> Tables:
+    """Return the posteriors of the targets, which lie one after the other in `flat` by slot."""
+    flat.setflags(write=False)
+    starts, variables = plan.starts, problem.variables
+    tables = Factor.cut_up(
+        [variables[t] for t in targets], flat, [starts[s] for s in slots], [starts[s + 1] for s in slots]
+    )
+    return Tables(tables, log_mass, plan.details)
 
 
 def _onto(state: TreeState, c: int, slots: Sequence[int]) -> Array:

@@ -26,12 +26,12 @@ T = TypeVar("T")
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SEARCH_SHARE = 0.1
+SEARCH_SHARE = 0.12
 """Steps of order search that a table entry of the expected run is worth."""
 SEARCH_MOST = 1e8
 """Steps of order search at most: about a second."""
 CACHED_PLANS = 64
-PARALLEL = 1 << 17
+PARALLEL = 1 << 18
 """Entries of a tree from which threads pay."""
 SPLIT = 1 << 17
 """Entries from which a clique is worth splitting between threads."""
@@ -262,12 +262,9 @@ def plan_for(
     order
         An elimination order to use instead of a search.
     """
-    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
-    with _lock:
-        known = _plans.get(key)
-        if known is not None:
-            _plans.move_to_end(key)
-            return known
+    known = known_plan(structure, last, effort, order)
+    if known is not None:
+        return known
     from markovia.kernels.programs import compile_program
 
     stage = np.zeros(len(structure.card), dtype=np.int64)
@@ -283,11 +280,35 @@ def plan_for(
         _NO_ORDER if order is None else np.array(order, dtype=np.int64),
     )
     made = Plan(program, total, largest)
+    remember_plan(structure, made, last, effort, order)
+    return made
+
+
+def known_plan(
+    structure: Structure, last: Sequence[int] = (), effort: float = 1.0, order: Sequence[int] | None = None
+) -> Plan | None:
+    """Return the plan of a structure if it is in the cache."""
+    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
     with _lock:
-        _plans[key] = made
+        known = _plans.get(key)
+        if known is not None:
+            _plans.move_to_end(key)
+        return known
+
+
+def remember_plan(
+    structure: Structure,
+    plan: Plan,
+    last: Sequence[int] = (),
+    effort: float = 1.0,
+    order: Sequence[int] | None = None,
+) -> None:
+    """Put a plan into the cache."""
+    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
+    with _lock:
+        _plans[key] = plan
         while len(_plans) > CACHED_PLANS:
             _plans.popitem(last=False)
-    return made
 
 
 def forget_plans() -> None:

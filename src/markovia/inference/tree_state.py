@@ -6,7 +6,7 @@ In a large one, subtrees run side by side in threads, and the large cliques abov
 """
 
 from collections.abc import Iterator, Sequence
-from math import fsum, prod
+from math import fsum, log, log2, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +33,12 @@ class TreeState:
     """Buffers and evidence of one evaluation of a tree, for sums or for maxima."""
 
     def __init__(self, tree: CompiledTree, maximise: bool = False) -> None:
-        from markovia.kernels import propagation, programs
+        from markovia.kernels import programs, propagation, questions
 
         plan = tree.plan
         program = plan.program
         self._kernels = propagation
+        self._questions = questions
         self.tree = tree
         self.plan = plan
         self.maximise = maximise
@@ -60,12 +61,14 @@ class TreeState:
         self._dirty = flags[:n]
         self._dirty.fill(1)
         self._wanted = flags[4 * n :]
-        self._packed = (program, floats, ints, flags)
-        self._own = self._room()
+        self.packed = (program, floats, ints, flags)
+        self._own = self.room()
         self._factor_scale: float = programs.load_tables(
             program, tree.raw, floats, floats[at + 2 * n : n_floats - k]
         )
         self._soft_scale = 0.0
+        self._soft_in_use = False
+        self._in_range = True
         self.findings: Findings = {}
 
     # -- evidence ------------------------------------------------------------------------------------------------
@@ -84,10 +87,18 @@ class TreeState:
             if before is None or before.code != finding.code or before.likelihood is not finding.likelihood:
                 self._set(slot_of[name], finding)
         self.findings = dict(findings)
-        with np.errstate(divide="ignore"):
-            self._soft_scale = sum(
-                float(np.log(f.likelihood.max())) for f in findings.values() if f.likelihood is not None
-            )
+        soft = [f.likelihood for f in findings.values() if f.likelihood is not None]
+        self._soft_in_use = bool(soft)
+        self._soft_scale = 0.0
+        self._in_range = True
+        for likelihood in soft:
+            top = float(likelihood.max())
+            if top == 0.0:
+                self._soft_scale = -np.inf
+                return
+            self._soft_scale += log(top)
+            least = float(likelihood[likelihood > 0].min())
+            self._in_range &= log2(least) - log2(top) > -1000.0
 
     def _set(self, slot: int, finding: Finding | None) -> None:
         dirty = self._dirty
@@ -108,6 +119,34 @@ class TreeState:
             soft_at[slot] = -1
             dirty[self.plan.home[slot]] = 1
 
+    def ask(self, findings: Findings, wanted: int) -> float | None:
+        """Enter hard evidence and bring one slot up to date (or all with -1, or none with -2), in one compiled call.
+
+        Returns the log mass; None where it takes the longer way: a large tree, or evidence that is not hard.
+
+        Raises
+        ------
+        OutOfRange
+            If a product may leave the range of doubles.
+        """
+        if not self.plan.small or self.maximise or self._soft_scale != 0.0 or self._soft_in_use:
+            return None
+        code = np.full(len(self.code), -1, dtype=np.int64)
+        slot_of = self.tree.slot_of
+        for name, finding in findings.items():
+            if finding.code is None:
+                return None
+            code[slot_of[name]] = finding.code
+        if self._factor_scale != self._factor_scale:
+            raise OutOfRange
+        if self._factor_scale == -np.inf:
+            return -np.inf
+        status, log_scale = self._questions.ask(*self.packed, *self._own, code, wanted)
+        self.findings = findings
+        if status == OUT_OF_RANGE:
+            raise OutOfRange
+        return -np.inf if status == IMPOSSIBLE else log_scale + self._factor_scale  # type: ignore[no-any-return]
+
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def collect(self) -> float:
@@ -118,7 +157,7 @@ class TreeState:
         OutOfRange
             If a product may leave the range of doubles.
         """
-        if self._factor_scale != self._factor_scale:
+        if self._factor_scale != self._factor_scale or not self._in_range:
             raise OutOfRange
         if self._factor_scale == -np.inf or self._soft_scale == -np.inf:
             return -np.inf
@@ -140,11 +179,11 @@ class TreeState:
             self.tree.listed = sorted(found)
             self.tree.supports = found
         tasks = [r for r in schedule.below if dirty[r[0] : r[1]].any()]
-        found = in_parallel(lambda task, room: self._collect_range(*task, room), tasks, self._room)
+        found = in_parallel(lambda task, room: self._collect_range(*task, room), tasks, self.room)
         if not any(found):
             for first, last in schedule.above:
                 if last == first + 1 and first not in self.tree.supports and self.entries(first) >= SPLIT:
-                    status = self._collect_large(first) if dirty[first] else DONE
+                    status = self.collect_large(first) if dirty[first] else DONE
                 else:
                     status = self._collect_range(first, last, self._own)
                 found.append(status)
@@ -172,11 +211,11 @@ class TreeState:
         schedule = self.plan.schedule
         for first, last in reversed(schedule.above):
             if last == first + 1 and first not in self.tree.supports and self.entries(first) >= SPLIT:
-                self._distribute_large(first)
+                self.distribute_large(first)
             else:
                 self._distribute_range(first, last, self._own)
         tasks = [r for r in schedule.below if cliques is None or wanted[r[0] : r[1]].any()]
-        in_parallel(lambda task, room: self._distribute_range(*task, room), tasks, self._room)
+        in_parallel(lambda task, room: self._distribute_range(*task, room), tasks, self.room)
 
     # -- what came out -------------------------------------------------------------------------------------------
 
@@ -210,7 +249,7 @@ class TreeState:
             table = self._floats[self.tables_at + at : self.tables_at + at + size]
         else:
             table = np.empty(size)
-            table_of(c, *self._packed, *self._own, table)
+            table_of(c, *self.packed, *self._own, table)
         return table.reshape(self.separator_entries(c), -1)
 
     def walk_best(self) -> Ints:
@@ -218,7 +257,7 @@ class TreeState:
         from markovia.kernels.walks import walk_best
 
         fixed = np.zeros((len(self.code), 1), dtype=np.int64)
-        walk_best(*self._packed, *self._own, fixed)
+        walk_best(*self.packed, *self._own, fixed)
         return fixed[:, 0]
 
     def ranked(self, c: int, states: Ints) -> tuple[Ints, Array]:
@@ -226,7 +265,7 @@ class TreeState:
         from markovia.kernels.walks import row_at
 
         row = np.empty(self.entries(c) // self.separator_entries(c))
-        row_at(c, *self._packed, *self._own, states, row)
+        row_at(c, *self.packed, *self._own, states, row)
         order = np.argsort(-row, kind="stable")
         order = order[: int((row > 0).sum())]
         logs = np.log(row[order])
@@ -251,7 +290,7 @@ class TreeState:
 
         fixed = np.zeros((len(self.code), n), dtype=np.int64)
         for c in range(self.plan.n_cliques - 1, -1, -1):
-            draw_clique(c, *self._packed, *self._own, rng.random(n), fixed)
+            draw_clique(c, *self.packed, *self._own, rng.random(n), fixed)
         return fixed
 
     def free_slots(self, c: int) -> Ints:
@@ -275,49 +314,51 @@ class TreeState:
         """Return the entries of a clique's table under the evidence."""
         return prod(self.dims(c))
 
-    def _room(self) -> Room:
+    def room(self) -> Room:
+        """Make the scratch space of one thread."""
         floats, ints = self.plan.lengths[3:]
         return np.empty(floats), np.empty(ints, dtype=np.int64)
 
     def _collect_range(self, first: int, last: int, room: Room) -> int:
         if not self.tree.supports:
-            return int(self._kernels.collect(first, last, self.maximise, *self._packed, *room))
+            return int(self._kernels.collect(first, last, self.maximise, *self.packed, *room))
         from markovia.kernels.supports import collect_support
 
         for start, stop, support in self._pieces(first, last):
             if support is None:
-                status = self._kernels.collect(start, stop, self.maximise, *self._packed, *room)
+                status = self._kernels.collect(start, stop, self.maximise, *self.packed, *room)
             elif self._dirty[start]:
-                status = collect_support(start, self.maximise, *self._packed, *room, support)
+                status = collect_support(start, self.maximise, *self.packed, *room, support)
             else:
                 continue
             if status != DONE:
                 return int(status)
         return DONE
 
-    def _collect_large(self, c: int) -> int:
+    def collect_large(self, c: int) -> int:
+        """Compute one clique's upward message in threads; return a status."""
         k = self._kernels
         n = thread_count()
         shares = np.empty((n, self.separator_entries(c)))
 
         def part(i: int, room: Room) -> int:
-            return int(k.collect_part(c, i, n, self.maximise, *self._packed, *room, shares[i]))
+            return int(k.collect_part(c, i, n, self.maximise, *self.packed, *room, shares[i]))
 
-        if any(status != k.DONE for status in in_parallel(part, range(n), self._room)):
+        if any(status != k.DONE for status in in_parallel(part, range(n), self.room)):
             return k.OUT_OF_RANGE
-        return int(k.send_parts(c, self.maximise, *self._packed, *self._own, shares))
+        return int(k.send_parts(c, self.maximise, *self.packed, *self._own, shares))
 
     def _distribute_range(self, first: int, last: int, room: Room) -> None:
         if not self.tree.supports:
-            self._kernels.distribute(first, last, *self._packed, *room)
+            self._kernels.distribute(first, last, *self.packed, *room)
             return
         from markovia.kernels.supports import distribute_support
 
         for start, stop, support in reversed(list(self._pieces(first, last))):
             if support is None:
-                self._kernels.distribute(start, stop, *self._packed, *room)
+                self._kernels.distribute(start, stop, *self.packed, *room)
             else:
-                distribute_support(start, *self._packed, *room, support)
+                distribute_support(start, *self.packed, *room, support)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, NDArray[np.int32] | None]]:
         """Cut a range of cliques where one is to be run from its support: it is listed, and nothing in it is observed."""
@@ -335,9 +376,10 @@ class TreeState:
         slots = self.plan.clique_slots(c)
         return bool((self.code[slots] >= 0).any() or (self._soft_at[slots] >= 0).any())
 
-    def _distribute_large(self, c: int) -> None:
+    def distribute_large(self, c: int) -> None:
+        """Bring one clique's belief down in threads."""
         k = self._kernels
-        share_at, n_columns = k.open_clique(c, *self._packed, *self._own)
+        share_at, n_columns = k.open_clique(c, *self.packed, *self._own)
         if len(share_at) == 1 and n_columns == 0:
             return
         n = thread_count()
@@ -346,10 +388,10 @@ class TreeState:
         ratio = self._own[0][3 * k.BLOCK + int(self.plan.program[7]) :]
 
         def part(i: int, room: Room) -> None:
-            k.distribute_part(c, i, n, *self._packed, *room, ratio, share_at, shares[i], columns[i])
+            k.distribute_part(c, i, n, *self.packed, *room, ratio, share_at, shares[i], columns[i])
 
-        in_parallel(part, range(n), self._room)
-        k.close_clique(c, *self._packed, *self._own, share_at, shares, columns)
+        in_parallel(part, range(n), self.room)
+        k.close_clique(c, *self.packed, *self._own, share_at, shares, columns)
 
 
 def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
@@ -369,8 +411,8 @@ def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
 
     def one(c: int, room: Room) -> NDArray[np.int32]:
         most = int(LISTED * state.entries(c))
-        found: NDArray[np.int32] = support_of(c, most, *state._packed, *room)
+        found: NDArray[np.int32] = support_of(c, most, *state.packed, *room)
         return found
 
-    listed = in_parallel(one, large, state._room)
+    listed = in_parallel(one, large, state.room)
     return {c: s for c, s in zip(large, listed, strict=True) if len(s) and s[1] > 0}

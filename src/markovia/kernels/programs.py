@@ -7,11 +7,11 @@ The program starts with a header (sizes, then where each section begins); `secti
 import numpy as np
 from numba import njit
 
-from markovia.kernels.clique_trees import clique_tree, separators_are_contained, settle
+from markovia.kernels.clique_trees import clique_tree, group, renumber, separators_are_contained, settle
 from markovia.kernels.elimination import adjacency, search_order
 from markovia.kernels.strided import spread
 
-KEPT = 1 << 15
+KEPT = 1 << 13
 """Entries up to which a clique's table is stored."""
 HUGE = 1e13
 """Entries above which a tree is only described, not laid out."""
@@ -76,20 +76,8 @@ def compile_program(scope_start, scope, card, stage, share, most, given):
             size *= cards[clique[i]]
         total += size
         largest = max(largest, size)
-    clique_start, clique, n_separator, parent = settle(
-        scope_start, scope, slot, cards, clique_start, clique, n_separator, parent, home, factor_home
-    )
-    if not separators_are_contained(clique_start, clique, n_separator, parent):
-        raise AssertionError("the running intersection property does not hold")
+    settle(scope_start, scope, slot, cards, clique_start, clique, n_separator, parent, factor_home)
     n_factors = len(factor_home)
-    child_start, children = grouped(parent, n_cliques)
-    factor_start, factors = grouped(factor_home, n_cliques)
-    slot_start, places = grouped(clique, n)
-    owner = np.empty(len(clique), np.int64)
-    for c in range(n_cliques):
-        for i in range(clique_start[c], clique_start[c + 1]):
-            owner[i] = c
-    slot_cliques = owner[places]
     # factors: axes sorted by slot, last first, as in the cliques
     axis_slot = np.empty(len(scope), np.int64)
     axis_stride = np.empty(len(scope), np.int64)
@@ -115,6 +103,24 @@ def compile_program(scope_start, scope, card, stage, share, most, given):
         factor_at[f] = at
         at += step
     n_factor_values = at
+    if largest >= 2048.0:
+        clique_start, clique, n_separator, parent = group(
+            scope_start, axis_slot, cards, clique_start, clique, n_separator, parent, factor_home
+        )
+        n_cliques = len(parent)
+    clique_start, clique, n_separator, parent = renumber(
+        clique_start, clique, n_separator, parent, home, factor_home
+    )
+    if not separators_are_contained(clique_start, clique, n_separator, parent):
+        raise AssertionError
+    child_start, children = grouped(parent, n_cliques)
+    factor_start, factors = grouped(factor_home, n_cliques)
+    slot_start, places = grouped(clique, n)
+    owner = np.empty(len(clique), np.int64)
+    for c in range(n_cliques):
+        for i in range(clique_start[c], clique_start[c + 1]):
+            owner[i] = c
+    slot_cliques = owner[places]
     marginal_at = np.zeros(n + 1, np.int64)
     for v in range(n):
         marginal_at[v + 1] = marginal_at[v] + cards[v]

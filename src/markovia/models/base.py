@@ -160,8 +160,10 @@ class GraphicalModel(ABC):
         answer = chosen.joint(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
         info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine)
-        table = product([answer.tables[0], *(problem.findings[n].factor() for n in fixed)])
-        return Posterior(table.transpose(names), info)
+        table = answer.tables[0]
+        if fixed:
+            table = product([table, *(problem.findings[n].factor() for n in fixed)])
+        return Posterior(table if len(names) == 1 else table.transpose(names), info)
 
     @guided
     def marginals(
