@@ -10,9 +10,11 @@ demo: $(STAMP)
 	$(BIN)/markovia demo
 
 test: $(STAMP)-test
+	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"
 	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term
 
 test-all: $(STAMP)-test
+	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"
 	$(BIN)/python -m pytest -n auto --cov --cov-report=term
 
 lint: $(STAMP)-lint

@@ -72,7 +72,7 @@ def engines(as_json: options.Json = False) -> None:
             {
                 "name": name,
                 "exact": engine.exact,
-                "about": f"picks for you; now {engine.name}" if name == "auto" else about,
+                "about": "picks for you; the answer says which" if name == "auto" else about,
             }
         )
     if as_json:

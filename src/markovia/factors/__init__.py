@@ -2,7 +2,7 @@
 
 from markovia.factors.canonical import canonical_potentials, fold_into_maximal_cliques, gibbs_factors
 from markovia.factors.conditional import Conditional, ConditionalTable, random_table, uniform_table
-from markovia.factors.evidence import Finding, Findings, Not, read_evidence, read_finding
+from markovia.factors.evidence import Finding, Findings, Jeffrey, Not, read_evidence, read_finding
 from markovia.factors.factor import Factor, product
 from markovia.factors.grids import grid_names, ising_grid, potts_grid
 from markovia.factors.local_models import CausalIndependence
@@ -52,6 +52,7 @@ __all__ = [
     "Finding",
     "Findings",
     "ForAll",
+    "Jeffrey",
     "LocalModel",
     "LogLinear",
     "Logistic",

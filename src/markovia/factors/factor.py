@@ -98,7 +98,9 @@ class Factor:
         return factor
 
     @staticmethod
-    def cut_up(variables: Sequence[Variable], values: Array, starts: Sequence[int], stops: Sequence[int]) -> "list[Factor]":
+    def cut_up(
+        variables: Sequence[Variable], values: Array, starts: Sequence[int], stops: Sequence[int]
+    ) -> "list[Factor]":
         """Wrap stretches of one read-only array as tables over one variable each (no checks, no copy)."""
         new, found = object.__new__, []
         for variable, start, stop in zip(variables, starts, stops, strict=True):

@@ -67,6 +67,7 @@ from markovia.graphs.separation import (
     separated,
 )
 from markovia.graphs.trails import Junction, Trail, is_active, open_trails, trails
+from markovia.graphs.treewidth import exact_treewidth
 from markovia.graphs.triangulation import Triangulation, elimination_cliques, treewidth_of_order, triangulate
 from markovia.graphs.undirected import UndirectedGraph
 
@@ -98,6 +99,7 @@ __all__ = [
     "d_separated",
     "elimination_cliques",
     "equivalence_class",
+    "exact_treewidth",
     "extend",
     "feedback_vertex_set",
     "greedy_colouring",

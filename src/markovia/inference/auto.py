@@ -177,4 +177,6 @@ def _load_rare_kernels(problem: Problem) -> None:
     collect_support(0, False, *state.packed, *state.room(), support)
     distribute_support(0, *state.packed, *state.room(), support)
     state.rows(0)
-    compile_rows(problem, ["a"], ["b"], [False], 1.0).run(np.array([[-1], [0]], dtype=np.int32))
+    rows = compile_rows(problem, ["a"], ["b"], [False], 1.0)
+    if rows is not None:
+        rows.run(np.array([[-1], [0]], dtype=np.int32))

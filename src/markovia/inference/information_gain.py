@@ -114,6 +114,7 @@ class Gains:
     entropy: float
     log_mass: float
     details: Mapping[str, Any]
+    engine: str | None = None
 
 
 def information_gains(
@@ -143,7 +144,7 @@ def information_gains(
     else:
         found = _assuming_candidates(problem, target, open_ones, engine)
     values = {n: found.get(n, 0.0) for n in candidates}
-    return Gains(values, _entropy(belief), answer.log_mass, answer.details)
+    return Gains(values, _entropy(belief), answer.log_mass, answer.details, answer.engine)
 
 
 def _assuming_target(

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from itertools import count, islice
 from math import prod
 from operator import is_
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -254,7 +254,11 @@ class JunctionTree:
         """Return the whole model's plan if it was made and the pieces are still the same."""
         known: _Whole | None = problem.memory.get(self._key) if problem.memory is not None else None
         pieces = problem.pieces
-        if known is None or len(known.pieces) != len(pieces) or len(known.variables) != len(problem.variables):
+        if (
+            known is None
+            or len(known.pieces) != len(pieces)
+            or len(known.variables) != len(problem.variables)
+        ):
             return None
         return known if all(map(is_, known.pieces, pieces)) else None
 
@@ -319,12 +323,14 @@ class JunctionTree:
         idle = tree.max_states if maximise else tree.states
         try:
             state = idle.pop()
+            state.tree = tree
         except IndexError:
             state = TreeState(tree, maximise)
         try:
             found = work(state, findings)
         except OutOfRange:
             return in_logs(VariableElimination(max_bytes=self.max_bytes))
+        del state.tree  # no cycle of references, so that memory is free as soon as the model is gone
         idle.append(state)  # only if the work was not interrupted
         return found
 
@@ -445,7 +451,9 @@ def _subtree(parent: list[int], homes: set[int]) -> set[int]:
         by_root.setdefault(path[-1], []).append(path)
     for group in by_root.values():
         shared = set(group[0]).intersection(*map(set, group[1:]))
-        top = min(shared)  # children have smaller numbers, so the lowest common clique is the smallest shared one
+        top = min(
+            shared
+        )  # children have smaller numbers, so the lowest common clique is the smallest shared one
         for path in group:
             found.update(path[: path.index(top) + 1])
     return found

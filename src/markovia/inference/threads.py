@@ -26,7 +26,10 @@ def thread_count() -> int:
 
 
 def in_parallel(
-    work: Callable[[Task, Room], T], tasks: Iterable[Task], make_room: Callable[[], Room], threads: int | None = None
+    work: Callable[[Task, Room], T],
+    tasks: Iterable[Task],
+    make_room: Callable[[], Room],
+    threads: int | None = None,
 ) -> list[T]:
     """Run `work(task, room)` for every task and return the results in order.
 

@@ -145,7 +145,7 @@ class TreeState:
         self.findings = findings
         if status == OUT_OF_RANGE:
             raise OutOfRange
-        return -np.inf if status == IMPOSSIBLE else log_scale + self._factor_scale  # type: ignore[no-any-return]
+        return -np.inf if status == IMPOSSIBLE else log_scale + self._factor_scale
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -162,7 +162,9 @@ class TreeState:
         if self._factor_scale == -np.inf or self._soft_scale == -np.inf:
             return -np.inf
         status = (
-            self._collect_range(0, self.plan.n_cliques, self._own) if self.plan.small else self._collect_in_parts()
+            self._collect_range(0, self.plan.n_cliques, self._own)
+            if self.plan.small
+            else self._collect_in_parts()
         )
         if status == OUT_OF_RANGE:
             raise OutOfRange
@@ -175,9 +177,9 @@ class TreeState:
         dirty = self._dirty
         self.tree.runs += 1
         if self.tree.runs == LIST_AT and not self.tree.supports:
-            found = _supports(self.tree)
-            self.tree.listed = sorted(found)
-            self.tree.supports = found
+            supports = _supports(self.tree)
+            self.tree.listed = sorted(supports)
+            self.tree.supports = supports
         tasks = [r for r in schedule.below if dirty[r[0] : r[1]].any()]
         found = in_parallel(lambda task, room: self._collect_range(*task, room), tasks, self.room)
         if not any(found):
@@ -236,7 +238,7 @@ class TreeState:
             below = self._floats[self.posterior_at + at - int(self.plan.message_at[0]) :][:sep]
             ratio = np.divide(below, message, out=np.zeros(sep), where=message > 0)
             table = rows * ratio[:, None]
-        return (table / table.sum()).reshape(self.dims(c))
+        return np.asarray(table / table.sum()).reshape(self.dims(c))
 
     def rows(self, c: int) -> Array:
         """Return a clique's table as rows, one a state of the unobserved separator."""
@@ -272,8 +274,7 @@ class TreeState:
         return order, logs[0] - logs
 
     def completed(self, states: Ints, order: Sequence[int], k: int, rank: int) -> Ints:
-        """Return a configuration that agrees with `states` up to clique `order[k]`, takes the given rank there, and the
-        best choice at every later clique."""
+        """Return the best configuration that agrees with `states` before clique `order[k]` and takes a rank there."""
         found = states.copy()
         for j in range(k, len(order)):
             c = order[j]
@@ -345,7 +346,7 @@ class TreeState:
             return int(k.collect_part(c, i, n, self.maximise, *self.packed, *room, shares[i]))
 
         if any(status != k.DONE for status in in_parallel(part, range(n), self.room)):
-            return k.OUT_OF_RANGE
+            return OUT_OF_RANGE
         return int(k.send_parts(c, self.maximise, *self.packed, *self._own, shares))
 
     def _distribute_range(self, first: int, last: int, room: Room) -> None:

@@ -117,7 +117,11 @@ def state_of(program, floats, ints, flags):
 def room_of(program, floats, ints):
     """Cut a thread's scratch arrays into their parts."""
     floats, ints = bare_floats(floats), bare_ints(ints)
-    axes, operands, separator = program[at.MOST_AXES], program[at.MOST_OPERANDS], program[at.LARGEST_SEPARATOR]
+    axes, operands, separator = (
+        program[at.MOST_AXES],
+        program[at.MOST_OPERANDS],
+        program[at.LARGEST_SEPARATOR],
+    )
     table = 3 * BLOCK
     return Room(
         floats[:table],
@@ -247,7 +251,19 @@ def multiply_block(n_operands, n_axes, lead, values, out, start, room):
         for a in range(lead):
             x += room.place[a] * room.strides[o, a]
         spread(
-            o == 0, out, start, room.dims, lead, n_axes, values, x, room.strides, o, room.length, room.step, room.index
+            o == 0,
+            out,
+            start,
+            room.dims,
+            lead,
+            n_axes,
+            values,
+            x,
+            room.strides,
+            o,
+            room.length,
+            room.step,
+            room.index,
         )
 
 
@@ -262,7 +278,19 @@ def stays_in_range(n_operands, n_axes, lead, block, values, out, start, room):
         for a in range(lead):
             x += room.place[a] * room.strides[o, a]
         spread(
-            o == 0, out, start, room.dims, lead, n_axes, values, x, room.strides, o, room.length, room.step, room.index
+            o == 0,
+            out,
+            start,
+            room.dims,
+            lead,
+            n_axes,
+            values,
+            x,
+            room.strides,
+            o,
+            room.length,
+            room.step,
+            room.index,
         )
         least = 1.0
         for i in range(start, start + block):
@@ -317,7 +345,11 @@ def reduce_rows(maximise, table, start, block, rest, sums, s):
 @njit(cache=True, nogil=True, error_model="numpy")
 def table_of(c, program, floats, ints, flags, room_floats, room_ints, out):
     """Compute a clique's whole table into `out`."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, _, _ = measure(c, tree, state, room)
     n, _ = operands(c, n_axes, tree, state, room)
     multiply_block(n, n_axes, 0, state.values, out, 0, room)

@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def clique_tree(n, scope_start, scope, order):
     """Return the cliques of an elimination order as flat arrays.
@@ -429,7 +428,7 @@ def group(axis_start, axis_slot, card, clique_start, clique, n_separator, parent
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def renumber(clique_start, clique, n_separator, parent, home, factor_home):
-    """Number cliques so that children come first and every subtree is a range that ends with its root."""
+    """Give cliques numbers so that children come first and every subtree is a range that ends with its root."""
     n = len(parent)
     head = np.full(n, -1, np.int64)
     following = np.full(n, -1, np.int64)

@@ -278,10 +278,7 @@ def greedy_order(start, neighbours, logs, stage, active, heuristic, noise, seed,
                 for j in range(length[u]):
                     mark[pool[bu + j]] = stamp
                     whole += logs[pool[bu + j]]
-                if weighted:
-                    s = (length[u] - 1) * whole
-                else:
-                    s = 0.5 * length[u] * (length[u] - 1.0)
+                s = (length[u] - 1) * whole if weighted else 0.5 * length[u] * (length[u] - 1.0)
                 linked = 0.0
                 for j in range(length[u]):
                     x = pool[bu + j]

@@ -20,9 +20,36 @@ HUGE = 1e13
 N_CLIQUES, N_FACTORS, N_SLOTS, N_VALUES, N_FACTOR_VALUES, N_TABLES, N_MARGINALS = 0, 1, 2, 3, 4, 5, 6
 LARGEST_SEPARATOR, MOST_OPERANDS, MOST_AXES, SECTIONS = 7, 8, 9, 10
 # sections
-CLIQUE_START, CLIQUE, N_SEPARATOR, PARENT, CHILD_START, CHILDREN, FACTOR_START, FACTORS = 0, 1, 2, 3, 4, 5, 6, 7
-SLOT_START, SLOT_CLIQUES, AXIS_START, AXIS_SLOT, AXIS_STRIDE, AXIS_SOURCE, FACTOR_AT = 8, 9, 10, 11, 12, 13, 14
-TABLE_AT, MESSAGE_AT, MARGINAL_AT, CARD, ORDER, SLOT, HOME, FACTOR_HOME, N_SECTIONS = 15, 16, 17, 18, 19, 20, 21, 22, 23
+CLIQUE_START, CLIQUE, N_SEPARATOR, PARENT, CHILD_START, CHILDREN, FACTOR_START, FACTORS = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+)
+SLOT_START, SLOT_CLIQUES, AXIS_START, AXIS_SLOT, AXIS_STRIDE, AXIS_SOURCE, FACTOR_AT = (
+    8,
+    9,
+    10,
+    11,
+    12,
+    13,
+    14,
+)
+TABLE_AT, MESSAGE_AT, MARGINAL_AT, CARD, ORDER, SLOT, HOME, FACTOR_HOME, N_SECTIONS = (
+    15,
+    16,
+    17,
+    18,
+    19,
+    20,
+    21,
+    22,
+    23,
+)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -65,7 +92,9 @@ def compile_program(scope_start, scope, card, stage, share, most, given):
         active = np.ones(n, np.bool_)
         start, neighbours = adjacency(n, scope_start, scope, active)
         search_order(start, neighbours, np.log2(card.astype(np.float64)), stage, active, share, most, order)
-    slot, clique_start, clique, n_separator, parent, home, factor_home = clique_tree(n, scope_start, scope, order)
+    slot, clique_start, clique, n_separator, parent, home, factor_home = clique_tree(
+        n, scope_start, scope, order
+    )
     cards = card[order]
     n_cliques = len(parent)
     total = 0.0
@@ -148,7 +177,14 @@ def compile_program(scope_start, scope, card, stage, share, most, given):
         at += separator
         largest_separator = max(largest_separator, separator)
         most_axes = max(most_axes, n_axes)
-        operands = factor_start[c + 1] - factor_start[c] + child_start[c + 1] - child_start[c] + n_axes - n_separator[c]
+        operands = (
+            factor_start[c + 1]
+            - factor_start[c]
+            + child_start[c + 1]
+            - child_start[c]
+            + n_axes
+            - n_separator[c]
+        )
         most_operands = max(most_operands, operands)
     message_at[n_cliques] = at
     parts = (
@@ -184,7 +220,11 @@ def compile_program(scope_start, scope, card, stage, share, most, given):
 @njit(cache=True, nogil=True, error_model="numpy")
 def sliced_entries(program, code):
     """Return the total of all clique tables with the observed slots (code 0 or more) cut out."""
-    clique_start, clique, card = section(program, CLIQUE_START), section(program, CLIQUE), section(program, CARD)
+    clique_start, clique, card = (
+        section(program, CLIQUE_START),
+        section(program, CLIQUE),
+        section(program, CARD),
+    )
     total = 0.0
     for c in range(len(clique_start) - 1):
         size = 1.0

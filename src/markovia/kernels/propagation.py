@@ -140,14 +140,22 @@ def _collect(first, last, maximise, tree, state, room):
 @njit(cache=True, nogil=True, error_model="numpy")
 def collect(first, last, maximise, program, floats, ints, flags, room_floats, room_ints):
     """Compute the tables and upward messages of the dirty cliques in `first..last`; return a status."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     return _collect(first, last, maximise, tree, state, room)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def collect_part(c, part, parts, maximise, program, floats, ints, flags, room_floats, room_ints, sums):
     """Compute one part of a large clique's table and its share of the message, in `sums`."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, size, separator = measure(c, tree, state, room)
     rest = size // separator
     n, lowest = operands(c, n_axes, tree, state, room)
@@ -159,7 +167,11 @@ def collect_part(c, part, parts, maximise, program, floats, ints, flags, room_fl
 @njit(cache=True, nogil=True, error_model="numpy")
 def send_parts(c, maximise, program, floats, ints, flags, room_floats, room_ints, shares):
     """Join the shares of a large clique's message and send it."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     _, _, separator = measure(c, tree, state, room)
     for k in range(1, len(shares)):
         for s in range(separator):
@@ -243,7 +255,9 @@ def _waiting(c, tree, state):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pour(lo, hi, c, n_axes, size, separator, tree, state, ratio, room, child_strides, share_at, shares, columns):
+def _pour(
+    lo, hi, c, n_axes, size, separator, tree, state, ratio, room, child_strides, share_at, shares, columns
+):
     """Compute blocks `lo..hi` of a clique's belief and sum them onto its children's separators and its own variables."""
     rest = size // separator
     n = 0
@@ -270,7 +284,18 @@ def _pour(lo, hi, c, n_axes, size, separator, tree, state, ratio, room, child_st
             for a in range(lead):
                 x += room.place[a] * child_strides[k, a]
             gather(
-                room.table, 0, room.dims, lead, n_axes, shares, x, child_strides, k, room.length, room.step, room.index
+                room.table,
+                0,
+                room.dims,
+                lead,
+                n_axes,
+                shares,
+                x,
+                child_strides,
+                k,
+                room.length,
+                room.step,
+                room.index,
             )
         if len(columns) > 0:
             if block < rest:
@@ -305,7 +330,18 @@ def _distribute(first, last, tree, state, room):
                 for s in range(n):
                     room.sums[s] = 0.0
                 gather(
-                    room.table, 0, room.dims, 0, n_axes, room.sums, 0, room.strides, 0, room.length, room.step, room.index
+                    room.table,
+                    0,
+                    room.dims,
+                    0,
+                    n_axes,
+                    room.sums,
+                    0,
+                    room.strides,
+                    0,
+                    room.length,
+                    room.step,
+                    room.index,
                 )
                 _receive(child, n, room.sums, 0, tree, state)
             if own:
@@ -353,14 +389,22 @@ def _deliver(c, n_axes, rest, share_at, shares, columns, tree, state, dims):
 @njit(cache=True, nogil=True, error_model="numpy")
 def distribute(first, last, program, floats, ints, flags, room_floats, room_ints):
     """Bring beliefs from the root down through cliques `last-1 .. first` where wanted and stale."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     return _distribute(first, last, tree, state, room)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def open_clique(c, program, floats, ints, flags, room_floats, room_ints):
     """Get ready to split a large clique: write its ratio into the room; return (children waiting, sizes)."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     waiting = _waiting(c, tree, state)
     own = state.wanted[c] == 2 and state.marginal_stale[c]
     share_at = np.zeros(waiting + 1, np.int64)
@@ -383,7 +427,11 @@ def distribute_part(
     c, part, parts, program, floats, ints, flags, room_floats, room_ints, ratio, share_at, shares, columns
 ):
     """Sum one part of a large clique's belief onto its children's separators and its own variables."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, size, separator = measure(c, tree, state, room)
     child_strides = np.empty((len(share_at), n_axes), np.int64)
     k = 0
@@ -405,7 +453,11 @@ def distribute_part(
 @njit(cache=True, nogil=True, error_model="numpy")
 def close_clique(c, program, floats, ints, flags, room_floats, room_ints, share_at, shares, columns):
     """Join the parts of a large clique."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, size, separator = measure(c, tree, state, room)
     for k in range(1, len(shares)):
         for i in range(shares.shape[1]):

@@ -20,7 +20,11 @@ AT_ONCE = float(1 << 18)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _ask(program, floats, ints, flags, room_floats, room_ints, code, wanted):
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     slot_start, slot_cliques = section(program, at.SLOT_START), section(program, at.SLOT_CLIQUES)
     for v in range(len(code)):
         if code[v] != state.code[v]:

@@ -28,7 +28,11 @@ from markovia.kernels.propagation import DONE, OUT_OF_RANGE, SAFE, _deliver, _ra
 @njit(cache=True, nogil=True, error_model="numpy")
 def support_of(c, most, program, floats, ints, flags, room_floats, room_ints):
     """Return a clique's support from a collected state without evidence, or nothing if it has more than `most` entries."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, size, separator = measure(c, tree, state, room)
     rest = size // separator
     n, _ = operands(c, n_axes, tree, state, room)
@@ -70,7 +74,11 @@ def support_of(c, most, program, floats, ints, flags, room_floats, room_ints):
 @njit(cache=True, nogil=True, error_model="numpy")
 def collect_support(c, maximise, program, floats, ints, flags, room_floats, room_ints, support):
     """Compute the upward message of a clique from its support; return a status."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, _, separator = measure(c, tree, state, room)
     _, lowest = operands(c, n_axes, tree, state, room)
     if lowest <= SAFE:
@@ -94,7 +102,11 @@ def collect_support(c, maximise, program, floats, ints, flags, room_floats, room
 @njit(cache=True, nogil=True, error_model="numpy")
 def distribute_support(c, program, floats, ints, flags, room_floats, room_ints, support):
     """Bring a clique's belief down to its children and its own variables from its support, where wanted and stale."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     waiting = _waiting(c, tree, state)
     own = state.wanted[c] == 2 and state.marginal_stale[c]
     if waiting == 0 and not own:

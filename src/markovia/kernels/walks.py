@@ -24,14 +24,22 @@ def _write_states(c, choice, tree, state, dims, n_axes, fixed, column):
 @njit(cache=True, nogil=True, error_model="numpy")
 def row_at(c, program, floats, ints, flags, room_floats, room_ints, fixed, out):
     """Compute the row of a clique for the separator states in `fixed` (by slot) into `out`."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     row_of(c, tree, state, room, fixed, out)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def walk_best(program, floats, ints, flags, room_floats, room_ints, fixed):
     """Write the state of every unobserved slot in the best configuration into column 0 of `fixed`."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     states = fixed[:, 0].copy()
     row = np.empty(1)
     for c in range(len(tree.parent) - 1, -1, -1):
@@ -53,7 +61,11 @@ def walk_best(program, floats, ints, flags, room_floats, room_ints, fixed):
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_clique(c, program, floats, ints, flags, room_floats, room_ints, uniforms, fixed):
     """Draw the states of a clique's own variables for all columns of `fixed`, one uniform number a column."""
-    tree, state, room = tree_of(program), state_of(program, floats, ints, flags), room_of(program, room_floats, room_ints)
+    tree, state, room = (
+        tree_of(program),
+        state_of(program, floats, ints, flags),
+        room_of(program, room_floats, room_ints),
+    )
     n_axes, size, separator = measure(c, tree, state, room)
     rest = size // separator
     n = fixed.shape[1]

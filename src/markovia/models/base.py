@@ -159,7 +159,9 @@ class GraphicalModel(ABC):
         start = perf_counter()
         answer = chosen.joint(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
-        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine)
+        info = self._info(
+            chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine
+        )
         table = answer.tables[0]
         if fixed:
             table = product([table, *(problem.findings[n].factor() for n in fixed)])
@@ -216,7 +218,9 @@ class GraphicalModel(ABC):
         start = perf_counter()
         answer = chosen.marginals(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
-        info = self._info(chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine)
+        info = self._info(
+            chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine
+        )
         tables = dict(zip(asked, answer.tables, strict=True))
         tables.update({n: problem.findings[n].factor() for n in fixed})
         return {n: Posterior(tables[n], info) for n in wanted}

@@ -100,7 +100,9 @@ class QuestionedModel(GraphicalModel):
         start = perf_counter()
         gains = information_gains(problem, names, listed, chosen)
         self._check_possible(gains.log_mass, problem, chosen)
-        info = self._info(chosen, problem, gains.log_mass, perf_counter() - start, gains.details)
+        info = self._info(
+            chosen, problem, gains.log_mass, perf_counter() - start, gains.details, gains.engine
+        )
         values = {n: v / unit for n, v in gains.values.items()}
         word = "nats" if base is None else "bits" if base == 2 else f"units of log({base:g})"
         return Information(values, names, gains.entropy / unit, word, info, prices)

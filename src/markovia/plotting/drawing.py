@@ -255,8 +255,6 @@ def _border(node: sc.Node, centre: Array, towards: Array) -> Array:
     step = towards - centre
     if not step.any():
         return centre
-    if node.shape == "ellipse":
-        reach = 1.0 / float(np.linalg.norm(step / half))
-    else:
-        reach = 1.0 / float(np.max(np.abs(step) / half))
+    scaled = step / half
+    reach = 1.0 / float(np.linalg.norm(scaled) if node.shape == "ellipse" else np.max(np.abs(scaled)))
     return np.asarray(centre + step * min(reach, 1.0), dtype=np.float64)
