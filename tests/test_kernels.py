@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from markovia.graphs.elimination import eliminate, follow
 from markovia.kernels import programs
-from markovia.kernels.clique_trees import clique_tree, separators_are_contained, settle
+from markovia.kernels.clique_trees import clique_tree, renumber, separators_are_contained, settle
 from markovia.kernels.elimination import adjacency, greedy_order, search_order
 from markovia.kernels.programs import compile_program, load_tables, section, sliced_entries
 from markovia.kernels.strided import gather, rows_add, rows_assign, rows_multiply, spread
@@ -257,7 +257,8 @@ def test_settling_keeps_cliques_and_separators_and_never_makes_parents_larger(se
         for c, k, p in zip(cliques, n_separator.tolist(), parent.tolist(), strict=True)
     }
     homes = [tuple(cliques[f]) if f >= 0 else None for f in factor_home]
-    settled = settle(start, scope, slot, cards, clique_start, clique, n_separator, parent, home, factor_home)
+    settle(start, scope, slot, cards, clique_start, clique, n_separator, parent, factor_home)
+    settled = renumber(clique_start, clique, n_separator, parent, home, factor_home)
     check_tree(n, scopes, order.tolist(), slot, *settled, home, factor_home)
     after = parts_of(*settled[:2])
     for c, k, p in zip(after, settled[2].tolist(), settled[3].tolist(), strict=True):

@@ -60,7 +60,7 @@ def test_a_posterior_prints_as_an_aligned_table_and_as_html(joint):
     lines = str(joint).splitlines()
     assert lines[0].split() == ["lung", "bronc", "p"]
     assert len({len(line) for line in lines}) == 1
-    assert "variable-elimination, exact" in repr(joint)
+    assert ", exact, " in repr(joint)
     html = joint._repr_html_()
     assert html.count("<tr>") == 5
     assert "<th>lung</th>" in html

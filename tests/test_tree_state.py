@@ -285,7 +285,7 @@ def test_impossible_evidence_is_noticed_and_forgotten():
 def split_everything(monkeypatch):
     """Give threads work however small the tree is; say how often a clique was split."""
     calls = {"up": 0, "down": 0}
-    up, down = TreeState._collect_large, TreeState._distribute_large
+    up, down = TreeState.collect_large, TreeState.distribute_large
 
     def collect_large(self, c):
         calls["up"] += 1
@@ -299,8 +299,8 @@ def split_everything(monkeypatch):
     monkeypatch.setattr(tree_plan, "STRETCH", 16)
     for module in (tree_plan, tree_state):
         monkeypatch.setattr(module, "SPLIT", 8)
-    monkeypatch.setattr(TreeState, "_collect_large", collect_large)
-    monkeypatch.setattr(TreeState, "_distribute_large", distribute_large)
+    monkeypatch.setattr(TreeState, "collect_large", collect_large)
+    monkeypatch.setattr(TreeState, "distribute_large", distribute_large)
     forget_plans()
     yield calls
     forget_plans()

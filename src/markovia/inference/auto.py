@@ -3,6 +3,7 @@
 The choice, in this order:
 
 - Marginal MAP (maxima over some variables, sums over others) goes to variable elimination, which knows how to do both.
+- Draws depend on the engine, so their choice looks at the size of the model alone: the same seed gives the same rows.
 - Once the compiled kernels are loaded, everything else goes to the junction tree: it keeps what it computed.
 - Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
   that it would take long. Then the kernels are loaded (a second), or compiled if they never were (about a minute, once an
@@ -34,6 +35,8 @@ Exact = VariableElimination | JunctionTree | Conditioning
 
 NUMPY_RATE = 1e8
 """Table entries a second that elimination in NumPy gets through, about."""
+DRAWN = 1e7
+"""Table entries above which draws come from the junction tree."""
 LOAD_SECONDS = 1.0
 COMPILE_SECONDS = 60.0
 
@@ -109,6 +112,9 @@ class Auto:
         if question == "best" and targets is not None and len(targets) < len(problem.free):
             return VariableElimination(max_bytes=self.max_bytes)
         tree = _TREE if self.max_bytes is None else JunctionTree(max_bytes=self.max_bytes)
+        if question == "sample":  # the same seed gives the same rows, whatever is loaded
+            plan = VariableElimination(max_bytes=self.max_bytes).planned(Net(problem.parts(None)))
+            return tree if sum(plan.sizes) > DRAWN else VariableElimination(max_bytes=self.max_bytes)
         if kernels_loaded():
             return tree
         elimination = VariableElimination(max_bytes=self.max_bytes)
@@ -119,7 +125,7 @@ class Auto:
             scopes = [len(p.names) for p in problem.pieces]
             if max(scopes, default=0) <= 3 and len(scopes) <= 50:
                 return elimination
-        net = Net(problem.parts(None if question in ("best", "sample") else targets))
+        net = Net(problem.parts(None if question == "best" else targets))
         plan = elimination.planned(net)
         seconds = sum(plan.sizes) * (3 if question == "marginals" else 1) / NUMPY_RATE
         return tree if seconds > wait else elimination

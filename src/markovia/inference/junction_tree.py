@@ -13,10 +13,9 @@ computed block by block. The first use in a process loads compiled code; the fir
 Use it for everything asked more than once, for all marginals, and for large models.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count, islice
+from itertools import islice
 from math import prod
 from operator import is_
 from typing import Any, ClassVar, TypeVar
@@ -31,6 +30,7 @@ from markovia.factors.factor import Array, Factor
 from markovia.inference.budget import default_budget, readable
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.tree_answers import by_regret, cut_up, onto, subtree
 from markovia.inference.tree_plan import (
     SEARCH_MOST,
     SEARCH_SHARE,
@@ -121,7 +121,7 @@ class JunctionTree:
             if len(slots) == 1:
                 return Tables([Factor.of(variables, state.marginal(slots[0]))], log_mass, details)
             if set(slots) <= set(state.free_slots(home).tolist()):
-                return Tables([Factor.of(variables, _onto(state, home, slots))], log_mass, details)
+                return Tables([Factor.of(variables, onto(state, home, slots))], log_mass, details)
             found = self._across(state, targets)
             return Tables(found.tables, log_mass, details)
 
@@ -144,7 +144,7 @@ class JunctionTree:
             if asked is None:
                 few = 2 * len(slots) <= len(slot_of)
                 state.distribute(sorted({int(plan.home[s]) for s in slots}) if few else None)
-            return _cut_up(problem, targets, slots, plan, state.marginals.copy(), log_mass)
+            return cut_up(problem, targets, slots, plan, state.marginals.copy(), log_mass)
 
         at_once = self._at_once(problem, targets)
         if at_once is not None:
@@ -179,7 +179,7 @@ class JunctionTree:
             if log_best == -np.inf:
                 return found
             names = {s: n for n, s in state.tree.slot_of.items() if state.code[s] < 0}
-            for regret, states in islice(_by_regret(state), m):
+            for regret, states in islice(by_regret(state), m):
                 codes = {names[s]: int(c) for s, c in enumerate(states.tolist()) if s in names}
                 found.append(Assignment({t: codes[t] for t in targets}, log_best - regret))
             return found
@@ -374,7 +374,7 @@ class JunctionTree:
         if status == IMPOSSIBLE:
             return Tables([], -np.inf, plan.details)
         slot: list[int] = plan.section(20).tolist()
-        return _cut_up(problem, targets, [slot[ids[t]] for t in targets], plan, flat, log_mass)
+        return cut_up(problem, targets, [slot[ids[t]] for t in targets], plan, flat, log_mass)
 
     def _across(self, state: TreeState, targets: Sequence[str]) -> Tables:
         """Join targets that no clique holds: sum out the rest of the subtree between their cliques."""
@@ -382,7 +382,7 @@ class JunctionTree:
         names = {s: n for n, s in tree.slot_of.items()}
         by_name = {v.name: v for v in tree.variables}
         homes = {int(plan.home[tree.slot_of[t]]) for t in targets}
-        cliques = _subtree(plan.parent.tolist(), homes)
+        cliques = subtree(plan.parent.tolist(), homes)
         state.distribute(sorted(cliques))
         tops = {c for c in cliques if int(plan.parent[c]) not in cliques}
         needed = {tree.slot_of[t] for t in targets}
@@ -414,78 +414,6 @@ class _Whole:
         self.plan = plan
         self.structured = structured
         self.tree: CompiledTree | None = None
-
-
-def _cut_up(
-    problem: Problem, targets: Sequence[str], slots: list[int], plan: Plan, flat: Array, log_mass: float
-) -> Tables:
-    """Return the posteriors of the targets, which lie one after the other in `flat` by slot."""
-    flat.setflags(write=False)
-    starts, variables = plan.starts, problem.variables
-    tables = Factor.cut_up(
-        [variables[t] for t in targets], flat, [starts[s] for s in slots], [starts[s + 1] for s in slots]
-    )
-    return Tables(tables, log_mass, plan.details)
-
-
-def _onto(state: TreeState, c: int, slots: Sequence[int]) -> Array:
-    """Return the joint posterior of slots of one clique, in the order asked for."""
-    table = state.belief(c)
-    axes: list[int] = state.free_slots(c).tolist()
-    drop = tuple(i for i, s in enumerate(axes) if s not in slots)
-    kept = [s for s in axes if s in slots]
-    return np.asarray(table.sum(axis=drop).transpose([kept.index(s) for s in slots]))
-
-
-def _subtree(parent: list[int], homes: set[int]) -> set[int]:
-    """Return the cliques on the paths between the homes, in every tree of the forest."""
-    paths: dict[int, list[int]] = {}
-    for home in homes:
-        path = [home]
-        while parent[path[-1]] >= 0:
-            path.append(parent[path[-1]])
-        paths[home] = path
-    found: set[int] = set()
-    by_root: dict[int, list[list[int]]] = {}
-    for path in paths.values():
-        by_root.setdefault(path[-1], []).append(path)
-    for group in by_root.values():
-        shared = set(group[0]).intersection(*map(set, group[1:]))
-        top = min(
-            shared
-        )  # children have smaller numbers, so the lowest common clique is the smallest shared one
-        for path in group:
-            found.update(path[: path.index(top) + 1])
-    return found
-
-
-def _by_regret(state: TreeState) -> Iterator[tuple[float, Ints]]:
-    """Yield configurations of positive weight, best first, with their log loss against the best.
-
-    A configuration is reached from the one that agrees with it up to its last deviation from the greedy choice. At each
-    clique the joint states of its own variables are ranked; a heap holds for every solution found the next rank at its
-    deviation and the second rank at every later clique.
-    """
-    best = state.walk_best()
-    yield 0.0, best
-    order = [c for c in range(state.plan.n_cliques - 1, -1, -1) if state.entries(c) > 1]
-    serial = count()
-    heap: list[tuple[float, int, Ints, int, int, float]] = []
-
-    def offer(states: Ints, k: int, rank: int, base: float) -> None:
-        ranked, losses = state.ranked(order[k], states)
-        if rank < len(ranked):
-            heappush(heap, (base + float(losses[rank]), next(serial), states, k, rank, base))
-
-    for k in range(len(order)):
-        offer(best, k, 1, 0.0)
-    while heap:
-        regret, _, states, k, rank, base = heappop(heap)
-        offer(states, k, rank + 1, base)
-        found = state.completed(states, order, k, rank)
-        yield regret, found
-        for later in range(k + 1, len(order)):
-            offer(found, later, 1, regret)
 
 
 def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:

@@ -170,7 +170,14 @@ class Plan:
     @lazy
     def details(self) -> dict[str, Any]:
         """What an answer tells about the plan."""
-        return {"width": self.width, "largest_table": int(self.largest), "cliques": self.n_cliques}
+        return {"width": self.width, "largest_table": int(self.largest), "cliques": self.n_maximal}
+
+    @lazy
+    def n_maximal(self) -> int:
+        """The number of maximal cliques; helper cliques, which remove nothing, are left out."""
+        if self.largest < 2048:
+            return self.n_cliques
+        return int((np.diff(self.clique_start) > self.n_separator).sum())
 
     @lazy
     def lengths(self) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ class TreeState:
                 return
             self._soft_scale += log(top)
             least = float(likelihood[likelihood > 0].min())
-            self._in_range &= log2(least) - log2(top) > -1000.0
+            self._in_range &= log2(least) - log2(top) > -960.0
 
     def _set(self, slot: int, finding: Finding | None) -> None:
         dirty = self._dirty

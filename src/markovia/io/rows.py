@@ -2,9 +2,11 @@
 
 Files carry rounded numbers, so a row that should sum to one often does not. One policy for all formats:
 
-- a row within `KEEP` of one is kept bit for bit, so that writing and reading a model is exact;
-- a row further off but within `REPAIR` is taken for rounding and divided by its sum; one `UserWarning` a file
-  says how many rows were rescaled and how far off the worst one was;
+- a row within `EXACT` of one is kept bit for bit, so that writing and reading a model is exact;
+- a row within `ROUNDED` is what printing a few digits leaves, and is divided by its sum, so that dropping a variable and
+  summing it out are the same;
+- a row further off but within `REPAIR` is divided by its sum too, and one `UserWarning` a file says how many rows were
+  rescaled and how far off the worst one was;
 - anything else (also a negative, infinite or undefined entry) is a `ParseError` at the row's position.
 
 Sizes are checked before memory is asked for: a file of ten bytes can announce a table of a trillion entries.
@@ -22,7 +24,8 @@ from markovia.errors import ParseError
 Array = NDArray[np.float64]
 Locate = Callable[[int], tuple[int, int]]
 
-KEEP = 1e-6
+EXACT = 1e-12
+ROUNDED = 1e-6
 REPAIR = 1e-2
 MAX_ENTRIES = 2**28
 MAX_AXES = 64
@@ -74,7 +77,7 @@ class RowPolicy:
             sums = values.sum(axis=-1)
             off = np.abs(sums - 1.0)
             # one pass over the sums settles a clean table; NaN compares false and so counts as unsettled
-            if values.size and off.max() <= KEEP and values.min() >= 0.0:
+            if values.size and off.max() <= EXACT and values.min() >= 0.0:
                 return values
             bad = ~((off <= REPAIR) & (values >= 0.0).all(axis=-1))
         if bad.any():
@@ -82,10 +85,9 @@ class RowPolicy:
             row = values.reshape(-1, values.shape[-1])[first]
             line, column = locate(first)
             raise ParseError(_complaint(row, what), file=self.source, line=line, column=column)
-        rounded = off > KEEP
-        self.repaired += int(rounded.sum())
+        self.repaired += int((off > ROUNDED).sum())
         self.worst = max(self.worst, float(off.max(initial=0.0)))
-        return np.where(rounded[..., None], values / np.where(sums > 0.0, sums, 1.0)[..., None], values)
+        return np.where((off > EXACT)[..., None], values / np.where(sums > 0.0, sums, 1.0)[..., None], values)
 
     def finish(self) -> None:
         """Warn once about all the rows that were rescaled, if any."""

@@ -19,6 +19,8 @@ U = np.uint64
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 BLOCK = 1 << 12
 """Entries of a block at most: it stays in the first cache."""
+LIMIT = -960.0
+"""log2 of the smallest positive number that a product may hold; sums of it can still be scaled."""
 
 Tree = namedtuple(
     "Tree",
@@ -272,7 +274,7 @@ def stays_in_range(n_operands, n_axes, lead, block, values, out, start, room):
     """Compute a block as `multiply_block` does, but stop and say no where a positive product could become zero."""
     low = 0.0
     for o in range(n_operands):
-        if low + room.lows[o] < -1000.0:
+        if low + room.lows[o] < LIMIT:
             return False
         x = room.offsets[o]
         for a in range(lead):

@@ -132,7 +132,7 @@ def compile_program(scope_start, scope, card, stage, share, most, given):
         factor_at[f] = at
         at += step
     n_factor_values = at
-    if largest >= 2048.0:
+    if largest >= 2048.0 and total <= HUGE:
         clique_start, clique, n_separator, parent = group(
             scope_start, axis_slot, cards, clique_start, clique, n_separator, parent, factor_home
         )
@@ -285,7 +285,7 @@ def load_tables(program, raw, values, low):
             possible = False
             continue
         low[f] = np.log2(least) - np.log2(top)
-        if low[f] < -1000.0:
+        if low[f] < -960.0:
             in_range = False
         if top != 1.0:
             for i in range(at, at + size):

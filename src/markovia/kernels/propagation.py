@@ -15,6 +15,7 @@ from numba import njit
 
 from markovia.kernels.clique_tables import (
     BLOCK,
+    LIMIT,
     blocks_of,
     measure,
     message_strides,
@@ -39,7 +40,10 @@ SAFE = -900.0
 def _fill_watched(n_operands, n_axes, size, start, tree, state, room):
     """Multiply with rescaling; return (status, log of the scale taken out)."""
     scale = 0.0
+    low = 0.0
     for o in range(n_operands):
+        if low + room.lows[o] < LIMIT:
+            return OUT_OF_RANGE, scale
         spread(
             o == 0, state.tables, start, room.dims, 0, n_axes, state.values, room.offsets[o], room.strides, o,
             room.length, room.step, room.index,
@@ -53,12 +57,12 @@ def _fill_watched(n_operands, n_axes, size, start, tree, state, room):
                 top = max(top, t)
         if top == 0.0:
             return IMPOSSIBLE, scale
-        if least < 1e-145 * min(1.0, top):
-            return OUT_OF_RANGE, scale
         if top < 1e-50:
             for i in range(start, start + size):
                 state.tables[i] /= top
             scale += np.log(top)
+            least /= top
+        low = np.log2(least)
     return DONE, scale
 
 

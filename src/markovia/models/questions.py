@@ -21,11 +21,12 @@ from markovia.inference.engine import Engine, get_engine
 from markovia.inference.information_gain import Information, information_gains
 from markovia.inference.result import Info
 from markovia.inference.sensitivity import Sensitivity, sensitivity
-from markovia.models.base import Given, GraphicalModel, list_of_names
+from markovia.models.base import Given, list_of_names
 from markovia.models.keywords import guided
+from markovia.models.row_verbs import RowModel
 
 
-class QuestionedModel(GraphicalModel):
+class QuestionedModel(RowModel):
     """The further questions that every model answers; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
 
     @guided
