@@ -589,6 +589,7 @@ def test_complaints_name_options_and_no_python(tmp_path: Path, monkeypatch: pyte
         assert line.endswith(f"or say {option}")
         assert "format=" not in line
     monkeypatch.setattr("markovia.inference.variable_elimination.default_budget", lambda: 1)
+    monkeypatch.setattr("markovia.inference.variable_elimination.SMALL", 0)
     line = complaint("query", "asia", "--all", "--engine", "variable-elimination")
     assert "ask for fewer variables" in line
     assert "max_bytes" not in line

@@ -359,12 +359,20 @@ def table_of(c, program, floats, ints, flags, room_floats, room_ints, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def row_of(c, tree, state, room, fixed, out):
-    """Compute the row of a clique's table for the separator states in `fixed` (by slot) into `out`; return its length."""
+    """Write the row of a clique's table for the separator states in `fixed` (by slot) into `out`; return its length."""
     n_axes, size, separator = measure(c, tree, state, room)
-    n, _ = operands(c, n_axes, tree, state, room)
+    rest = size // separator
     lead = tree.n_separator[c]
+    s = 0
     for a in range(lead):
         v = tree.clique[tree.clique_start[c] + a]
         room.place[a] = 0 if state.code[v] >= 0 else fixed[v]
+        s = s * room.dims[a] + room.place[a]
+    start = tree.table_at[c]
+    if start >= 0:
+        for i in range(rest):
+            out[i] = state.tables[start + s * rest + i]
+        return rest
+    n, _ = operands(c, n_axes, tree, state, room)
     multiply_block(n, n_axes, lead, state.values, out, 0, room)
-    return size // separator
+    return rest

@@ -7,8 +7,9 @@ The program starts with a header (sizes, then where each section begins); `secti
 import numpy as np
 from numba import njit
 
-from markovia.kernels.clique_trees import clique_tree, group, renumber, separators_are_contained, settle
+from markovia.kernels.clique_trees import clique_tree, renumber, separators_are_contained, settle
 from markovia.kernels.elimination import adjacency, search_order
+from markovia.kernels.helper_cliques import group
 from markovia.kernels.strided import spread
 
 KEPT = 1 << 13
