@@ -8,39 +8,42 @@ The choice, in this order:
 - Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
   that it would take long. Then the kernels are loaded (a second), or compiled if they never were (about a minute, once an
   installation), where that is still faster. Many small answers add up to the same decision.
-- Where the tree does not fit the memory budget, conditioning answers if its own estimate allows; otherwise `TooLarge` says
-  what would be needed.
+- Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate;
+  otherwise `TooLarge` says what would be needed.
 """
 
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.inference.bucket_tree import Net
-from markovia.inference.conditioning import Conditioning
-from markovia.inference.junction_tree import JunctionTree
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
 from markovia.inference.variable_elimination import VariableElimination
 
+if TYPE_CHECKING:
+    from markovia.inference.conditioning import Conditioning
+    from markovia.inference.junction_tree import JunctionTree
+
 T = TypeVar("T")
 Question = Literal["joint", "marginals", "log_mass", "best", "sample"]
-Exact = VariableElimination | JunctionTree | Conditioning
+Exact: TypeAlias = "VariableElimination | JunctionTree | Conditioning"
 
 NUMPY_RATE = 1e8
 """Table entries a second that elimination in NumPy gets through, about."""
 DRAWN = 1e7
 """Table entries above which draws come from the junction tree."""
+PATIENCE = 1e11
+"""Operations that conditioning may take without being asked for by name: some minutes."""
 LOAD_SECONDS = 1.0
 COMPILE_SECONDS = 60.0
 
-_TREE = JunctionTree()
 _spent = 0.0
 """Seconds of NumPy elimination in this process so far."""
 
@@ -96,9 +99,9 @@ class Auto:
         try:
             found = ask(engine)
         except TooLarge as too_large:
-            if isinstance(engine, Conditioning):
-                raise
-            fallback = Conditioning(max_bytes=self.max_bytes)
+            from markovia.inference.conditioning import Conditioning
+
+            fallback = Conditioning(max_bytes=self.max_bytes, max_operations=PATIENCE)
             try:
                 return fallback.name, ask(fallback)
             except TooLarge:
@@ -111,24 +114,29 @@ class Auto:
         """Return the engine that is estimated to answer first."""
         if question == "best" and targets is not None and len(targets) < len(problem.free):
             return VariableElimination(max_bytes=self.max_bytes)
-        tree = _TREE if self.max_bytes is None else JunctionTree(max_bytes=self.max_bytes)
         if question == "sample":  # the same seed gives the same rows, whatever is loaded
             plan = VariableElimination(max_bytes=self.max_bytes).planned(Net(problem.parts(None)))
-            return tree if sum(plan.sizes) > DRAWN else VariableElimination(max_bytes=self.max_bytes)
+            return self._tree() if sum(plan.sizes) > DRAWN else VariableElimination(max_bytes=self.max_bytes)
         if kernels_loaded():
-            return tree
+            return self._tree()
         elimination = VariableElimination(max_bytes=self.max_bytes)
-        wait = LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
-        if _spent > wait:
-            return tree
         if len(problem.variables) < 50:
             scopes = [len(p.names) for p in problem.pieces]
             if max(scopes, default=0) <= 3 and len(scopes) <= 50:
-                return elimination
+                wait = LOAD_SECONDS if _spent > LOAD_SECONDS and kernels_on_disk() else COMPILE_SECONDS
+                return self._tree() if _spent > wait else elimination
+        wait = LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
+        if _spent > wait:
+            return self._tree()
         net = Net(problem.parts(None if question == "best" else targets))
         plan = elimination.planned(net)
         seconds = sum(plan.sizes) * (3 if question == "marginals" else 1) / NUMPY_RATE
-        return tree if seconds > wait else elimination
+        return self._tree() if seconds > wait else elimination
+
+    def _tree(self) -> "JunctionTree":
+        from markovia.inference.junction_tree import JunctionTree
+
+        return JunctionTree(max_bytes=self.max_bytes)
 
 
 def kernels_loaded() -> bool:
@@ -156,6 +164,7 @@ def load_kernels() -> float:
     start = perf_counter()
     from markovia.factors.factor import Factor
     from markovia.factors.variable import Variable
+    from markovia.inference.junction_tree import JunctionTree
 
     a, b = Variable("a", [0, 1]), Variable("b", [0, 1])
     factors = [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 4.0]]))]
@@ -170,6 +179,7 @@ def load_kernels() -> float:
 
 def _load_rare_kernels(problem: Problem) -> None:
     """Run what only large trees and batches of rows need."""
+    from markovia.inference.junction_tree import JunctionTree
     from markovia.inference.row_programs import compile_rows
     from markovia.inference.tree_state import TreeState
     from markovia.kernels.supports import collect_support, distribute_support, support_of

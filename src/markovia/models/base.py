@@ -25,7 +25,6 @@ from markovia.inference.jeffrey import settled
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Info
-from markovia.models import rows
 from markovia.models.frames import decode
 from markovia.models.keywords import guided, missing_attribute
 from markovia.seeds import generator
@@ -207,7 +206,8 @@ class GraphicalModel(ABC):
         0  0.2921  0.7079
         1  1.0000  0.0000
         """
-        if rows.are_rows(given):
+        rows = _rows(given)
+        if rows is not None:
             names = None if targets is None else self._names(targets)
             return rows.marginals(self, given, names, get_engine(engine), progress)
         problem = self._problem(cast("Given", given), engine)
@@ -311,7 +311,8 @@ class GraphicalModel(ABC):
         >>> mk.examples.sprinkler().log_evidence(given=[{"wet": "yes"}, {"rain": "yes", "wet": None}]).round(4).tolist()
         [-0.4353, -0.6931]
         """
-        if rows.are_rows(given):
+        rows = _rows(given)
+        if rows is not None:
             return rows.log_prob(self, given, get_engine(engine), progress)
         mass = self.log_partition(cast("Given", given), engine=engine)
         return mass if self.normalised else mass - self._log_z(get_engine(engine))
@@ -498,3 +499,12 @@ def list_of_names(names: str | Iterable[str], what: str) -> list[str]:
     if not isinstance(names, Iterable):
         raise InvalidArgument(f"{what} are names of variables, not {names!r}")
     return list(names)
+
+
+def _rows(given: Any) -> Any:
+    """Return the module for many rows of evidence if that is what was given, else None."""
+    if given is None or isinstance(given, Mapping):
+        return None
+    from markovia.models import rows
+
+    return rows if rows.are_rows(given) else None

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.engine import Engine, get_engine
-from markovia.models import rows
 from markovia.models.base import GraphicalModel
 from markovia.models.keywords import guided
 
@@ -45,6 +44,8 @@ class RowModel(GraphicalModel):
         >>> bn.log_prob([{"cloudy": "yes", "sprinkler": "no", "rain": "yes", "wet": "yes"}]).round(4).tolist()
         [-1.127]
         """
+        from markovia.models import rows
+
         return rows.log_prob(self, frame, get_engine(engine), progress)
 
     @guided
@@ -72,6 +73,8 @@ class RowModel(GraphicalModel):
         >>> bn.predict([{"wet": "yes"}, {"wet": None, "cloudy": "no"}], "rain").tolist()
         ['yes', 'no']
         """
+        from markovia.models import rows
+
         table = rows.predict(self, frame, self._names(target), get_engine(engine), progress)
         return table[target] if isinstance(target, str) else table
 
@@ -111,5 +114,7 @@ class RowModel(GraphicalModel):
         0      0.2921  0.7079
         1      0.8813  0.1187
         """
+        from markovia.models import rows
+
         table = rows.predict_proba(self, frame, self._names(target), get_engine(engine), progress)
         return cast("pd.DataFrame", table[target]) if isinstance(target, str) else table
