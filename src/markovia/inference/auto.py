@@ -6,7 +6,7 @@ The choice, in this order:
 - Draws depend on the engine, so their choice looks at the size of the model alone: the same seed gives the same rows.
 - Once the compiled kernels are loaded, everything else goes to the junction tree: it keeps what it computed.
 - Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
-  that it would take long. Then the kernels are loaded (a second), or compiled if they never were (about a minute, once an
+  that it would take long. Then the kernels are loaded (a second), or compiled if they never were (a minute or more, once an
   installation), where that is still faster. Many small answers add up to the same decision.
 - Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate;
   otherwise `TooLarge` says what would be needed.
