@@ -250,7 +250,7 @@ class GraphicalModel(ABC):
         Returns
         -------
         Explanation or list of Explanation
-            A mapping from name to state with `.log_prob`, `.bound` and `.info`.
+            A mapping from name to state with attributes ``log_prob``, ``bound`` and ``info``.
 
         Examples
         --------
