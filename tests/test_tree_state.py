@@ -493,3 +493,14 @@ def test_the_m_best_are_the_largest_entries_in_order(seed, m):
 def test_a_tree_without_variables_has_mass_one():
     model = Model([], [], [])
     assert model.state().collect() == 0.0
+
+
+@pytest.mark.parametrize("engine", ["junction-tree", "auto"])
+def test_an_answer_that_needed_logarithms_says_who_gave_it(engine):
+    mk.engines.load_kernels()
+    a, b = mk.Variable("a", 2), mk.Variable("b", 2)
+    wide = np.array([[1e300, 1e-300], [1e-300, 1e-300]])
+    model = mk.MarkovNetwork([a, b], [mk.Factor.of((a, b), wide)])
+    for info in (model.query("a", engine=engine).info, model.map(engine=engine).info):
+        assert info.engine == "variable-elimination"
+        assert info.details["arithmetic"] == "logarithms"

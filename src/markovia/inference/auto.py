@@ -66,12 +66,12 @@ class Auto:
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
         engine, found = self._ask(problem, "joint", targets, lambda e: e.joint(problem, targets))
-        return Tables(found.tables, found.log_mass, found.details, engine)
+        return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
         engine, found = self._ask(problem, "marginals", targets, lambda e: e.marginals(problem, targets))
-        return Tables(found.tables, found.log_mass, found.details, engine)
+        return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
@@ -80,7 +80,7 @@ class Auto:
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the m best assignments of the targets, other variables summed out."""
         engine, found = self._ask(problem, "best", targets, lambda e: e.best(problem, targets, m))
-        return Ranked({**getattr(found, "details", {}), "engine": engine}, found)
+        return Ranked({"engine": engine, **getattr(found, "details", {})}, found)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""

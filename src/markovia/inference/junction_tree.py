@@ -329,7 +329,7 @@ class JunctionTree:
         try:
             found = work(state, findings)
         except OutOfRange:
-            return in_logs(VariableElimination(max_bytes=self.max_bytes))
+            return _told(in_logs(VariableElimination(max_bytes=self.max_bytes)))
         del state.tree  # no cycle of references, so that memory is free as soon as the model is gone
         idle.append(state)  # only if the work was not interrupted
         return found
@@ -414,6 +414,17 @@ class _Whole:
         self.plan = plan
         self.structured = structured
         self.tree: CompiledTree | None = None
+
+
+def _told(found: T) -> T:
+    """Say in an answer that the tree left the range of doubles and elimination with logarithms took its place."""
+    said = {"engine": VariableElimination.name, "arithmetic": "logarithms"}
+    if isinstance(found, Tables):
+        details = {**found.details, "arithmetic": "logarithms"}
+        return Tables(found.tables, found.log_mass, details, VariableElimination.name)  # type: ignore[return-value]
+    if isinstance(found, Ranked):
+        return Ranked({**found.details, **said}, found)  # type: ignore[return-value]
+    return found
 
 
 def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:
