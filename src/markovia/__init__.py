@@ -34,7 +34,9 @@ _EXPORTS = {
         "InvalidGraph",
         "InvalidTable",
         "ParseError",
+        "ConvergenceWarning",
         "TooLarge",
+        "Unanswered",
         "UnknownArgument",
         "UnknownEngine",
         "UnknownFormat",
@@ -126,6 +128,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from markovia import distributions, engines, errors, factors, graphs, inference, io, learning, plotting
     from markovia.errors import (
+        ConvergenceWarning,
         CycleError,
         DuplicateName,
         ImpossibleEvidence,
@@ -137,6 +140,7 @@ if TYPE_CHECKING:
         MarkoviaError,
         ParseError,
         TooLarge,
+        Unanswered,
         UnknownArgument,
         UnknownEngine,
         UnknownFormat,

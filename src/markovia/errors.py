@@ -114,6 +114,14 @@ class UnknownEngine(MarkoviaError, ValueError):
     """An inference engine that is not registered."""
 
 
+class Unanswered(MarkoviaError, ValueError):
+    """A question that the chosen engine cannot answer, with an engine that can."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An approximate answer that did not reach its tolerance, with what to try."""
+
+
 class UnknownFormat(MarkoviaError, ValueError):
     """A file whose suffix or `format=` names no supported format."""
 

@@ -4,13 +4,14 @@ A new engine is one new file with a dataclass that has these methods, and one li
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import UnknownEngine, did_you_mean
+from markovia.errors import InvalidArgument, UnknownEngine, did_you_mean
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
 
@@ -58,8 +59,24 @@ def engine_names() -> list[str]:
     return list(_REGISTRY)
 
 
-def get_engine(engine: "str | Engine") -> Engine:
-    """Return an engine by name, with default settings, or the given one; "auto" picks one for each question."""
+def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engine:
+    """Return an engine by name, with default settings, or the given one; "auto" picks one for each question.
+
+    A time limit replaces the engine's own; an engine without that setting refuses it.
+    """
+    found = _engine(engine)
+    if time_limit is None:
+        return found
+    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
+        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
+    if not hasattr(found, "time_limit"):
+        raise InvalidArgument(
+            f"engine {found.name!r} has no time limit; leave time_limit= out, or use 'auto'"
+        )
+    return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
+
+
+def _engine(engine: "str | Engine") -> Engine:
     if not isinstance(engine, str):
         if isinstance(engine, type):
             raise UnknownEngine(f"{engine.__name__} is a class; write engine={engine.__name__}()")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
-from math import exp
+from math import exp, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,25 +154,40 @@ class Explanation(Mapping[str, State]):
     Attributes
     ----------
     log_prob
-        log of the joint probability of the assignment and the evidence.
+        log of the joint probability of the assignment and the evidence. For an undirected model whose normaliser is not
+        known (the engine only searched for the best states) it is the log weight; then `normalised` is false.
     log_posterior
-        log of the probability of the assignment given the evidence.
+        log of the probability of the assignment given the evidence; NaN where that is not known.
+    log_weight
+        log of the product of all tables at the assignment.
     bound
-        An upper bound on `log_prob` over all assignments; equal to it where optimality is proved.
+        An upper bound on `log_prob` over all assignments; equal to it where optimality is proved, infinite where
+        nothing is known.
+    normalised
+        Whether `log_prob` is a probability's log.
     info
         How it was found.
     """
 
-    __slots__ = ("_states", "bound", "info", "log_posterior", "log_prob")
+    __slots__ = ("_states", "bound", "info", "log_posterior", "log_prob", "log_weight", "normalised")
 
     def __init__(
-        self, states: Mapping[str, State], log_prob: float, log_posterior: float, bound: float, info: Info
+        self,
+        states: Mapping[str, State],
+        log_prob: float,
+        log_posterior: float,
+        bound: float,
+        info: Info,
+        log_weight: float | None = None,
+        normalised: bool = True,
     ) -> None:
         self._states = dict(states)
         self.log_prob = log_prob
         self.log_posterior = log_posterior
         self.bound = bound
         self.info = info
+        self.log_weight = log_prob if log_weight is None else log_weight
+        self.normalised = normalised
 
     @property
     def gap(self) -> float:
@@ -194,4 +209,6 @@ class Explanation(Mapping[str, State]):
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={v!r}" for k, v in self._states.items())
+        if isnan(self.log_posterior):
+            return f"Explanation({inside}; log weight {self.log_weight:.6g}, gap {self.gap:.3g})"
         return f"Explanation({inside}; p = {exp(self.log_posterior):.6g} given the evidence)"

@@ -74,7 +74,7 @@ class Problem:
         fixed = {n: f.code for n, f in self.findings.items() if f.code is not None}
         found = [Part(_left(p, fixed), partial(_cut, p, fixed)) for p in self.relevant(targets)]
         found.extend([Part((f.variable,), f.factor) for f in self.findings.values() if not f.hard])
-        found.extend([Part((v,), partial(_ones, v)) for v in self._unmentioned() if v.name not in fixed])
+        found.extend([Part((v,), partial(_ones, v)) for v in self.unmentioned() if v.name not in fixed])
         return found
 
     def reduced(self, targets: Iterable[str] | None) -> list[Factor]:
@@ -85,7 +85,8 @@ class Problem:
         """Fix the hard findings in one piece and drop their axes."""
         return _cut(piece, {n: f.code for n, f in self.findings.items() if f.code is not None})
 
-    def _unmentioned(self) -> list[Variable]:
+    def unmentioned(self) -> list[Variable]:
+        """Return the variables that no piece mentions; their states all weigh alike."""
         rest = dict(self.variables)
         for piece in self.pieces:
             if not isinstance(piece, Factor):

@@ -1,9 +1,12 @@
 """What an engine gives back: tables or assignments, and how they were obtained."""
 
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from markovia.errors import ConvergenceWarning
 from markovia.factors.factor import Factor
 
 
@@ -38,6 +41,11 @@ class Info:
     seconds: float = 0.0
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def diagnostics(self) -> Any:
+        """What the Markov chains say of themselves (a `Diagnostics`); None for other engines."""
+        return self.details.get("diagnostics")
+
     def __str__(self) -> str:
         parts = [self.engine, "exact" if self.exact else "approximate"]
         if not self.converged:
@@ -46,6 +54,24 @@ class Info:
             parts.append(f"error {self.error:.2g}")
         took = f"{self.seconds:.3g} s" if self.seconds >= 1.0 else f"{self.seconds * 1e3:.3g} ms"
         return f"{', '.join(parts)}, {took}"
+
+
+def warn_unconverged(info: Info) -> None:
+    """Warn that an answer did not reach its tolerance, and say what to try."""
+    advice = info.details.get("advice", "more iterations, or another engine, may do")
+    warnings.warn(
+        f"{info.engine} did not converge (error {info.error:.2g} after {info.iterations:,} iterations); {advice}",
+        ConvergenceWarning,
+        stacklevel=_outside(),
+    )
+
+
+def _outside() -> int:
+    """Return the stack level of the caller outside this package, as seen from the function that warns."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "markovia":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @dataclass(frozen=True)

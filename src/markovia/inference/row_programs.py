@@ -82,7 +82,7 @@ def compile_rows(
     column_of = {n: i for i, n in enumerate(columns)}
     fixed = {n for n, observed in zip(columns, always, strict=True) if observed}
     needed = {v.name: v for scope in scopes for v in scope}
-    needed.update({v.name: v for v in problem._unmentioned()})
+    needed.update({v.name: v for v in problem.unmentioned()})
     needed.update({t: problem.variables[t] for t in targets})
     names = [n for n in needed if n not in fixed]
     ids = {n: i for i, n in enumerate(names)}

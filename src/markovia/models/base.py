@@ -19,12 +19,13 @@ from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, Unkno
 from markovia.factors.evidence import read_evidence
 from markovia.factors.factor import Factor, product
 from markovia.factors.variable import State, Variable
+from markovia.inference.approximate import can_answer
 from markovia.inference.conflict import impossible
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.jeffrey import settled
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
-from markovia.inference.result import Info
+from markovia.inference.result import Info, warn_unconverged
 from markovia.models.frames import decode
 from markovia.models.keywords import guided, missing_attribute
 from markovia.seeds import generator
@@ -115,7 +116,11 @@ class GraphicalModel(ABC):
 
     @guided
     def query(
-        self, targets: str | Sequence[str], given: Given = None, engine: str | Engine = "auto"
+        self,
+        targets: str | Sequence[str],
+        given: Given = None,
+        engine: str | Engine = "auto",
+        time_limit: float | None = None,
     ) -> Posterior:
         """Return the posterior of one variable, or the joint posterior of several.
 
@@ -128,6 +133,8 @@ class GraphicalModel(ABC):
             `Not(state, ...)`, or `Jeffrey(probabilities)` for a posterior that is to hold.
         engine
             An engine's name or an engine with settings; "auto" picks one, and `info` says which.
+        time_limit
+            Seconds that "auto" (or an approximate engine) may take. An exact engine has no such setting.
 
         Returns
         -------
@@ -154,7 +161,7 @@ class GraphicalModel(ABC):
         problem = self._problem(given, engine)
         fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in names if n not in fixed]
-        chosen = get_engine(engine)
+        chosen = get_engine(engine, time_limit)
         start = perf_counter()
         answer = chosen.joint(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
@@ -173,6 +180,7 @@ class GraphicalModel(ABC):
         targets: Sequence[str] | None = None,
         engine: str | Engine = "auto",
         progress: bool | None = None,
+        time_limit: float | None = None,
     ) -> Any:
         """Return the posterior of every unobserved variable (or of the named ones), by name.
 
@@ -187,6 +195,8 @@ class GraphicalModel(ABC):
             As in `query`; for rows "auto" and "junction-tree" run in compiled code.
         progress
             For rows, whether to show a progress bar; by default on a terminal if it takes long.
+        time_limit
+            As in `query`; not for rows.
 
         Returns
         -------
@@ -209,12 +219,12 @@ class GraphicalModel(ABC):
         rows = _rows(given)
         if rows is not None:
             names = None if targets is None else self._names(targets)
-            return rows.marginals(self, given, names, get_engine(engine), progress)
+            return rows.marginals(self, given, names, get_engine(engine, time_limit), progress)
         problem = self._problem(cast("Given", given), engine)
         wanted = problem.free if targets is None else self._names(targets)
         fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in wanted if n not in fixed]
-        chosen = get_engine(engine)
+        chosen = get_engine(engine, time_limit)
         start = perf_counter()
         answer = chosen.marginals(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen)
@@ -232,6 +242,7 @@ class GraphicalModel(ABC):
         targets: Sequence[str] | None = None,
         m: int | None = None,
         engine: str | Engine = "auto",
+        time_limit: float | None = None,
     ) -> Any:
         """Return the most probable explanation of the evidence.
 
@@ -244,13 +255,14 @@ class GraphicalModel(ABC):
             unobserved variable by default.
         m
             Return a list of the m best explanations, best first.
-        engine
+        engine, time_limit
             As in `query`.
 
         Returns
         -------
         Explanation or list of Explanation
-            A mapping from name to state with attributes ``log_prob``, ``bound`` and ``info``.
+            A mapping from name to state with attributes ``log_prob``, ``bound``, ``gap`` and ``info``. Where optimality is
+            proved the gap is zero.
 
         Examples
         --------
@@ -262,25 +274,27 @@ class GraphicalModel(ABC):
         names = problem.free if targets is None else self._names(targets)
         if m is not None and (not isinstance(m, int | np.integer) or m < 1):
             raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
-        chosen = get_engine(engine)
+        chosen = get_engine(engine, time_limit)
         start = perf_counter()
         fixed = {
             n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
         }
         found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
-        log_mass = chosen.log_mass(problem)
-        self._check_possible(log_mass, problem, chosen)
         details = dict(getattr(found, "details", {}))
-        who = details.pop("engine", None)
-        info = self._info(chosen, problem, log_mass, perf_counter() - start, details, who)
-        log_z = 0.0 if self.normalised else self._log_z(chosen)
+        log_mass, log_z = self._masses(chosen, problem, details)
+        self._check_possible(max(log_mass, found[0].log_weight) if found else -np.inf, problem, chosen)
+        who, top = details.pop("engine", None), details.pop("bound", None)
+        info = self._info(chosen, problem, log_mass, perf_counter() - start, details, who, log_z=log_z)
+        shift = 0.0 if np.isnan(log_z) else log_z
         answers = [
             Explanation(
                 {n: self._variables[n].states[fixed[n] if n in fixed else a.codes[n]] for n in names},
-                log_prob=a.log_weight - log_z,
-                log_posterior=min(0.0, a.log_weight - log_mass),
-                bound=a.log_weight - log_z,
+                log_prob=a.log_weight - shift,
+                log_posterior=min(0.0, a.log_weight - log_mass) if not np.isnan(log_mass) else np.nan,
+                bound=(a.log_weight if top is None else max(top, a.log_weight)) - shift,
                 info=info,
+                log_weight=a.log_weight,
+                normalised=not np.isnan(log_z),
             )
             for a in found
         ]
@@ -292,6 +306,7 @@ class GraphicalModel(ABC):
         given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
         engine: str | Engine = "auto",
         progress: bool | None = None,
+        time_limit: float | None = None,
     ) -> Any:
         """Return log P(evidence); minus infinity if it is impossible.
 
@@ -313,13 +328,33 @@ class GraphicalModel(ABC):
         """
         rows = _rows(given)
         if rows is not None:
-            return rows.log_prob(self, given, get_engine(engine), progress)
-        mass = self.log_partition(cast("Given", given), engine=engine)
-        return mass if self.normalised else mass - self._log_z(get_engine(engine))
+            return rows.log_prob(self, given, get_engine(engine, time_limit), progress)
+        chosen = get_engine(engine, time_limit)
+        mass = chosen.log_mass(self._problem(cast("Given", given), engine))
+        return mass if self.normalised else mass - self._log_z(chosen)
 
     @guided
-    def log_partition(self, given: Given = None, engine: str | Engine = "auto") -> float:
+    def log_partition(
+        self,
+        given: Given = None,
+        engine: str | Engine = "auto",
+        bounds: bool = False,
+        time_limit: float | None = None,
+    ) -> Any:
         """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
+
+        Parameters
+        ----------
+        given, engine, time_limit
+            As in `query`.
+        bounds
+            Return a lower and an upper bound instead: the best evidence lower bound of mean field and the bound of
+            tree-reweighted belief propagation. No engine is needed, and the model may be too wide for an exact one.
+
+        Returns
+        -------
+        float, or with `bounds` a `LogBounds`
+            `.lower <= log Z <= .upper`, with the loopy estimate in `.estimate`.
 
         Examples
         --------
@@ -328,7 +363,12 @@ class GraphicalModel(ABC):
         >>> round(float(np.exp(mn.log_partition())), 6)
         8.0
         """
-        return get_engine(engine).log_mass(self._problem(given, engine))
+        problem = self._problem(given, engine)
+        if bounds:
+            from markovia.inference.bounds import log_partition_bounds
+
+            return log_partition_bounds(problem, time_limit=time_limit)
+        return get_engine(engine, time_limit).log_mass(problem)
 
     def joint(self, *, max_entries: int = 2**24) -> Factor:
         """Return the whole joint distribution as one normalised factor, for small models.
@@ -357,7 +397,7 @@ class GraphicalModel(ABC):
     def sample(
         self, n: int = 1, given: Given = None, seed: Any = None, engine: str | Engine = "auto"
     ) -> "pd.DataFrame":
-        """Draw n rows, from the model or from its exact posterior given evidence.
+        """Draw n rows, from the model or from its posterior given evidence (exact unless the engine says otherwise).
 
         Parameters
         ----------
@@ -456,6 +496,18 @@ class GraphicalModel(ABC):
         if log_mass == -np.inf:
             raise impossible(problem, engine.log_mass)
 
+    def _masses(self, engine: Engine, problem: Problem, details: Mapping[str, Any]) -> tuple[float, float]:
+        """Return the log mass given the findings and log Z; NaN for what the engine that answered cannot tell.
+
+        An engine that answers from a search for the best states need not know any mass.
+        """
+        if not can_answer(engine, "log_mass") or not details.get("masses", True):
+            return np.nan, 0.0 if self.normalised else np.nan
+        log_mass = engine.log_mass(problem)
+        if self.normalised:
+            return log_mass, 0.0
+        return log_mass, self._log_z(engine) if problem.findings else log_mass
+
     def _info(
         self,
         engine: Engine,
@@ -464,19 +516,26 @@ class GraphicalModel(ABC):
         seconds: float,
         details: Mapping[str, Any],
         answered: str | None = None,
+        log_z: float | None = None,
     ) -> Info:
-        log_evidence = (
-            log_mass
-            if self.normalised
-            else log_mass - (self._log_z(engine) if problem.findings else log_mass)
-        )
-        return Info(
+        said = dict(details)
+        if not self.normalised and log_z is None:
+            known = problem.findings and can_answer(engine, "log_mass") and not np.isnan(log_mass)
+            log_z = self._log_z(engine) if known else log_mass
+        log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
+        info = Info(
             engine=answered or engine.name,
-            exact=engine.exact,
-            log_evidence=float(log_evidence),
+            exact=bool(said.pop("exact", engine.exact)),
+            converged=bool(said.pop("converged", True)),
+            iterations=int(said.pop("iterations", 0)),
+            error=float(said.pop("error", 0.0)),
+            log_evidence=None if np.isnan(log_evidence) else float(log_evidence),
             seconds=seconds,
-            details=details,
+            details=said,
         )
+        if not info.converged:
+            warn_unconverged(info)
+        return info
 
     def _log_z(self, engine: Engine | None = None) -> float:
         """Return log Z, which probabilities are divided by; a model of total weight zero has none."""
@@ -488,7 +547,8 @@ class GraphicalModel(ABC):
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
-        self._check_possible(engine.log_mass(problem), problem, engine)
+        if can_answer(engine, "log_mass"):
+            self._check_possible(engine.log_mass(problem), problem, engine)
         return engine.sample(problem, n, rng)
 
 

@@ -1,0 +1,135 @@
+"""What approximate engines share: which questions they answer, and how an answer says how good it is.
+
+An approximate engine is a frozen dataclass that derives from `Approximate`, names in `answers` the questions it can answer,
+and implements those. The others then fail with a sentence that names an engine that would do.
+
+Besides what it likes, an engine puts these into `details`; the model moves them into `Info` and warns where needed:
+
+- `converged`, `iterations`, `error`: as `Info` describes them; `error` is in probability (or in nats for a log mass);
+- `exact`: True where this answer happens to be exact, such as message passing on a tree;
+- `advice`: one sentence on what to try, shown in the warning if the answer did not converge;
+- `bound`: for best assignments, an upper bound on the log weight of any assignment (`inf` if there is none);
+- `diagnostics`: for Markov chains, a `Diagnostics`.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import TooLarge, Unanswered
+from markovia.factors.evidence import read_finding
+from markovia.factors.factor import Factor
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Tables
+
+MAX_CASES = 20_000
+QUESTIONS = ("joint", "marginals", "log_mass", "best", "sample")
+INSTEAD = {
+    "joint": "gibbs",
+    "marginals": "loopy-bp",
+    "log_mass": "tree-reweighted",
+    "best": "max-product",
+    "sample": "gibbs",
+}
+MEANING = {
+    "joint": "joint posteriors",
+    "marginals": "marginals",
+    "log_mass": "log partition functions",
+    "best": "most probable states",
+    "sample": "draws",
+}
+
+
+class Approximate:
+    """Base of approximate engines: questions outside `answers` are refused by name."""
+
+    name: ClassVar[str]
+    exact: ClassVar[bool] = False
+    answers: ClassVar[frozenset[str]] = frozenset()
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table over all targets together, by conditioning on one after the other."""
+        if "marginals" not in self.answers:
+            raise self._refusal("joint")
+        return joint_by_conditioning(self, problem, targets)
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table for each target."""
+        raise self._refusal("marginals")
+
+    def log_mass(self, problem: Problem) -> float:
+        """Return an estimate of the log of the total weight that agrees with the findings."""
+        raise self._refusal("log_mass")
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the best assignment that was found."""
+        raise self._refusal("best")
+
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Draw n configurations of the free variables given the findings, as state codes."""
+        raise self._refusal("sample")
+
+    def _refusal(self, question: str) -> Unanswered:
+        return Unanswered(
+            f"engine {self.name!r} does not give {MEANING[question]}; use engine={INSTEAD[question]!r} or 'auto'"
+        )
+
+    def _refuse_parts(self, problem: Problem, targets: Sequence[str], m: int = 1) -> None:
+        """Refuse marginal MAP and lists of best assignments, for engines that maximise over everything."""
+        if len(targets) < len(problem.free):
+            raise Unanswered(
+                f"engine {self.name!r} maximises over all variables together; for targets=[...] use "
+                "engine='variable-elimination' or 'marginal-map'"
+            )
+        if m > 1:
+            raise Unanswered(
+                f"engine {self.name!r} finds one assignment, not the m={m} best; use engine='junction-tree'"
+            )
+
+
+def can_answer(engine: object, question: str) -> bool:
+    """Say whether an engine answers a kind of question; exact engines answer all."""
+    return question in getattr(engine, "answers", QUESTIONS)
+
+
+def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequence[str]) -> Tables:
+    """Return a joint table as P(a) P(b | a) P(c | a, b) ..., each from the engine's marginals.
+
+    The engine runs once for every configuration of all targets but the last that has any weight.
+    """
+    variables = tuple(problem.variables[n] for n in targets)
+    if not targets:
+        found = engine.marginals(problem, problem.free[:1])
+        return Tables([Factor.scalar(1.0)], found.log_mass, found.details, found.engine)
+    first = engine.marginals(problem, targets[:1])
+    if len(targets) == 1:
+        return first
+    cases = int(np.prod([len(v) for v in variables[:-1]]))
+    if cases > MAX_CASES:
+        raise TooLarge(
+            f"engine {engine.name!r} would run {cases:,} times for the joint of {len(targets)} variables "
+            f"(at most {MAX_CASES:,}); ask for fewer, or use engine='gibbs'"
+        )
+    values = np.zeros(tuple(len(v) for v in variables))
+    details = dict(first.details)
+
+    def fill(conditioned: Problem, depth: int, prefix: tuple[int, ...], weight: float, row: Factor) -> None:
+        for code, p in enumerate(row.values.tolist()):
+            if p <= 0:
+                continue
+            if depth == len(targets) - 1:
+                values[(*prefix, code)] = weight * p
+                continue
+            variable = variables[depth]
+            finding = read_finding(variable, variable.states[code])
+            inner = conditioned.with_findings({**conditioned.findings, variable.name: finding})
+            answer = engine.marginals(inner, [targets[depth + 1]])
+            details["converged"] = details.get("converged", True) and answer.details.get("converged", True)
+            details["error"] = max(details.get("error", 0.0), answer.details.get("error", 0.0))
+            details["exact"] = details.get("exact", False) and answer.details.get("exact", False)
+            fill(inner, depth + 1, (*prefix, code), weight * p, answer.tables[0])
+
+    fill(problem, 0, (), 1.0, first.tables[0])
+    return Tables([Factor.of(variables, values / values.sum())], first.log_mass, details, first.engine)
