@@ -34,6 +34,7 @@ _EXPORTS = {
         "InvalidGraph",
         "InvalidTable",
         "ParseError",
+        "ApproximateWarning",
         "ConvergenceWarning",
         "TooLarge",
         "Unanswered",
@@ -128,6 +129,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from markovia import distributions, engines, errors, factors, graphs, inference, io, learning, plotting
     from markovia.errors import (
+        ApproximateWarning,
         ConvergenceWarning,
         CycleError,
         DuplicateName,

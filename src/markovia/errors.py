@@ -122,6 +122,10 @@ class ConvergenceWarning(UserWarning):
     """An approximate answer that did not reach its tolerance, with what to try."""
 
 
+class ApproximateWarning(UserWarning):
+    """A number or rows that are approximate because no exact engine fits; only answers without an `info` need it."""
+
+
 class UnknownFormat(MarkoviaError, ValueError):
     """A file whose suffix or `format=` names no supported format."""
 

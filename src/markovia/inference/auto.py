@@ -1,4 +1,4 @@
-"""Choosing an exact engine by estimated cost.
+"""Choosing an engine by estimated cost: exact if it fits, otherwise approximate.
 
 The choice, in this order:
 
@@ -8,27 +8,32 @@ The choice, in this order:
 - Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
   that it would take long. Then the kernels are loaded (a second), or compiled if they never were (a minute or more, once an
   installation), where that is still faster. Many small answers add up to the same decision.
-- Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate;
-  otherwise `TooLarge` says what would be needed.
+- Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate.
+- Where no exact engine fits the memory or the time limit, approximate engines answer in turn (see `escalation`), and the
+  answer says so; with `approximate=False`, `TooLarge` says what an exact answer would need.
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import TooLarge
+from markovia.errors import ApproximateWarning, InvalidArgument, TooLarge
 from markovia.inference.bucket_tree import Net
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Ranked, Tables, outside
 from markovia.inference.variable_elimination import VariableElimination
+from markovia.inference.width_check import hopeless
 
 if TYPE_CHECKING:
     from markovia.inference.conditioning import Conditioning
+    from markovia.inference.escalation import Clock
     from markovia.inference.junction_tree import JunctionTree
 
 T = TypeVar("T")
@@ -41,6 +46,10 @@ DRAWN = 1e7
 """Table entries above which draws come from the junction tree."""
 PATIENCE = 1e11
 """Operations that conditioning may take without being asked for by name: some minutes."""
+MOST_ANSWERED = 2**24
+"""Entries of a joint answer that approximate engines fill in."""
+TREE_RATE = 3e8
+"""Table entries a second that a junction tree gets through in one direction, about, on two cores."""
 LOAD_SECONDS = 1.0
 COMPILE_SECONDS = 60.0
 
@@ -50,41 +59,104 @@ _spent = 0.0
 
 @dataclass(frozen=True)
 class Auto:
-    """Whatever exact engine is estimated to answer first; the answer says which it was.
+    """An exact engine that fits the memory and the time, otherwise approximate ones; the answer says which it was.
 
     Parameters
     ----------
     max_bytes
-        The memory budget; 80% of the free memory by default.
+        The memory budget of exact engines; 80% of the free memory by default.
+    time_limit
+        Seconds an answer may take, about. Without a limit exact engines may take minutes, and approximate ones stop as
+        soon as one has converged; with one, approximate engines use the time to get closer.
+    seed
+        Seed of the samplers and searches among the approximate engines.
+    approximate
+        Whether approximate engines may answer; otherwise `TooLarge` is raised where no exact one fits.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> mk.examples.sprinkler().query("wet", engine=mk.engines.Auto(time_limit=1.0)).info.exact
+    True
     """
 
     max_bytes: int | None = None
+    time_limit: float | None = None
+    seed: int = 0
+    approximate: bool = True
 
     name: ClassVar[str] = "auto"
     exact: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise InvalidArgument(f"time_limit= is a positive number of seconds, not {self.time_limit!r}")
+
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
-        engine, found = self._ask(problem, "joint", targets, lambda e: e.joint(problem, targets))
+        entries = prod(len(problem.variables[t]) for t in targets)
+        engine, found = self._ask(
+            problem,
+            "joint",
+            targets,
+            lambda e: e.joint(problem, targets),
+            None
+            if entries > MOST_ANSWERED
+            else lambda clock: _escalation().joint(problem, targets, clock, self.seed),
+        )
         return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
-        engine, found = self._ask(problem, "marginals", targets, lambda e: e.marginals(problem, targets))
+        engine, found = self._ask(
+            problem,
+            "marginals",
+            targets,
+            lambda e: e.marginals(problem, targets),
+            lambda clock: _escalation().marginals(problem, targets, clock, self.seed),
+        )
         return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
 
     def log_mass(self, problem: Problem) -> float:
-        """Return the log of the total weight that agrees with the findings."""
-        return self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem))[1]
+        """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
+
+        def roughly(clock: "Clock") -> float:
+            found: float
+            found, engine = _escalation().log_mass(problem, clock, self.seed)
+            warnings.warn(
+                f"the log mass is approximate (by {engine}): no exact engine fits; "
+                "log_partition(bounds=True) gives bounds",
+                ApproximateWarning,
+                stacklevel=outside(),
+            )
+            return found
+
+        return self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)[1]
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the m best assignments of the targets, other variables summed out."""
-        engine, found = self._ask(problem, "best", targets, lambda e: e.best(problem, targets, m))
+        engine, found = self._ask(
+            problem,
+            "best",
+            targets,
+            lambda e: e.best(problem, targets, m),
+            None if m > 1 else lambda clock: _escalation().best(problem, targets, clock, self.seed),
+        )
         return Ranked({"engine": engine, **getattr(found, "details", {})}, found)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
-        return self._ask(problem, "sample", None, lambda e: e.sample(problem, n, rng))[1]
+
+        def roughly(clock: "Clock") -> dict[str, NDArray[np.int64]]:
+            warnings.warn(
+                "the rows come from a Markov chain (Gibbs sampling) and are not independent: no exact engine fits",
+                ApproximateWarning,
+                stacklevel=outside(),
+            )
+            rows: dict[str, NDArray[np.int64]] = _escalation().sample(problem, n, rng)
+            return rows
+
+        return self._ask(problem, "sample", None, lambda e: e.sample(problem, n, rng), roughly)[1]
 
     def _ask(
         self,
@@ -92,23 +164,51 @@ class Auto:
         question: Question,
         targets: Sequence[str] | None,
         ask: Callable[[Exact], T],
+        roughly: "Callable[[Clock], T] | None",
     ) -> tuple[str, T]:
         global _spent
-        engine = self.choose(problem, question, targets)
         start = perf_counter()
         try:
+            if roughly is not None and self.approximate:
+                _refuse_hopeless(problem, question, targets)
+            engine = self.choose(problem, question, targets)
+            self._check_time(engine, problem, question, targets)
             found = ask(engine)
         except TooLarge as too_large:
             from markovia.inference.conditioning import Conditioning
 
-            fallback = Conditioning(max_bytes=self.max_bytes, max_operations=PATIENCE)
+            patience = PATIENCE if self.time_limit is None else min(PATIENCE, TREE_RATE * self.time_limit)
+            fallback = Conditioning(max_bytes=self.max_bytes, max_operations=patience)
             try:
+                if too_large.operations == np.inf:
+                    raise
                 return fallback.name, ask(fallback)
             except TooLarge:
-                raise too_large from None
+                if roughly is None or not self.approximate:
+                    raise too_large from None
+            clock = _escalation().Clock.of(self.time_limit, start)
+            return "approximate", roughly(clock)
         if isinstance(engine, VariableElimination):
             _spent += perf_counter() - start
         return engine.name, found
+
+    def _check_time(
+        self, engine: Exact, problem: Problem, question: Question, targets: Sequence[str] | None
+    ) -> None:
+        """Refuse a tree that would take longer than the time limit."""
+        from markovia.inference.junction_tree import JunctionTree
+
+        if self.time_limit is None or not isinstance(engine, JunctionTree):
+            return
+        everything = question in ("best", "sample")
+        tree, _ = engine.compiled(problem, None if everything else targets)
+        operations = tree.plan.total * (1.0 if question in ("log_mass", "best") else 3.0)
+        if operations / TREE_RATE > self.time_limit:
+            raise TooLarge(
+                f"an exact answer would take about {operations / TREE_RATE:,.0f} s, over time_limit={self.time_limit:g}",
+                bytes=tree.plan.bytes,
+                operations=operations,
+            )
 
     def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
         """Return the engine that is estimated to answer first."""
@@ -137,6 +237,20 @@ class Auto:
         from markovia.inference.junction_tree import JunctionTree
 
         return JunctionTree(max_bytes=self.max_bytes)
+
+
+def _escalation() -> Any:
+    """Return the module that answers where no exact engine fits."""
+    from markovia.inference import escalation
+
+    return escalation
+
+
+def _refuse_hopeless(problem: Problem, question: Question, targets: Sequence[str] | None) -> None:
+    """Raise `TooLarge` without any search where a junction tree is out of reach."""
+    asked = None if question in ("best", "sample") else targets
+    if hopeless(problem, asked):
+        raise TooLarge("the junction tree is out of reach", operations=np.inf)
 
 
 def kernels_loaded() -> bool:

@@ -62,11 +62,11 @@ def warn_unconverged(info: Info) -> None:
     warnings.warn(
         f"{info.engine} did not converge (error {info.error:.2g} after {info.iterations:,} iterations); {advice}",
         ConvergenceWarning,
-        stacklevel=_outside(),
+        stacklevel=outside(),
     )
 
 
-def _outside() -> int:
+def outside() -> int:
     """Return the stack level of the caller outside this package, as seen from the function that warns."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "markovia":

@@ -494,7 +494,8 @@ class GraphicalModel(ABC):
 
     def _check_possible(self, log_mass: float, problem: Problem, engine: Engine) -> None:
         if log_mass == -np.inf:
-            raise impossible(problem, engine.log_mass)
+            judge = engine if can_answer(engine, "log_mass") else get_engine("auto")
+            raise impossible(problem, judge.log_mass)
 
     def _masses(self, engine: Engine, problem: Problem, details: Mapping[str, Any]) -> tuple[float, float]:
         """Return the log mass given the findings and log Z; NaN for what the engine that answered cannot tell.
@@ -518,10 +519,10 @@ class GraphicalModel(ABC):
         answered: str | None = None,
         log_z: float | None = None,
     ) -> Info:
-        said = dict(details)
+        said = {k: v for k, v in details.items() if k != "masses"}
         if not self.normalised and log_z is None:
-            known = problem.findings and can_answer(engine, "log_mass") and not np.isnan(log_mass)
-            log_z = self._log_z(engine) if known else log_mass
+            known = problem.findings and not np.isnan(log_mass) and said.get("exact", engine.exact)
+            log_z = self._log_z(engine) if known else np.nan if problem.findings else log_mass
         log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
         info = Info(
             engine=answered or engine.name,
