@@ -76,6 +76,18 @@ def test_the_flat_graph_of_a_model_is_remembered_until_a_table_changes():
     other = flat_graph(Problem(variables, model.pieces(), given, memory))
     assert other is not first
     assert "xray" not in other.names
+    for _ in range(2):
+        soft = flat_graph(
+            Problem(variables, model.pieces(), read_evidence(variables, {"xray": [0.2, 0.9]}), memory)
+        )
+    kept = flat_graph(
+        Problem(variables, model.pieces(), read_evidence(variables, {"xray": [0.2, 0.9]}), memory)
+    )
+    assert kept is soft
+    assert (
+        flat_graph(Problem(variables, model.pieces(), read_evidence(variables, {"xray": [0.2, 0.8]}), memory))
+        is not soft
+    )
 
 
 def test_what_cannot_matter_is_left_out_of_a_flat_graph():

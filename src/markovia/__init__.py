@@ -99,7 +99,9 @@ _MODULES = {
     "inference": "markovia.inference",
     "io": "markovia.io",
     "learning": "markovia.learning",
+    "monte_carlo": "markovia.monte_carlo",
     "plotting": "markovia.plotting",
+    "variational": "markovia.variational",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -127,7 +129,19 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from markovia import distributions, engines, errors, factors, graphs, inference, io, learning, plotting
+    from markovia import (
+        distributions,
+        engines,
+        errors,
+        factors,
+        graphs,
+        inference,
+        io,
+        learning,
+        monte_carlo,
+        plotting,
+        variational,
+    )
     from markovia.errors import (
         ApproximateWarning,
         ConvergenceWarning,

@@ -8,19 +8,37 @@ Examples
 'variable-elimination'
 """
 
+from markovia.inference.annealed_importance import AnnealedImportance
 from markovia.inference.auto import Auto, load_kernels
 from markovia.inference.conditioning import Conditioning
 from markovia.inference.engine import Engine, engine_names, get_engine
 from markovia.inference.enumeration import Enumeration
+from markovia.inference.forward_sampling import ForwardSampling
+from markovia.inference.importance_sampling import ImportanceSampling
 from markovia.inference.junction_tree import JunctionTree
+from markovia.inference.likelihood_weighting import LikelihoodWeighting
+from markovia.inference.mean_field import MeanField
+from markovia.inference.rejection_sampling import RejectionSampling
+from markovia.inference.resampling import SamplingImportanceResampling
+from markovia.inference.structured_mean_field import StructuredMeanField
+from markovia.inference.tree_reweighted import TreeReweighted
 from markovia.inference.variable_elimination import VariableElimination
 
 __all__ = [
+    "AnnealedImportance",
     "Auto",
     "Conditioning",
     "Engine",
     "Enumeration",
+    "ForwardSampling",
+    "ImportanceSampling",
     "JunctionTree",
+    "LikelihoodWeighting",
+    "MeanField",
+    "RejectionSampling",
+    "SamplingImportanceResampling",
+    "StructuredMeanField",
+    "TreeReweighted",
     "VariableElimination",
     "engine_names",
     "get_engine",

@@ -45,6 +45,15 @@ _REGISTRY = {
     "variable-elimination": "markovia.inference.variable_elimination:VariableElimination",
     "conditioning": "markovia.inference.conditioning:Conditioning",
     "enumeration": "markovia.inference.enumeration:Enumeration",
+    "forward": "markovia.inference.forward_sampling:ForwardSampling",
+    "rejection": "markovia.inference.rejection_sampling:RejectionSampling",
+    "likelihood-weighting": "markovia.inference.likelihood_weighting:LikelihoodWeighting",
+    "importance": "markovia.inference.importance_sampling:ImportanceSampling",
+    "sir": "markovia.inference.resampling:SamplingImportanceResampling",
+    "annealed-importance": "markovia.inference.annealed_importance:AnnealedImportance",
+    "mean-field": "markovia.inference.mean_field:MeanField",
+    "structured-mean-field": "markovia.inference.structured_mean_field:StructuredMeanField",
+    "tree-reweighted": "markovia.inference.tree_reweighted:TreeReweighted",
 }
 
 

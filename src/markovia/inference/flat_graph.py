@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.factors.evidence import Findings
 from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import Variable
 from markovia.inference.problem import Problem
@@ -173,7 +174,7 @@ def flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> FlatGr
     if (
         kept is not None
         and kept[1] == asked
-        and kept[2] == problem.findings
+        and same_findings(kept[2], problem.findings)
         and len(kept[0]) == len(pieces)
         and all(a is b for a, b in zip(kept[0], pieces, strict=True))
     ):
@@ -183,6 +184,21 @@ def flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> FlatGr
     if memory is not None:
         memory[REMEMBERED] = (tuple(pieces), asked, dict(problem.findings), made)
     return made
+
+
+def same_findings(some: Findings, others: Findings) -> bool:
+    """Say whether two sets of findings fix the same states and have the same likelihoods."""
+    if some.keys() != others.keys():
+        return False
+    for name, one in some.items():
+        other = others[name]
+        if one is other or (one.code is not None and one.code == other.code):
+            continue
+        if one.code is not None or other.code is not None:
+            return False
+        if not np.array_equal(one.weights(), other.weights()):
+            return False
+    return True
 
 
 def build_flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> FlatGraph:

@@ -1,0 +1,47 @@
+"""The variational picture of inference: mean parameters, consistency, the marginal polytope, free energies and duals.
+
+Examples
+--------
+>>> import markovia as mk
+>>> model = mk.MarkovNetwork.ising({("a", "b"): 0.5})
+>>> mu = mk.variational.mean_parameters(model)
+>>> bool(mk.variational.locally_consistent(mu)), bool(mk.variational.in_marginal_polytope(mu))
+(True, True)
+"""
+
+from markovia.inference.bounds import LogBounds, log_partition_bounds
+from markovia.inference.marginal_polytope import (
+    ConjugateDual,
+    Membership,
+    conjugate_dual,
+    in_marginal_polytope,
+)
+from markovia.inference.variational_theory import (
+    Consistency,
+    bethe_entropy,
+    bethe_free_energy,
+    elbo,
+    factorised,
+    gibbs_free_energy,
+    kl,
+    locally_consistent,
+    mean_parameters,
+)
+
+__all__ = [
+    "ConjugateDual",
+    "Consistency",
+    "LogBounds",
+    "Membership",
+    "bethe_entropy",
+    "bethe_free_energy",
+    "conjugate_dual",
+    "elbo",
+    "factorised",
+    "gibbs_free_energy",
+    "in_marginal_polytope",
+    "kl",
+    "locally_consistent",
+    "log_partition_bounds",
+    "mean_parameters",
+]
