@@ -47,6 +47,7 @@ _EXPORTS = {
     ),
     "markovia.factors.variable": ("Variable",),
     "markovia.factors.factor": ("Factor",),
+    "markovia.factors.sparse": ("SparseFactor",),
     "markovia.factors.conditional": ("Conditional", "ConditionalTable"),
     "markovia.factors.evidence": ("Jeffrey", "Not"),
     "markovia.factors.logical": (
@@ -183,6 +184,7 @@ if TYPE_CHECKING:
     )
     from markovia.factors.logistic import Logistic, Softmax
     from markovia.factors.noisy import NoisyAnd, NoisyMax, NoisyMin, NoisyOr
+    from markovia.factors.sparse import SparseFactor
     from markovia.factors.variable import Variable
     from markovia.graphs.directed import DAG
     from markovia.graphs.mixed import MixedGraph

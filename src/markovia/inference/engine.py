@@ -54,6 +54,16 @@ _REGISTRY = {
     "mean-field": "markovia.inference.mean_field:MeanField",
     "structured-mean-field": "markovia.inference.structured_mean_field:StructuredMeanField",
     "tree-reweighted": "markovia.inference.tree_reweighted:TreeReweighted",
+    "icm": "markovia.inference.icm:IteratedConditionalModes",
+    "block-icm": "markovia.inference.block_icm:BlockICM",
+    "simulated-annealing": "markovia.inference.simulated_annealing:SimulatedAnnealing",
+    "tabu": "markovia.inference.tabu_search:TabuSearch",
+    "guided-local-search": "markovia.inference.guided_local_search:GuidedLocalSearch",
+    "large-neighbourhood": "markovia.inference.large_neighbourhood:LargeNeighbourhood",
+    "map-search": "markovia.inference.map_search:MapSearch",
+    "marginal-map": "markovia.inference.marginal_map_search:MarginalMapSearch",
+    "loopy-bp": "markovia.inference.loopy_bp:LoopyBP",
+    "max-product": "markovia.inference.max_product:MaxProduct",
 }
 
 

@@ -205,7 +205,9 @@ def build_flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> 
     """Return the problem as flat arrays, made anew."""
     if not problem.findings and all(isinstance(p, Factor) for p in problem.pieces):
         factors: list[Factor] = [*problem.pieces]  # type: ignore[list-item]
-        factors.extend([Factor.of((v,), np.ones(len(v))) for v in problem.unmentioned()])
+        mentioned = {v.name for f in factors for v in f.variables}
+        left = [v for n, v in problem.variables.items() if n not in mentioned]
+        factors.extend([Factor.of((v,), np.ones(len(v))) for v in left])
     else:
         factors = [part.build() for part in problem.parts(targets)]
     if targets is None:
@@ -216,29 +218,30 @@ def build_flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> 
     return from_factors([problem.variables[n] for n in free], factors)
 
 
-def from_factors(variables: Sequence[Variable], factors: Sequence[Factor]) -> FlatGraph:
-    """Return factors over the given variables as flat arrays."""
+def from_factors(
+    variables: Sequence[Variable], factors: Sequence[Factor], *, absorb: bool = True
+) -> FlatGraph:
+    """Return factors over the given variables as flat arrays; `absorb=False` keeps tables inside others apart."""
     number = {v.name: i for i, v in enumerate(variables)}
     cards = np.array([len(v) for v in variables], dtype=np.int64)
     starts = np.concatenate(([0], np.cumsum(cards))).astype(np.int64)
-    log_scale = 0.0
-    alone: list[tuple[int, Array]] = []
-    scopes: list[tuple[int, ...]] = []
-    tables: list[Array] = []
-    for factor in factors:
-        members = tuple([number[v.name] for v in factor.variables])
-        if len(members) >= 2:
-            scopes.append(members)
-            tables.append(factor.values)
-        elif members:
-            alone.append((members[0], factor.values))
-        else:
-            log_scale += _log(float(factor.values))
-    scopes, tables = absorbed(scopes, tables)
+    arity = np.array([len(f.variables) for f in factors], dtype=np.int64)
+    scope = np.array([number[v.name] for f in factors for v in f.variables], dtype=np.int64)
+    first = np.cumsum(arity) - arity
+    wide = arity >= 2
+    log_scale = sum([_log(float(factors[i].values)) for i in np.flatnonzero(arity == 0).tolist()], 0.0)
+    owner = scope[first[arity == 1]]
+    alone = [factors[i].values for i in np.flatnonzero(arity == 1).tolist()]
+    tables = [factors[i].values for i in np.flatnonzero(wide).tolist()]
+    scope, arity = scope[np.repeat(wide, arity)], arity[wide]
+    if absorb and not _all_apart(scope, arity, len(variables)):
+        members = [tuple(s.tolist()) for s in np.split(scope, np.cumsum(arity)[:-1])]
+        members, tables = absorbed(members, tables)
+        arity = np.array([len(s) for s in members], dtype=np.int64)
+        scope = np.array([i for s in members for i in s], dtype=np.int64)
     logs = np.zeros(int(starts[-1]))
     if alone:
-        owner = np.array([i for i, _ in alone], dtype=np.int64)
-        flat = np.concatenate([t for _, t in alone])
+        flat = np.concatenate(alone)
         sizes = cards[owner]
         place = (
             np.arange(len(flat))
@@ -251,13 +254,10 @@ def from_factors(variables: Sequence[Variable], factors: Sequence[Factor]) -> Fl
     log_scale += float(top.sum())
     unary = np.exp(logs - np.repeat(np.where(np.isfinite(top), top, 0.0), cards))
 
-    arity = np.array([len(s) for s in scopes], dtype=np.int64)
     scope_ptr = np.concatenate(([0], np.cumsum(arity))).astype(np.int64)
-    scope = np.array([i for s in scopes for i in s], dtype=np.int64)
     sizes = np.array([t.size for t in tables], dtype=np.int64)
     table_ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    values = np.concatenate([t.ravel() for t in tables]) if tables else np.zeros(0)
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    values = _one_after_the_other(tables)
     if tables:
         largest = np.maximum.reduceat(values, table_ptr[:-1])
         with np.errstate(divide="ignore"):
@@ -269,7 +269,7 @@ def from_factors(variables: Sequence[Variable], factors: Sequence[Factor]) -> Fl
     ):  # the stride left of place k, for every factor that has one
         here = scope_ptr[:-1][arity > k] + k
         strides[here - 1] = strides[here] * cards[scope[here]]
-    edge_factor = np.repeat(np.arange(len(scopes), dtype=np.int64), arity)
+    edge_factor = np.repeat(np.arange(len(tables), dtype=np.int64), arity)
     edges = np.argsort(scope, kind="stable").astype(np.int64)
     edge_ptr = np.searchsorted(scope[edges], np.arange(len(variables) + 1)).astype(np.int64)
     return FlatGraph(
@@ -291,10 +291,6 @@ def from_factors(variables: Sequence[Variable], factors: Sequence[Factor]) -> Fl
 
 def absorbed(scopes: list[tuple[int, ...]], tables: list[Array]) -> tuple[list[tuple[int, ...]], list[Array]]:
     """Multiply every table whose variables all occur in another one into that one."""
-    if all(len(s) == 2 for s in scopes):
-        pairs = np.sort(np.array(scopes, dtype=np.int64).reshape(-1, 2), axis=1)
-        if len(np.unique(pairs, axis=0)) == len(pairs):
-            return scopes, tables
     hosts: dict[int, list[int]] = {}
     kept: list[int] = []
     found = list(tables)
@@ -310,6 +306,24 @@ def absorbed(scopes: list[tuple[int, ...]], tables: list[Array]) -> tuple[list[t
             found[host] = found[host] * _spread(tables[f], scope, scopes[host])
     kept.sort()
     return [scopes[f] for f in kept], [found[f] for f in kept]
+
+
+def _all_apart(scope: Ints, arity: Ints, n: int) -> bool:
+    """Say whether all tables are over two variables, no two of them over the same ones."""
+    if np.any(arity != 2):
+        return False
+    pairs = scope.reshape(-1, 2)
+    keys = np.sort(pairs.min(axis=1) * n + pairs.max(axis=1))
+    return not np.any(keys[1:] == keys[:-1])
+
+
+def _one_after_the_other(tables: list[Array]) -> Array:
+    """Return the entries of all tables in C order."""
+    if not tables:
+        return np.zeros(0)
+    alike = len({t.shape for t in tables}) == 1
+    values = np.concatenate(tables) if alike else np.concatenate([t.ravel() for t in tables])
+    return np.ascontiguousarray(values.reshape(-1), dtype=np.float64)
 
 
 def _spread(table: Array, scope: Sequence[int], wide: Sequence[int]) -> Array:

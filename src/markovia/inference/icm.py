@@ -2,13 +2,14 @@
 
 Method: pick a variable, set it to its best state given all others, repeat until no single change helps. The weight
 never falls and the end is a one-change local maximum, which depends on the start. Reference: Besag (1986). Cost of an
-update: the entries of the tables that mention the variable, along its axis.
+update: the entries of the tables that mention the variable, along its axis. `iterated_conditional_modes` follows one climb
+update by update; the engine `IteratedConditionalModes` climbs in compiled code from many starts.
 Use it to polish a configuration, or as the simplest search for a most probable one when exact search is too wide.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -16,7 +17,18 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.conditional import Conditional
 from markovia.factors.factor import Array
 from markovia.factors.variable import State
+from markovia.inference.approximate import Approximate
+from markovia.inference.flat_graph import Ints
 from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment
+from markovia.inference.search_space import (
+    Progress,
+    SearchSpace,
+    check_settings,
+    kernel_seed,
+    nothing_to_search,
+    search_space,
+)
 from markovia.seeds import generator
 
 Selection = Literal["cyclic", "random", "greedy"] | Sequence[str]
@@ -143,3 +155,93 @@ class _Climb:
 
     def states(self) -> dict[str, State]:
         return {n: v.states[self.codes[n]] for n, v in self.problem.variables.items()}
+
+
+@dataclass(frozen=True)
+class IteratedConditionalModes(Approximate):
+    """Best configurations by changing one variable at a time, from several starts.
+
+    Parameters
+    ----------
+    selection
+        Visit the variables in order ("cyclic"), in a new random order each round ("random"), or always make the change
+        that gains most ("greedy").
+    restarts
+        Climbs after the first. The first one starts from `start`, or from the states that the tables over single
+        variables prefer; the others from random configurations.
+    start
+        A state for every free variable.
+    seed, time_limit, progress
+        Seed of the random numbers, seconds, and whether to show a bar (by default on a terminal).
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> engine = mk.engines.IteratedConditionalModes(restarts=20, seed=0)
+    >>> mk.examples.sprinkler().map(given={"wet": "yes"}, engine=engine).to_dict()
+    {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
+    """
+
+    selection: Literal["cyclic", "random", "greedy"] = "cyclic"
+    restarts: int = 9
+    start: Mapping[str, State] | None = None
+    seed: int | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+
+    name: ClassVar[str] = "icm"
+    answers: ClassVar[frozenset[str]] = frozenset({"best"})
+
+    def __post_init__(self) -> None:
+        if self.selection not in ("cyclic", "random", "greedy"):
+            raise InvalidArgument(f"selection= is 'cyclic', 'random' or 'greedy', not {self.selection!r}")
+        check_settings(self.time_limit, self.progress, self.seed)
+        if not isinstance(self.restarts, int) or self.restarts < 0:
+            raise InvalidArgument(f"restarts= is a whole number of at least 0, not {self.restarts!r}")
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the best local maximum that was found."""
+        self._refuse_parts(problem, targets, m)
+        space = search_space(problem)
+        known = nothing_to_search(space)
+        if known is not None:
+            return known
+        rng = generator(self.seed)
+        finished = False
+        with Progress(space, self.time_limit, self.progress, self.name) as done:
+            for number in range(self.restarts + 1):
+                if number:
+                    codes = space.at_random(rng)
+                else:
+                    codes = space.best_alone() if self.start is None else space.read(self.start)
+                done.restarts = number
+                finished |= climb(space, codes, self.selection, rng, done)
+                if done.over:
+                    break
+        return done.answer(finished)
+
+
+def climb(space: SearchSpace, codes: Ints, selection: str, rng: np.random.Generator, done: Progress) -> bool:
+    """Climb from a configuration to a one-change local maximum, in place; return whether it got there in time."""
+    from markovia.kernels.local_search import best_moves, fill_scores, sweep
+
+    tables, state = space.tables, kernel_seed(rng)
+    score = np.empty(len(space.unary))
+    order = np.arange(len(codes), dtype=np.int64)
+    until = np.zeros(len(space.unary), dtype=np.int64)
+    while True:
+        fill_scores(codes, score, *tables[:8])
+        if selection == "greedy":
+            scores = np.array([space.score(codes)] * 2)
+            moves = best_moves(1000, 0, 0, 0, until, codes.copy(), scores, state, codes, score, *tables)
+            more = moves == 1000
+        else:
+            if selection == "random":
+                order = rng.permutation(len(codes)).astype(np.int64)
+            _, moves = sweep(order, np.inf, state, codes, score, *tables)
+            more = moves > 0
+        done.note(codes, space.score(codes), 1, moves)
+        if not more:
+            return True
+        if done.over:
+            return False

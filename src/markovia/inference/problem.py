@@ -11,6 +11,7 @@ import numpy as np
 from markovia.factors.conditional import Conditional
 from markovia.factors.evidence import Findings
 from markovia.factors.factor import Factor
+from markovia.factors.sparse import SparseFactor
 from markovia.factors.variable import Variable
 
 Piece: TypeAlias = Factor | Conditional
@@ -115,7 +116,7 @@ def _left(piece: Piece, fixed: Mapping[str, int]) -> tuple[Variable, ...]:
 
 
 def _cut(piece: Piece, fixed: Mapping[str, int]) -> Factor:
-    if isinstance(piece, Conditional):
+    if isinstance(piece, Conditional | SparseFactor):
         return piece.cut(fixed)
     if not any(n in fixed for n in piece.names):
         return piece

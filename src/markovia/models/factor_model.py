@@ -101,7 +101,7 @@ class FactorModel(MeasuredModel):
     def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
         """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
         fresh = with_names(self._variables, old, new)
-        self._factors = [Factor.of(tuple(fresh[n] for n in f.names), f.values) for f in self._factors]
+        self._factors = [f.over(tuple(fresh[n] for n in f.names)) for f in self._factors]
         self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
         self._variables = {v.name: v for v in fresh.values()}
         self._changed()
@@ -109,7 +109,7 @@ class FactorModel(MeasuredModel):
     def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
         """Rename a variable's states: a mapping from old to new, or all new states in order."""
         fresh = {**self._variables, name: with_states(self.variable(name), states)}
-        self._factors = [Factor.of(tuple(fresh[n] for n in f.names), f.values) for f in self._factors]
+        self._factors = [f.over(tuple(fresh[n] for n in f.names)) for f in self._factors]
         self._variables = fresh
         self._changed()
 
@@ -320,7 +320,7 @@ class FactorModel(MeasuredModel):
                     f"a factor has states {list(v.states)} for {v.name!r}, the model {list(known.states)}"
                 )
             own.append(known)
-        return Factor.of(tuple(own), factor.values)
+        return factor.over(tuple(own))
 
     def _interactions(self) -> UndirectedGraph:
         if self._undirected is None:
