@@ -97,6 +97,7 @@ _MODULES = {
     "factors": "markovia.factors",
     "generators": "markovia.models.generators",
     "graphs": "markovia.graphs",
+    "images": "markovia.models.images",
     "inference": "markovia.inference",
     "io": "markovia.io",
     "learning": "markovia.learning",

@@ -64,6 +64,12 @@ _REGISTRY = {
     "marginal-map": "markovia.inference.marginal_map_search:MarginalMapSearch",
     "loopy-bp": "markovia.inference.loopy_bp:LoopyBP",
     "max-product": "markovia.inference.max_product:MaxProduct",
+    "graph-cut": "markovia.inference.graph_cut:GraphCut",
+    "alpha-expansion": "markovia.inference.move_making:AlphaExpansion",
+    "alpha-beta-swap": "markovia.inference.move_making:AlphaBetaSwap",
+    "trw-s": "markovia.inference.trw_s:TRWS",
+    "dual-decomposition": "markovia.inference.dual_decomposition:DualDecomposition",
+    "linear-program": "markovia.inference.linear_program:LinearProgram",
 }
 
 

@@ -7,8 +7,8 @@ returned, and `details["tried"]` lists them all.
 
 Log partition function: the same message passing (Bethe or region free energy), then annealed importance sampling.
 
-Most probable states: a graph cut where one is exact; otherwise a dual bound (sequential tree-reweighted message passing)
-and local search share the time, and the answer carries value, bound and gap. Draws come from Gibbs sampling.
+Most probable states: a graph cut where one is exact; otherwise a dual bound (dual decomposition) and local search
+share the time, and the answer carries value, bound and gap. Draws come from Gibbs sampling.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from markovia.errors import MarkoviaError, Unanswered
 from markovia.inference.engine import Engine, get_engine
-from markovia.inference.flat_graph import flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
 
@@ -136,14 +135,13 @@ def best(problem: Problem, targets: Sequence[str], clock: Clock, seed: int) -> R
     with_cut = _graph_cut(problem, targets)
     if with_cut is not None:
         return with_cut
-    pairwise = bool(np.all(flat_graph(problem).arity == 2))
-    dual = settings("trw-s" if pairwise else "dual-decomposition", time_limit=0.2 * clock.left)
+    dual = settings("dual-decomposition", time_limit=0.35 * clock.left)
     first = dual.best(problem, targets, 1)
     bound = float(getattr(first, "details", {}).get("bound", np.inf))
     tried.append(dual.name)
     if _proved(first, bound):
         return _ranked(first, dual.name, bound, tried)
-    search = settings("map-search", time_limit=clock.left, seed=seed)
+    search = settings("map-search", time_limit=clock.left, seed=seed, try_exact=False)
     second = search.best(problem, targets, 1)
     tried.append(search.name)
     bound = min(bound, float(getattr(second, "details", {}).get("bound", np.inf)))
