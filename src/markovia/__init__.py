@@ -48,6 +48,9 @@ _EXPORTS = {
     "markovia.factors.variable": ("Variable",),
     "markovia.factors.factor": ("Factor",),
     "markovia.factors.sparse": ("SparseFactor",),
+    "markovia.inference.bounds": ("LogBounds",),
+    "markovia.inference.diagnostics": ("Diagnostics",),
+    "markovia.inference.markov_chain": ("MarkovChain",),
     "markovia.factors.conditional": ("Conditional", "ConditionalTable"),
     "markovia.factors.evidence": ("Jeffrey", "Not"),
     "markovia.factors.logical": (
@@ -110,6 +113,8 @@ _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 _ports.bind("save", "markovia.io:save")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-graph", "markovia.plotting:plot_graph")
+_ports.bind("plot-trace", "markovia.plotting:plot_trace")
+_ports.bind("plot-autocorrelation", "markovia.plotting:plot_autocorrelation")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
@@ -191,8 +196,11 @@ if TYPE_CHECKING:
     from markovia.graphs.mixed import MixedGraph
     from markovia.graphs.undirected import UndirectedGraph
     from markovia.inference.agreement import Agreement
+    from markovia.inference.bounds import LogBounds
     from markovia.inference.data_conflict import Conflict
+    from markovia.inference.diagnostics import Diagnostics
     from markovia.inference.information_gain import Information
+    from markovia.inference.markov_chain import MarkovChain
     from markovia.inference.posterior import Explanation, Posterior
     from markovia.inference.sensitivity import Sensitivity, SensitivityFunction
     from markovia.io import (
@@ -205,7 +213,7 @@ if TYPE_CHECKING:
         to_pgmpy,
         to_pyagrum,
     )
-    from markovia.models import examples, generators
+    from markovia.models import examples, generators, images
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.dynamic import DynamicBayesianNetwork
     from markovia.models.factor_graph import FactorGraph

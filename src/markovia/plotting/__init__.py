@@ -11,8 +11,9 @@ digraph {
 }
 """
 
+from markovia.plotting.chain_plot import plot_autocorrelation, plot_trace
 from markovia.plotting.dot import to_dot
 from markovia.plotting.graph_plot import plot_graph, plot_model
 from markovia.plotting.posterior_plot import plot_posterior
 
-__all__ = ["plot_graph", "plot_model", "plot_posterior", "to_dot"]
+__all__ = ["plot_autocorrelation", "plot_graph", "plot_model", "plot_posterior", "plot_trace", "to_dot"]
