@@ -50,6 +50,13 @@ MOST_ANSWERED = 2**24
 """Entries of a joint answer that approximate engines fill in."""
 TREE_RATE = 3e8
 """Table entries a second that a junction tree gets through in one direction, about, on two cores."""
+SMALL_TREE = "auto found the tree small"
+SLACK = 1.5
+"""By how much the estimated time of a tree may be over the limit: the estimate is no better."""
+WORTH_SEARCHING = 5e8
+"""Table entries above which ten times the search for an order costs little beside the run."""
+OUT_OF_REACH = 1e14
+"""Operations above which no search will bring a tree down to what fits."""
 LOAD_SECONDS = 1.0
 COMPILE_SECONDS = 60.0
 
@@ -171,8 +178,7 @@ class Auto:
         try:
             if roughly is not None and self.approximate:
                 _refuse_hopeless(problem, question, targets)
-            engine = self.choose(problem, question, targets)
-            self._check_time(engine, problem, question, targets)
+            engine = self._affordable(self.choose(problem, question, targets), problem, question, targets)
             found = ask(engine)
         except TooLarge as too_large:
             from markovia.inference.conditioning import Conditioning
@@ -192,23 +198,39 @@ class Auto:
             _spent += perf_counter() - start
         return engine.name, found
 
-    def _check_time(
+    def _affordable(
         self, engine: Exact, problem: Problem, question: Question, targets: Sequence[str] | None
-    ) -> None:
-        """Refuse a tree that would take longer than the time limit."""
+    ) -> Exact:
+        """Return the engine, a large tree with a longer search for its order; refuse one that takes too long."""
         from markovia.inference.junction_tree import JunctionTree
 
-        if self.time_limit is None or not isinstance(engine, JunctionTree):
-            return
+        memory = problem.memory
+        if not isinstance(engine, JunctionTree) or (
+            self.time_limit is None and memory is not None and memory.get(SMALL_TREE)
+        ):
+            return engine
         everything = question in ("best", "sample")
-        tree, _ = engine.compiled(problem, None if everything else targets)
-        operations = tree.plan.total * (1.0 if question in ("log_mass", "best") else 3.0)
-        if operations / TREE_RATE > self.time_limit:
+        asked = None if everything or targets is None else targets
+        passes = 1.0 if question in ("log_mass", "best") else 3.0
+        try:
+            plan = engine.compiled(problem, asked)[0].plan
+        except TooLarge as too_large:
+            if too_large.operations is None or too_large.operations > OUT_OF_REACH:
+                raise
+            plan = None
+        if plan is None or plan.total > WORTH_SEARCHING:
+            engine = replace(engine, search=10.0)
+            plan = engine.compiled(problem, asked)[0].plan
+        elif memory is not None:
+            memory[SMALL_TREE] = True
+        seconds = plan.total * passes / TREE_RATE
+        if self.time_limit is not None and seconds > SLACK * self.time_limit:
             raise TooLarge(
-                f"an exact answer would take about {operations / TREE_RATE:,.0f} s, over time_limit={self.time_limit:g}",
-                bytes=tree.plan.bytes,
-                operations=operations,
+                f"an exact answer would take about {seconds:,.0f} s, over time_limit={self.time_limit:g}",
+                bytes=plan.bytes,
+                operations=4 * plan.total,
             )
+        return engine
 
     def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
         """Return the engine that is estimated to answer first."""
