@@ -11,6 +11,7 @@ from markovia.engines import Gibbs
 from markovia.inference import chain_starts, gibbs
 from markovia.inference.chain_runs import Wanted, graph_arrays, make_chain
 from markovia.inference.flat_graph import flat_graph
+from markovia.inference.tied_variables import islands
 from model_strategies import log_marginal, log_sum, log_weights, random_case, random_findings
 
 SETTINGS = [
@@ -215,7 +216,7 @@ def trap(eps):
 
 def test_chains_that_cannot_leave_their_state_do_not_count_as_converged():
     with pytest.warns(mk.ConvergenceWarning, match="chains disagree"):
-        found = trap(0.0).query("a", engine=Gibbs(draws=500, seed=0))
+        found = trap(0.0).query("a", engine=Gibbs(draws=500, seed=0, blocks=None))
     assert not found.info.converged
     assert found.info.diagnostics.r_hat == np.inf
     assert found.info.error > 0.1
@@ -223,8 +224,29 @@ def test_chains_that_cannot_leave_their_state_do_not_count_as_converged():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_dispersed_starts_show_the_trap_whatever_the_seed(seed):
-    _, info = marginals(trap(0.0), Gibbs(draws=100, seed=seed))
+    _, info = marginals(trap(0.0), Gibbs(draws=100, seed=seed, blocks=None))
     assert not info.converged
+
+
+def test_variables_tied_by_zeros_are_updated_together():
+    found = trap(0.0).query("a", engine=Gibbs(draws=2000, seed=0))
+    assert found.info.converged
+    assert abs(found[0] - 0.5) < 4 * found.info.error + 1e-9
+    asia = mk.examples.asia()
+    given = {"smoke": "yes", "xray": "yes"}
+    lung = asia.query("lung", given=given, engine=Gibbs(draws=8000, seed=0))
+    assert lung.info.converged
+    assert abs(lung["yes"] - asia.query("lung", given=given)["yes"]) < 4 * lung.info.error
+
+
+def test_possible_entries_fall_into_islands_that_single_changes_do_not_leave():
+    either = np.zeros((2, 2, 2))
+    for a, b in np.ndindex(2, 2):
+        either[a, b, a | b] = 1.0
+    assert sorted(len(i) for i in islands(either)) == [1, 3]
+    assert len(islands(np.array([[1.0, 2.0], [0.0, 3.0]]))) == 1
+    assert len(islands(np.eye(4))) == 4
+    assert len(islands(np.ones((3, 2)))) == 1
 
 
 def test_slow_mixing_shows_in_the_effective_sample_size():

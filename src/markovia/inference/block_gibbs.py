@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from markovia.kernels.chains import Chain, Graph
     from markovia.kernels.forest_draws import Forest
 
-Blocks = None | Literal["red-black", "trees"] | Sequence[Sequence[str]]
+Blocks = None | Literal["auto", "red-black", "trees"] | Sequence[Sequence[str]]
 MOST_STATES = 1024
 """Joint states up to which a block is drawn by enumeration."""
 
 
 def check_blocks(blocks: object) -> None:
     """Refuse what is neither None, a known name, nor a list of lists of names."""
-    if blocks is None or (isinstance(blocks, str) and blocks in ("red-black", "trees")):
+    if blocks is None or (isinstance(blocks, str) and blocks in ("auto", "red-black", "trees")):
         return
     fine = (
         isinstance(blocks, list | tuple)
@@ -38,7 +38,8 @@ def check_blocks(blocks: object) -> None:
     )
     if not fine:
         raise InvalidArgument(
-            f"blocks= is None, 'red-black', 'trees' or a list of lists of names such as [['a', 'b'], ['c']], not {blocks!r}"
+            "blocks= is None, 'auto', 'red-black', 'trees' or a list of lists of names such as [['a', 'b'], ['c']], "
+            f"not {blocks!r}"
         )
     assert isinstance(blocks, list | tuple)
     for block in blocks:

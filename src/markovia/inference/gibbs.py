@@ -20,6 +20,7 @@ from markovia.inference.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.flat_graph import FlatGraph, Ints
 from markovia.inference.problem import Problem
 from markovia.inference.threads import in_parallel
+from markovia.inference.tied_variables import tied_blocks
 
 if TYPE_CHECKING:
     from markovia.kernels.chains import Chain, Graph
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Scan = Literal["systematic", "random", "chromatic"]
 SCANS = ("systematic", "random", "chromatic")
 CHUNK = 32_768
+TIED_STATES = 64
+"""Joint states up to which tied variables are put into one block."""
 LARGE = 100_000
 """Variables from which on the colours of a chromatic scan are updated by several threads, in chunks of a fixed size."""
 
@@ -45,10 +48,11 @@ class Gibbs(ChainEngine):
         random), or "chromatic" (colour by colour, where variables of a colour share no table; on large models several
         threads update a colour together).
     blocks
-        None updates single variables. "red-black" updates the two colours of a bipartite graph in turn. "trees" draws,
-        each sweep, new random induced forests and samples each exactly. A list of lists of names samples each such block
-        exactly given the rest, by forward filtering where it is a forest, by enumeration where it is small, or else by
-        exact inference; other variables are updated singly.
+        "auto" updates single variables, but together those that zeros in a table tie to each other, such as a gate and its
+        inputs (with a systematic scan). None updates single variables only. "red-black" updates the two colours of a
+        bipartite graph in turn. "trees" draws, each sweep, new random induced forests and samples each exactly. A list
+        of lists of names samples each such block exactly given the rest, by forward filtering where it is a forest, by
+        enumeration where it is small, or else by exact inference; other variables are updated singly.
 
     Examples
     --------
@@ -64,14 +68,14 @@ class Gibbs(ChainEngine):
     name: ClassVar[str] = "gibbs"
 
     scan: Scan = "systematic"
-    blocks: Blocks = None
+    blocks: Blocks = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.scan not in SCANS:
             raise InvalidArgument(f"scan= is one of {', '.join(map(repr, SCANS))}, not {self.scan!r}")
         check_blocks(self.blocks)
-        if self.blocks is not None and self.scan != "systematic":
+        if self.blocks not in (None, "auto") and self.scan != "systematic":
             raise InvalidArgument("blocks= fixes the order of updates; leave scan= out, or blocks=None")
 
     def _stepper(
@@ -84,7 +88,12 @@ class Gibbs(ChainEngine):
         seeds: Sequence[np.random.SeedSequence],
         thin: int,
     ) -> Stepper:
-        if self.blocks is not None and self.blocks != "red-black":
+        if self.blocks == "auto":
+            tied = tied_blocks(graph, TIED_STATES) if self.scan == "systematic" else []
+            if tied:
+                named = [[graph.names[i] for i in block] for block in tied]
+                return make_blocks(named, problem, graph, arrays, self.rao_blackwell, thin, seeds)
+        elif self.blocks is not None and self.blocks != "red-black":
             return make_blocks(self.blocks, problem, graph, arrays, self.rao_blackwell, thin, seeds)
         colours: list[Ints] | None = None
         if self.blocks == "red-black":
