@@ -62,7 +62,7 @@ def main() -> int:
 
 def _network(name: str, file: Path, repeats: int) -> None:
     model = mk.load(file)
-    engine = mk.engines.Gibbs(draws=SWEEPS, burn_in=0, seed=1)
+    engine = mk.engines.Gibbs(draws=SWEEPS, burn_in=0, seed=1, blocks=None)
     model.marginals(engine=engine)
     ours = 0.0
     for _ in range(repeats):

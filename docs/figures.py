@@ -4,6 +4,7 @@ Measurements are not repeated here: `benchmarks/exact.py` writes them to `data/e
 """
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ import numpy as np
 
 import markovia as mk
 from markovia.learning import correlation_graph, partial_correlation_graph
+
+sys.path.insert(0, str(Path(__file__).parent))
+import figures_map
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
 EVIDENCE = {"xray": "yes", "dysp": "yes"}
@@ -130,6 +134,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     junction_tree,
     association_graphs,
     exact_speed,
+    *figures_map.FIGURES,
 )
 
 

@@ -435,11 +435,77 @@ def test_every_bundled_model_is_listed_and_loads():
     assert "monty-hall" in run("examples").stdout
 
 
-def test_every_engine_is_listed_and_answers():
-    for row in answer("engines")["engines"]:
-        told = answer("query", "asia", "lung", *SMOKER, "--engine", row["name"])
-        assert told["posteriors"]["lung"]["yes"] == pytest.approx(0.1, abs=1e-9 if row["exact"] else 0.05)
-    assert "variable-elimination" in run("engines").stdout
+ENGINES = {row["name"]: row for row in answer("engines")["engines"]}
+
+
+def test_every_engine_is_listed_with_the_questions_it_answers():
+    assert list(ENGINES) == mk.engines.engine_names()
+    assert ENGINES["junction-tree"]["answers"] == ["query", "map", "sample", "log_partition"]
+    assert ENGINES["gibbs"]["answers"] == ["query", "map", "sample"]
+    assert ENGINES["trw-s"]["answers"] == ["map"]
+    assert ENGINES["auto"]["time_limit"]
+    assert not ENGINES["junction-tree"]["time_limit"]
+    lines = {line.split()[0]: line for line in run("engines").stdout.splitlines() if line}
+    assert "with a bound" in lines["trw-s"]
+    assert " all  " in lines["variable-elimination"]
+    assert " exact  " in lines["variable-elimination"]
+    assert "query, map, sample  " in lines["gibbs"]
+    assert "  approximate  " in lines["gibbs"]
+    assert "exact if it fits" in lines["auto"]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_answers_a_query_or_says_that_it_does_not(name):
+    words = ["query", "asia", "lung", *SMOKER, "--engine", name]
+    if name == "forward":
+        assert "without evidence" in complaint(*words)
+        words = ["query", "asia", "smoke", "--engine", name]
+        assert answer(*words)["posteriors"]["smoke"]["yes"] == pytest.approx(0.5, abs=0.05)
+    elif "query" not in ENGINES[name]["answers"]:
+        assert complaint(*words).endswith(
+            f"engine {name!r} does not give marginals; use --engine loopy-bp or 'auto'"
+        )
+    else:
+        told = answer(*words)
+        off = 1e-9 if ENGINES[name]["exact"] else 0.05
+        assert told["posteriors"]["lung"]["yes"] == pytest.approx(0.1, abs=off)
+        assert told["info"]["engine"] == name or name == "auto"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_engine_explains_or_says_that_it_does_not(name):
+    words = ["map", "sprinkler", "--given", "wet=yes", "--engine", name]
+    if "map" not in ENGINES[name]["answers"]:
+        assert "does not give most probable states; use --engine max-product" in complaint(*words)
+    elif name == "swendsen-wang":
+        assert "use --engine gibbs" in complaint(*words)
+    else:
+        best, *_ = answer("map", "sprinkler", "--given", "wet=yes", "--engine", "enumeration")["explanations"]
+        told = answer(*words)
+        found, *_ = told["explanations"]
+        assert found["normalised"]
+        assert found["bound"] is None or found["bound"] >= best["log_prob"] - 1e-9
+        assert found["log_prob"] <= best["log_prob"] + 1e-9
+        assert found["log_prob"] == pytest.approx(best["log_prob"]) or not told["info"]["exact"]
+
+
+def test_map_says_what_is_known_of_the_value():
+    climbed = run("map", "misconception", "--engine", "icm").stdout
+    assert "log weight = " in climbed
+    assert "without a bound" in climbed
+    assert "p = " not in climbed
+    cut = run("map", "misconception", "--engine", "trw-s").stdout
+    assert "proved best" in cut or "of the best in log" in cut
+    assert "p = " in run("map", "misconception").stdout
+
+
+def test_query_and_map_take_a_time_limit():
+    for words in (["query", "asia", "lung"], ["query", "asia", "lung", "tub", "--joint"], ["map", "asia"]):
+        assert answer(*words, "--time-limit", "5")["info"]["exact"]
+        assert "--time-limit is a positive number of seconds, not 0" in complaint(*words, "--time-limit", "0")
+        assert "has no time limit" in complaint(*words, "--time-limit", "5", "--engine", "enumeration")
+    told = answer("map", "asia", "--engine", "large-neighbourhood", "--time-limit", "0.2")
+    assert told["info"]["engine"] == "large-neighbourhood"
 
 
 def test_formats_are_listed_with_their_suffixes():

@@ -1,6 +1,7 @@
 """The Typer application: which commands there are, and how any of them ends."""
 
 import os
+import re
 import sys
 import warnings
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from markovia import __version__
 from markovia.cli import convert, demo, explain, independent, info, listing, query, sample
 from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
-from markovia.errors import MarkoviaError, TooLarge
+from markovia.errors import MarkoviaError, TooLarge, Unanswered
 
 # Typer carries its own copy of Click in some versions and imports Click in others
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -48,6 +49,8 @@ class Commands(TyperGroup):
             except TooLarge as error:
                 # the rest of the sentence is for those who build an engine in Python
                 _fail(str(error).partition(", or raise ")[0])
+            except Unanswered as error:
+                _fail(_as_options(str(error)))
             except (MarkoviaError, FileError) as error:
                 _fail(str(error))
             except OSError as error:
@@ -89,6 +92,11 @@ for module in (info, query, explain, sample, independent, convert, listing, demo
 def _fail(sentence: str) -> None:
     typer.echo(f"markovia: {' '.join(sentence.splitlines())}", err=True)
     sys.exit(2)
+
+
+def _as_options(sentence: str) -> str:
+    """Say an engine's advice in the words of the command line: `engine='gibbs'` is `--engine gibbs` there."""
+    return re.sub(r"\bengine='([\w-]+)'", r"--engine \1", sentence).replace("targets=[...]", "--targets")
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,6 +1,6 @@
 """`markovia map`: the most probable explanations of the evidence."""
 
-from math import exp
+from math import exp, isfinite, isnan
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
             "markovia map asia --given dysp=yes",
             "markovia map asia --given dysp=yes --targets lung,bronc",
             "markovia map asia --given xray=yes -m 5 --json",
+            "markovia map grid.uai --time-limit 30",
         ),
     )(explain)
 
@@ -43,6 +44,7 @@ def explain(
     ] = None,
     m: Annotated[int, typer.Option("-m", "--best", min=1, help="How many explanations, best first.")] = 1,
     engine: options.Engine = "auto",
+    time_limit: options.TimeLimit = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -52,7 +54,9 @@ def explain(
     names = read_names(loaded, targets or []) or None
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
-    found: list[Explanation] = asked.map(given=evidence, targets=names, m=m, engine=engine)
+    found: list[Explanation] = asked.map(
+        given=evidence, targets=names, m=m, engine=engine, time_limit=options.seconds(time_limit)
+    )
     if as_json:
         print_json(
             {
@@ -68,17 +72,33 @@ def explain(
     say(f"most probable explanation{' given ' + ', '.join(known) if known else ''}", style="bold")
     best = found[0]
     show_table(["", ""], [(name, str(state)) for name, state in best.items()], indent=2)
-    proof = "proved best" if best.gap <= 1e-9 else f"within {best.gap:.3g} of the best in log"
-    after = " given the evidence" if evidence else ""
-    say(f"p = {number(exp(best.log_posterior))}{after}, log P = {best.log_prob:.6g}, {proof}")
+    say(_value(best, bool(evidence)))
     if len(found) > 1:
         say("", "the next best, where they differ from it")
         rows = [
-            (str(rank), number(exp(other.log_posterior)), _changes(best, other))
+            (str(rank), _probability(other), _changes(best, other))
             for rank, other in enumerate(found[1:], start=2)
         ]
         show_table(["rank", "p", "changes"], rows, numbers=[0, 1], indent=2)
     say(provenance(best.info, evidence), style="dim")
+
+
+def _value(best: Explanation, evidence: bool) -> str:
+    """Say how probable an explanation is, as far as that is known, and how far it could be from the best."""
+    parts = [f"p = {_probability(best)}{' given the evidence' if evidence else ''}"]
+    if isnan(best.log_posterior):
+        parts = []
+    parts.append(f"{'log P' if best.normalised else 'log weight'} = {best.log_prob:.6g}")
+    if best.gap <= 1e-9:
+        parts.append("proved best")
+    else:
+        parts.append(f"within {best.gap:.3g} of the best in log" if isfinite(best.gap) else "without a bound")
+    return ", ".join(parts)
+
+
+def _probability(explanation: Explanation) -> str:
+    """Write the probability given the evidence; nothing where no one computed it."""
+    return "" if isnan(explanation.log_posterior) else number(exp(explanation.log_posterior))
 
 
 def _changes(best: Explanation, other: Explanation) -> str:
@@ -92,4 +112,5 @@ def _document(explanation: Explanation) -> dict[str, Any]:
         "log_prob": explanation.log_prob,
         "log_posterior": explanation.log_posterior,
         "bound": explanation.bound,
+        "normalised": explanation.normalised,
     }

@@ -1,10 +1,15 @@
 """`markovia formats`, `markovia examples` and `markovia engines`: what there is to name."""
 
+from typing import Any
+
 import typer
 
 from markovia.cli import options
 from markovia.cli.loading import bundled_names
 from markovia.cli.output import print_json, say, show_table
+
+QUESTIONS = {"query": "marginals", "map": "best", "sample": "sample", "log_partition": "log_mass"}
+"""The verb of each question that an engine may answer."""
 
 
 def register(app: typer.Typer) -> None:
@@ -61,10 +66,12 @@ def examples(as_json: options.Json = False) -> None:
 
 
 def engines(as_json: options.Json = False) -> None:
-    """List the inference engines that --engine accepts."""
+    """List the inference engines that --engine accepts, and which questions each answers."""
+    from markovia.inference.approximate import can_answer
+    from markovia.inference.decoding import Certified
     from markovia.inference.engine import engine_names, get_engine
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in engine_names():
         engine = get_engine(name)
         about = (type(engine).__doc__ or "").strip().splitlines()[0].removesuffix(".")
@@ -72,6 +79,9 @@ def engines(as_json: options.Json = False) -> None:
             {
                 "name": name,
                 "exact": engine.exact,
+                "answers": [verb for verb, question in QUESTIONS.items() if can_answer(engine, question)],
+                "bound": isinstance(engine, Certified),
+                "time_limit": hasattr(engine, "time_limit"),
                 "about": "picks for you; the answer says which" if name == "auto" else about,
             }
         )
@@ -79,7 +89,21 @@ def engines(as_json: options.Json = False) -> None:
         print_json({"engines": rows})
         return
     show_table(
-        ["name", "answers", "what it is"],
-        [(str(r["name"]), "exact" if r["exact"] else "approximate", str(r["about"])) for r in rows],
+        ["name", "answers", "how", "what it is"],
+        [(str(r["name"]), _answers(r["answers"]), _kind(r), str(r["about"])) for r in rows],
     )
-    say("", "query, map and sample take one with --engine NAME")
+    say(
+        "",
+        "query, map and sample take one with --engine NAME; query and map also --time-limit SECONDS, "
+        "which exact engines refuse",
+    )
+
+
+def _answers(verbs: list[str]) -> str:
+    return "all" if len(verbs) == len(QUESTIONS) else ", ".join(verbs)
+
+
+def _kind(row: dict[str, Any]) -> str:
+    if row["name"] == "auto":
+        return "exact if it fits"
+    return "exact" if row["exact"] else "with a bound" if row["bound"] else "approximate"

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from markovia.cli.loading import complete_assignment, complete_engine, complete_format, complete_model
+from markovia.errors import InvalidArgument
 
 Model = Annotated[
     str,
@@ -77,12 +78,34 @@ Engine = Annotated[
         autocompletion=complete_engine,
     ),
 ]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="SECONDS",
+        help="How long an answer may take, about; for auto and approximate engines.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
         "--seed", "-s", min=0, metavar="INT", help="The same seed draws the same rows.", show_default=False
     ),
 ]
+
+
+def seconds(time_limit: float | None) -> float | None:
+    """Return a time limit, or refuse one that is no positive number of seconds.
+
+    Examples
+    --------
+    >>> seconds(2.5)
+    2.5
+    """
+    if time_limit is not None and not time_limit > 0:
+        raise InvalidArgument(f"--time-limit is a positive number of seconds, not {time_limit:g}")
+    return time_limit
 
 
 def examples(*lines: str) -> str:

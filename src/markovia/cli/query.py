@@ -39,6 +39,8 @@ def register(app: typer.Typer) -> None:
             "markovia query asia lung bronc --joint --given dysp=yes --given xray=no",
             "markovia query asia --all --soft xray=0.9,0.2 --not asia=yes",
             "markovia query asia lung --do bronc=yes",
+            "markovia query grid.uai --all --engine loopy-bp",
+            "markovia query grid.uai --all --time-limit 10",
             "markovia query model.bif disease -g test=positive --json | jq .posteriors.disease",
         )
     )(query)
@@ -66,6 +68,7 @@ def query(
         bool, typer.Option("--all", "-a", help="Ask for every variable without evidence.")
     ] = False,
     engine: options.Engine = "auto",
+    time_limit: options.TimeLimit = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -73,11 +76,12 @@ def query(
     loaded = open_model(model, format)
     require_tables(loaded, model)
     names = _wanted(read_names(loaded, targets or []), joint, every)
+    limit = options.seconds(time_limit)
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
     document: dict[str, Any] = {**heading(model, loaded), "given": evidence, "do": done}
     if joint:
-        posterior = asked.query(names, given=evidence, engine=engine)
+        posterior = asked.query(names, given=evidence, engine=engine, time_limit=limit)
         if as_json:
             print_json(
                 {**document, "joint": _joint_document(posterior), "info": info_document(posterior.info)}
@@ -85,7 +89,7 @@ def query(
         else:
             _show_joint(posterior, evidence, done)
         return
-    posteriors = asked.marginals(given=evidence, targets=names or None, engine=engine)
+    posteriors = asked.marginals(given=evidence, targets=names or None, engine=engine, time_limit=limit)
     if as_json:
         tables = {
             name: posterior_document(p.variables[0], p.values.tolist()) for name, p in posteriors.items()

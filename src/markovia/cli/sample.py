@@ -57,7 +57,7 @@ def sample(
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
-    """Draw rows from a model as CSV, exactly from the posterior if there is evidence."""
+    """Draw rows from a model as CSV, from the posterior if there is evidence; exactly, or with a warning."""
     if output == STREAM and as_json:
         raise InvalidArgument(
             "--json and the rows cannot both go to standard output; leave out -o, or name a file"

@@ -13,6 +13,8 @@ Besides what it likes, an engine puts these into `details`; the model moves them
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -97,21 +99,26 @@ def can_answer(engine: object, question: str) -> bool:
 def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequence[str]) -> Tables:
     """Return a joint table as P(a) P(b | a) P(c | a, b) ..., each from the engine's marginals.
 
-    The engine runs once for every configuration of all targets but the last that has any weight.
+    The engine runs once for every configuration of all targets but the last that has any weight; the runs share its time
+    limit.
     """
     variables = tuple(problem.variables[n] for n in targets)
     if not targets:
         found = engine.marginals(problem, problem.free[:1])
         return Tables([Factor.scalar(1.0)], found.log_mass, found.details, found.engine)
-    first = engine.marginals(problem, targets[:1])
     if len(targets) == 1:
-        return first
+        return engine.marginals(problem, targets)
     cases = int(np.prod([len(v) for v in variables[:-1]]))
     if cases > MAX_CASES:
         raise TooLarge(
             f"engine {engine.name!r} would run {cases:,} times for the joint of {len(targets)} variables "
             f"(at most {MAX_CASES:,}); ask for fewer, or use engine='gibbs'"
         )
+    limit = getattr(engine, "time_limit", None)
+    if limit is not None:
+        runs = sum(prod(len(v) for v in variables[:k]) for k in range(len(targets)))
+        engine = replace(engine, time_limit=limit / runs)  # type: ignore[type-var]
+    first = engine.marginals(problem, targets[:1])
     values = np.zeros(tuple(len(v) for v in variables))
     details = dict(first.details)
 

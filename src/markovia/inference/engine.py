@@ -102,7 +102,7 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
         raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
     if not hasattr(found, "time_limit"):
         raise InvalidArgument(
-            f"engine {found.name!r} has no time limit; leave time_limit= out, or use 'auto'"
+            f"engine {found.name!r} has no time limit; leave it out, or use 'auto'"
         )
     return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
 

@@ -14,7 +14,7 @@ guarantee.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +23,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array, Factor
-from markovia.inference.approximate import Approximate
+from markovia.inference.approximate import Approximate, joint_by_conditioning
 from markovia.inference.budget import default_budget
 from markovia.inference.cluster_messages import ClusterMessages, OutOfTime, Separator
 from markovia.inference.cluster_tables import Domain, maximal, mini_buckets, supports
@@ -143,6 +143,7 @@ class JoinGraph(Approximate):
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one table over all targets: from a cluster that holds them all, else by conditioning."""
+        start = perf_counter()
         graph = flat_graph(problem, targets)
         if len(targets) > 1 and graph.n_factors:
             found = self._run(graph, symmetry=False)
@@ -150,7 +151,10 @@ class JoinGraph(Approximate):
             if table is not None:
                 factor = Factor.of(tuple(problem.variables[t] for t in targets), table)
                 return Tables([factor], found.log_mass, found.details)
-        return super().joint(problem, targets)
+        if self.time_limit is None:
+            return super().joint(problem, targets)
+        left = max(self.time_limit - (perf_counter() - start), 0.1 * self.time_limit)
+        return joint_by_conditioning(replace(self, time_limit=left), problem, targets)
 
     def _run(self, graph: FlatGraph, symmetry: bool) -> Answer:
         start = perf_counter()

@@ -5,7 +5,7 @@ breadth-first order, each variable given the states chosen before it, so ties ar
 improve it as long as one does. Exact on forests, ties included. With loops nothing bounds the answer; where messages
 converge without ties it beats all that differ only in parts with at most one loop each (Weiss and Freeman, 2001).
 Cost of an iteration: one pass over all tables.
-Use it for most probable states of large sparse models; 'trws' or 'mplp' also give a bound.
+Use it for most probable states of large sparse models; `trw-s` and `dual-decomposition` also give a bound.
 """
 
 from collections.abc import Sequence

@@ -63,7 +63,7 @@ class Ascent:
 
 @dataclass(frozen=True)
 class MeanField(Approximate):
-    """Naive mean field with restarts; `log_mass` is a lower bound.
+    """Naive mean field with restarts; its log partition function is a lower bound.
 
     A joint of several variables is P(a) P(b | a) ..., each from a run of its own, so it keeps the dependence that a product
     of marginals would lose.
@@ -107,7 +107,7 @@ class MeanField(Approximate):
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the distribution of each target in the best product distribution found."""
-        graph = flat_graph(problem)
+        graph = flat_graph(problem, targets)
         found = self.ascend(graph, problem)
         if found is None:
             return Tables([], -np.inf, {})
@@ -117,7 +117,7 @@ class MeanField(Approximate):
 
     def log_mass(self, problem: Problem) -> float:
         """Return the best evidence lower bound; NaN if no configuration of positive weight was found."""
-        found = self.ascend(flat_graph(problem), problem)
+        found = self.ascend(flat_graph(problem, ()), problem)
         if found is None:
             return -np.inf
         return found.elbo if np.isfinite(found.elbo) else np.nan

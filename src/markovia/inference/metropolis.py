@@ -221,7 +221,7 @@ def metropolis_hastings(
     Returns
     -------
     Walk
-        `.states` (one a step), `.log_densities` and `.acceptance`.
+        ``.states`` (one a step), ``.log_densities`` and ``.acceptance``.
 
     Examples
     --------

@@ -59,8 +59,9 @@ class Info:
 def warn_unconverged(info: Info) -> None:
     """Warn that an answer did not reach its tolerance, and say what to try."""
     advice = info.details.get("advice", "more iterations, or another engine, may do")
+    error = f"error {info.error:.2g} " if info.error else ""  # a search has none
     warnings.warn(
-        f"{info.engine} did not converge (error {info.error:.2g} after {info.iterations:,} iterations); {advice}",
+        f"{info.engine} did not converge ({error}after {info.iterations:,} iterations); {advice}",
         ConvergenceWarning,
         stacklevel=outside(),
     )

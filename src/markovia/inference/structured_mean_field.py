@@ -36,7 +36,7 @@ Group = tuple[int, ...]
 
 @dataclass(frozen=True)
 class StructuredMeanField(Approximate):
-    """Mean field over clusters that exact inference solves; `log_mass` is a lower bound.
+    """Mean field over clusters that exact inference solves; its log partition function is a lower bound.
 
     A joint of variables of one cluster is that cluster's own; of several clusters it is P(a) P(b | a) ..., each from a run
     of its own.
@@ -91,7 +91,7 @@ class StructuredMeanField(Approximate):
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
-        run = self.ascend(problem)
+        run = self.ascend(problem, targets)
         if run is None or not run.finite or not targets:
             return super().joint(problem, targets)
         homes = {run.home[run.graph.index[t]] for t in targets}
@@ -102,7 +102,7 @@ class StructuredMeanField(Approximate):
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the distribution of each target in its cluster."""
-        run = self.ascend(problem)
+        run = self.ascend(problem, targets)
         if run is None:
             return Tables([], -np.inf, {})
         mass = run.elbo if run.finite else np.nan
@@ -110,7 +110,7 @@ class StructuredMeanField(Approximate):
 
     def log_mass(self, problem: Problem) -> float:
         """Return the evidence lower bound; NaN if no configuration of positive weight was found."""
-        run = self.ascend(problem)
+        run = self.ascend(problem, ())
         if run is None:
             return -np.inf
         return run.elbo if run.finite else np.nan
@@ -144,10 +144,10 @@ class StructuredMeanField(Approximate):
             "advice": "raise max_iterations, or use larger clusters",
         }
 
-    def ascend(self, problem: Problem) -> "ClusterAscent | None":
+    def ascend(self, problem: Problem, targets: Sequence[str] | None = None) -> "ClusterAscent | None":
         """Return the ascent at its end; None if no configuration has any weight."""
         start = perf_counter()
-        graph = flat_graph(problem)
+        graph = flat_graph(problem, targets)
         clusters = clusters_of(graph, self.clusters, self.block, list(problem.variables))
         limit = None if self.time_limit is None else self.time_limit / 2
         naive = MeanField(restarts=self.restarts, seed=self.seed, time_limit=limit, tolerance=1e-5)

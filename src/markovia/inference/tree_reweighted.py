@@ -85,7 +85,7 @@ class Reweighted:
 
 @dataclass(frozen=True)
 class TreeReweighted(Approximate):
-    """Tree-reweighted sum-product; `log_mass` is an upper bound even if the run is stopped early.
+    """Tree-reweighted sum-product; its log partition function is an upper bound, however early it stops.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class TreeReweighted(Approximate):
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the pseudo-marginal of each target."""
-        graph = flat_graph(problem)
+        graph = flat_graph(problem, targets if isinstance(self.rho, str) else None)
         found = self.minimise(graph)
         if found is None:
             return Tables([], -np.inf, {})
@@ -150,7 +150,7 @@ class TreeReweighted(Approximate):
 
     def log_mass(self, problem: Problem) -> float:
         """Return the lowest upper bound found."""
-        found = self.minimise(flat_graph(problem))
+        found = self.minimise(flat_graph(problem, () if isinstance(self.rho, str) else None))
         return -np.inf if found is None else found.bound
 
     def details(self, graph: FlatGraph, found: Reweighted) -> dict[str, Any]:
