@@ -21,6 +21,7 @@ from markovia.learning import correlation_graph, partial_correlation_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
 import figures_map
+from figures_approximate import APPROXIMATE
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
 EVIDENCE = {"xray": "yes", "dysp": "yes"}
@@ -134,16 +135,19 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     junction_tree,
     association_graphs,
     exact_speed,
+    *APPROXIMATE,
     *figures_map.FIGURES,
 )
 
 
 def draw_all(folder: Path, suffix: str = ".svg") -> list[Path]:
     """Write every picture into a folder, the tables into the folder "tables" beside it, and return the files."""
-    from exact_tables import write_all
+    import approximate_tables
+    import exact_tables
 
     folder.mkdir(parents=True, exist_ok=True)
-    written = write_all(folder.with_name("tables"))
+    written = [*exact_tables.write_all(folder.with_name("tables"))]
+    written += approximate_tables.write_all(folder.with_name("tables"))
     for draw in FIGURES:
         drawn = draw()
         figure = getattr(drawn, "figure", None) or drawn

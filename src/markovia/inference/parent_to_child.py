@@ -4,15 +4,20 @@ Method: every region believes the product of its factors and of the messages tha
 it, from outside. A message from a region to a child is multiplied by the ratio of the parent's belief, summed to the
 child's variables, and the child's. At a fixed point neighbouring beliefs agree, and the region-based free energy is
 stationary.
+
+Schedule: a damped message from an outermost region to a child is followed at once by the undamped messages below that
+child, so that smaller regions keep up with the larger ones around them. Where they lag behind, as in a plain sweep over all
+links, strong couplings make the messages oscillate whatever the damping.
 Reference: Yedidia, Freeman and Weiss (2005), section VI, "Constructing free-energy approximations and generalized belief
 propagation algorithms".
-Cost of a round: for every link of the region graph the entries of both ends, times the messages they multiply.
+Cost of a round: for every message sent the entries of both ends, times the messages they multiply.
 """
 
 from collections.abc import Sequence
 from time import perf_counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.factors.factor import Array
 from markovia.inference.cluster_tables import Domain, Relation
@@ -69,6 +74,7 @@ class ParentToChild:
         self.down_at = (np.cumsum(steps) - steps).astype(np.int64)
         self.down = np.concatenate(downs) if downs else np.zeros(0, dtype=np.int32)
         self.largest = max((r.size for r in self.relations), default=1)
+        self.passes = _passes(links, below, {p for p in range(len(members)) if not regions.parents[p]})
 
     def round(self, damping: float, deadline: float | None) -> float:
         """Update every message, there and back; return the largest disagreement, -1 where nothing is possible."""
@@ -77,13 +83,13 @@ class ParentToChild:
         if not self.possible:
             return -1.0
         room, sums, own = (np.empty(self.largest) for _ in range(3))
-        n = len(self.parent)
         worst = 0.0
-        for order in (np.arange(n), np.arange(n)[::-1]):
-            for at in range(0, n, LINKS_A_SLICE):
+        for order, damped in self.passes:
+            shares = np.where(damped, damping, 0.0)
+            for at in range(0, len(order), LINKS_A_SLICE):
                 change = float(
                     descend(
-                        np.ascontiguousarray(order[at : at + LINKS_A_SLICE]),
+                        order[at : at + LINKS_A_SLICE],
                         self.parent,
                         self.child,
                         self.message_at,
@@ -96,7 +102,7 @@ class ParentToChild:
                         self.slot_ptr,
                         self.slot_at,
                         self.message,
-                        damping,
+                        shares[at : at + LINKS_A_SLICE],
                         room,
                         sums,
                         own,
@@ -171,6 +177,27 @@ class ParentToChild:
         table = np.zeros(self.domain.space(relation.scope))
         table[slice(None) if relation.keys is None else relation.keys] = values / values.sum()
         return table.reshape([self.domain.cards[i] for i in relation.scope])
+
+
+def _passes(
+    links: Sequence[tuple[int, int]], below: Sequence[frozenset[int]], roots: set[int]
+) -> list[tuple[Ints, NDArray[np.bool_]]]:
+    """Return the links in the order in which messages are sent, there and back, and which of them are damped."""
+    leaving: dict[int, list[int]] = {}
+    for m, (p, _) in enumerate(links):
+        leaving.setdefault(p, []).append(m)
+    groups = [
+        [m, *(k for r in sorted(below[c]) for k in leaving.get(r, ()))]
+        for m, (p, c) in enumerate(links)
+        if p in roots
+    ]
+    return [
+        (
+            np.array([m for g in turn for m in g], dtype=np.int64),
+            np.array([i == 0 for g in turn for i in range(len(g))], dtype=np.bool_),
+        )
+        for turn in (groups, groups[::-1])
+    ]
 
 
 def _region_bases(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> list[Array]:

@@ -332,7 +332,8 @@ def descend(
 ):
     """Update messages from regions to regions inside them; return how far the two beliefs are apart, -1 if impossible.
 
-    A message is multiplied by the parent's belief, summed for the child, over the child's own belief.
+    A message is multiplied by the parent's belief, summed for the child, over the child's own belief. `damping` has one
+    number for each of the links.
     """
     worst = 0.0
     for li in range(len(links)):
@@ -353,7 +354,7 @@ def descend(
             worst = max(worst, abs(here - above))
             v = 0.0
             if here > 0.0 and above > 0.0:
-                v = min(message[message_at[m] + x] * (above / here) ** (1.0 - damping), 1e300)
+                v = min(message[message_at[m] + x] * (above / here) ** (1.0 - damping[li]), 1e300)
             sums[x] = v
             top = max(top, v)
         if not top > 0.0:
