@@ -71,7 +71,9 @@ def test_structured_bounds_never_fall_and_lie_between_naive_and_log_z(clusters):
             assert answer.log_mass == -np.inf, seed
             continue
         slack = 1e-9 * (1 + abs(log_z))
-        assert naive.marginals(problem, problem.free).log_mass - slack <= answer.log_mass <= log_z + slack, seed
+        assert naive.marginals(problem, problem.free).log_mass - slack <= answer.log_mass <= log_z + slack, (
+            seed
+        )
         check_trace(answer.details["elbo_trace"], log_z)
         if answer.details["exact"]:
             assert answer.log_mass == pytest.approx(log_z, abs=1e-9)

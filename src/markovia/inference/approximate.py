@@ -54,7 +54,7 @@ class Approximate:
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together, by conditioning on one after the other."""
         if "marginals" not in self.answers:
-            raise self._refusal("joint")
+            raise self._refusal("joint" if len(targets) > 1 else "marginals")
         return joint_by_conditioning(self, problem, targets)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:

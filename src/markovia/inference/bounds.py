@@ -9,8 +9,6 @@ is not enough.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
@@ -39,7 +37,7 @@ class LogBounds:
     lower, upper
         `lower <= log Z <= upper`, up to rounding; both minus infinity if no configuration agrees with the evidence.
     estimate
-        The value of loopy belief propagation where that is inside the bounds, else their midpoint.
+        The value of loopy belief propagation, or the bound nearest to it where it lies outside.
     exact
         Whether the bounds meet because the computation is exact.
     lower_engine, upper_engine, estimate_engine
@@ -177,11 +175,11 @@ def _most(problem: Problem) -> float:
 
 
 def _estimate(problem: Problem, lower: float, upper: float, time_limit: float | None) -> tuple[float, str]:
-    """Return the value of loopy belief propagation if it lies between the bounds, else their middle."""
-    module = "markovia.inference.loopy_bp"
-    if find_spec(module) is not None:
-        settings = {} if time_limit is None else {"time_limit": 0.1 * time_limit}
-        value = float(import_module(module).LoopyBP(**settings).log_mass(problem))
-        if lower <= value <= upper:
-            return value, "loopy-bp"
+    """Return the value of loopy belief propagation, moved to the nearer bound where it lies outside."""
+    from markovia.inference.loopy_bp import LoopyBP
+
+    limit = None if time_limit is None else 0.1 * time_limit
+    value = LoopyBP(time_limit=limit, damping=0.2).log_mass(problem)
+    if np.isfinite(value):
+        return min(max(value, lower), upper), LoopyBP.name
     return (0.5 * (lower + upper), "midpoint") if np.isfinite(lower) else (upper, "upper bound")

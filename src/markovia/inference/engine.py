@@ -101,9 +101,7 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
     if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
         raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
     if not hasattr(found, "time_limit"):
-        raise InvalidArgument(
-            f"engine {found.name!r} has no time limit; leave it out, or use 'auto'"
-        )
+        raise InvalidArgument(f"engine {found.name!r} has no time limit; leave it out, or use 'auto'")
     return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
 
 
