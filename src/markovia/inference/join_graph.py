@@ -42,6 +42,8 @@ PROBE = 4
 """Rounds on one size of clusters before the next size is tried."""
 ENTRIES_A_SECOND = 1.5e6
 """A low guess of how many entries are built and run through in a second."""
+WIDE = 45.0
+"""log2 of the entries of a clique in a quick elimination from which on no tree is looked for."""
 TREE_ENTRIES_A_SECOND = 3.2e7
 """A low guess for a junction tree with full tables."""
 TRIED_BOUND = 1 << 18
@@ -118,25 +120,29 @@ class JoinGraph(Approximate):
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
+        start = perf_counter()
         graph = flat_graph(problem, targets)
         if self._tree_is_quick(graph):
             exact = JunctionTree().marginals(problem, targets)
             return Tables(exact.tables, exact.log_mass, {**exact.details, "exact": True}, JunctionTree.name)
-        found = self._run(graph, self.symmetry)
+        found = self._run(graph, self.symmetry, start)
         return Tables(graph.tables(found.marginals, targets), found.log_mass, found.details)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the region-based estimate of the log mass."""
+        start = perf_counter()
         graph = flat_graph(problem)
-        return (
-            JunctionTree().log_mass(problem)
-            if self._tree_is_quick(graph)
-            else self._run(graph, self.symmetry).log_mass
-        )
+        if self._tree_is_quick(graph):
+            return JunctionTree().log_mass(problem)
+        return self._run(graph, self.symmetry, start).log_mass
 
     def _tree_is_quick(self, graph: FlatGraph) -> bool:
         """Say whether a junction tree with full tables surely fits the time limit and the memory."""
         if self.max_entries is not None or self.time_limit is None:
+            return False
+        from markovia.kernels.width_check import widest_clique
+
+        if widest_clique(*graph.neighbours(), np.log2(graph.cards), WIDE) > WIDE:
             return False
         total = elimination_order(graph)[1]
         return LAST_BOUND < total <= self.time_limit * TREE_ENTRIES_A_SECOND and 16 * total < default_budget()
@@ -146,7 +152,7 @@ class JoinGraph(Approximate):
         start = perf_counter()
         graph = flat_graph(problem, targets)
         if len(targets) > 1 and graph.n_factors:
-            found = self._run(graph, symmetry=False)
+            found = self._run(graph, False, start)
             table = joint_from_cluster(found.messages, [graph.index[t] for t in targets])
             if table is not None:
                 factor = Factor.of(tuple(problem.variables[t] for t in targets), table)
@@ -156,12 +162,11 @@ class JoinGraph(Approximate):
         left = max(self.time_limit - (perf_counter() - start), 0.1 * self.time_limit)
         return joint_by_conditioning(replace(self, time_limit=left), problem, targets)
 
-    def _run(self, graph: FlatGraph, symmetry: bool) -> Answer:
-        start = perf_counter()
+    def _run(self, graph: FlatGraph, symmetry: bool, start: float) -> Answer:
         deadline = None if self.time_limit is None else start + self.time_limit
         broken = Broken(graph, [])
         if symmetry:
-            until = start + (2.0 if self.time_limit is None else min(2.0, 0.1 * self.time_limit))
+            until = perf_counter() + (2.0 if self.time_limit is None else min(2.0, 0.1 * self.time_limit))
             broken = break_symmetries(graph, until)
         order, total = elimination_order(broken.graph)
         domain = Domain(graph.cards, order)
