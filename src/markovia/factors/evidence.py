@@ -117,6 +117,7 @@ class Finding:
 
 
 Findings = dict[str, Finding]
+_PLAIN = (str, int, bool)
 
 
 def read_evidence(variables: Mapping[str, Variable], given: Mapping[str, Any] | None) -> Findings:
@@ -141,6 +142,8 @@ def read_evidence(variables: Mapping[str, Variable], given: Mapping[str, Any] | 
 
 def read_finding(variable: Variable, said: Any) -> Finding:
     """Check what the user said about one variable."""
+    if type(said) in _PLAIN:
+        return Finding(variable, said, variable.index(said))
     if isinstance(said, Not):
         weights = np.ones(len(variable))
         for state in said.states:

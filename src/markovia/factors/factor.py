@@ -110,6 +110,17 @@ class Factor:
             found.append(factor)
         return found
 
+    @staticmethod
+    def many(scopes: "Iterable[tuple[Variable, ...]]", tables: Iterable[Array]) -> "list[Factor]":
+        """Wrap many read-only arrays already known to fit, which several factors may share (no checks, no copy)."""
+        new, found = object.__new__, []
+        for scope, table in zip(scopes, tables, strict=True):
+            factor = new(Factor)
+            _set_variables(factor, scope)
+            _set_values(factor, table)
+            found.append(factor)
+        return found
+
     @classmethod
     def from_log(cls, variables: Iterable[Variable | str], log_values: ArrayLike) -> "Factor":
         """Build `exp(log_values)`; minus infinity gives zero.

@@ -6,6 +6,8 @@ few seconds.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -113,6 +115,13 @@ def grid_names(rows: int, cols: int) -> list[str]:
     return [f"x{r}_{c}" for r in range(rows) for c in range(cols)]
 
 
+def grid_variables(rows: int, cols: int, factors: Sequence[Factor]) -> list[Variable]:
+    """Return the variables that factors of a grid are over, row by row."""
+    listed = list(chain.from_iterable(map(attrgetter("variables"), factors)))
+    found = dict(zip(map(attrgetter("name"), listed), listed, strict=True))
+    return list(map(found.__getitem__, grid_names(rows, cols)))
+
+
 class _Grid:
     """The positions and edges of a grid: edges to the right first, then edges down, each row by row."""
 
@@ -145,16 +154,22 @@ class _Grid:
         if unary_logs is not None:
             used = unary_logs.any(axis=1) if len(variables) > 1 else np.array([True])
             table = exponential(unary_logs)
-            factors += [Factor.of((variables[i],), table[i]) for i in np.flatnonzero(used)]
+            table.setflags(write=False)
+            if used.all():
+                factors += Factor.many(zip(variables), table)
+            else:
+                chosen = np.flatnonzero(used).tolist()
+                factors += Factor.many([(variables[i],) for i in chosen], [table[i] for i in chosen])
         weights = self._couplings(coupling, rng)
         tails = np.concatenate([t.ravel() for t in self.tails]).tolist()
         heads = np.concatenate([h.ravel() for h in self.heads]).tolist()
         different, which = np.unique(weights, return_inverse=True)
-        tables = list(exponential(different[:, None, None] * interaction))
-        factors += [
-            Factor.of((variables[a], variables[b]), tables[t])
-            for a, b, t in zip(tails, heads, which.ravel().tolist(), strict=True)
-        ]
+        pairs = exponential(different[:, None, None] * interaction)
+        pairs.setflags(write=False)
+        tables = list(pairs)
+        at = variables.__getitem__
+        scopes = zip(map(at, tails), map(at, heads), strict=True)
+        factors += Factor.many(scopes, map(tables.__getitem__, which.ravel().tolist()))
         return factors
 
     def _couplings(self, coupling: Coupling, rng: np.random.Generator) -> Array:

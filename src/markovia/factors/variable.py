@@ -50,9 +50,9 @@ class Variable:
     def of(cls, name: str, states: "tuple[State, ...]") -> "Variable":
         """Build from states already known to be distinct plain Python values (no checks)."""
         variable = object.__new__(cls)
-        object.__setattr__(variable, "name", name)
-        object.__setattr__(variable, "states", states)
-        object.__setattr__(variable, "_codes", None)
+        _set_name(variable, name)
+        _set_states(variable, states)
+        _set_codes(variable, None)
         return variable
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -131,6 +131,12 @@ class Variable:
 
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, {list(self.states) if not self.numbered else len(self.states)!r})"
+
+
+# the slots themselves, since the class refuses assignments; faster than object.__setattr__
+_set_name = Variable.__dict__["name"].__set__
+_set_states = Variable.__dict__["states"].__set__
+_set_codes = Variable.__dict__["_codes"].__set__
 
 
 def _clean_states(name: str, states: int | Iterable[State]) -> tuple[State, ...]:

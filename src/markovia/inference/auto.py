@@ -289,14 +289,22 @@ def kernels_on_disk() -> bool:
     return any(next(folder.glob(pattern), None) is not None for folder in cache_folders())
 
 
-def load_kernels() -> float:
+def load_kernels(engines: str | Sequence[str] = ()) -> float:
     """Load the compiled kernels now, compiling them if they never were; return the seconds it took.
+
+    Parameters
+    ----------
+    engines
+        Names of engines whose kernels are wanted besides those of the junction tree, or "all" for every engine. Compiling
+        those of all engines takes some minutes, once an installation.
 
     Examples
     --------
     >>> load_kernels() >= 0.0
     True
     """
+    from markovia.inference.kernel_loading import load_engines
+
     start = perf_counter()
     from markovia.factors.factor import Factor
     from markovia.factors.variable import Variable
@@ -310,6 +318,7 @@ def load_kernels() -> float:
     engine.best(problem, ["a", "b"], 2)
     engine.sample(problem, 2, np.random.default_rng(0))
     _load_rare_kernels(problem)
+    load_engines(engines)
     return perf_counter() - start
 
 

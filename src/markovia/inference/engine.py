@@ -105,11 +105,18 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
     return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
 
 
+_known: set[type] = set()
+"""Classes that were found to be engines: looking at every method of a protocol takes longer than a small answer."""
+
+
 def _engine(engine: "str | Engine") -> Engine:
     if not isinstance(engine, str):
+        if type(engine) in _known:
+            return engine
         if isinstance(engine, type):
             raise UnknownEngine(f"{engine.__name__} is a class; write engine={engine.__name__}()")
         if isinstance(engine, Engine):
+            _known.add(type(engine))
             return engine
         raise UnknownEngine(
             f"engine= is a name or an engine such as engines.VariableElimination(), not {engine!r}"

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from markovia.factors.evidence import Findings
 from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import Variable
-from markovia.inference.problem import Problem
+from markovia.inference.problem import Piece, Problem
+from markovia.inference.whole_tables import cut_tables, same_pieces
 
 Ints = NDArray[np.int64]
 REMEMBERED = "flat graph"
@@ -145,11 +146,16 @@ class FlatGraph:
 
     def tables(self, flat: Array, names: Iterable[str]) -> list[Factor]:
         """Return numbers over all states of all variables as one factor a named variable."""
-        found = []
-        for name in names:
-            i = self.index[name]
-            found.append(Factor.of((self.variables[i],), flat[self.starts[i] : self.starts[i + 1]].copy()))
-        return found
+        flat = flat.copy()
+        flat.setflags(write=False)
+        bounds = self.starts.tolist()
+        listed = list(names)
+        if len(listed) == len(self.variables) and tuple(listed) == self.names:
+            return Factor.cut_up(self.variables, flat, bounds[:-1], bounds[1:])
+        index, variables = self.index, self.variables
+        chosen = [index[n] for n in listed]
+        starts, stops = [bounds[i] for i in chosen], [bounds[i + 1] for i in chosen]
+        return Factor.cut_up([variables[i] for i in chosen], flat, starts, stops)
 
     def assignment(self, codes: NDArray[np.integer[Any]]) -> dict[str, int]:
         """Return a configuration as state codes by name."""
@@ -167,23 +173,22 @@ def flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> FlatGr
         Where only these are asked for, conditionals that cannot matter to them are left out, and so are variables that
         are then in no table and not asked for. None keeps everything.
     """
-    pieces = problem.pieces if targets is None else problem.relevant(targets)
-    asked = None if targets is None else frozenset(targets)
+    names = None if targets is None else list(targets)
+    asked = None if names is None else frozenset(names)
     memory = problem.memory
     kept = None if memory is None else memory.get(REMEMBERED)
-    if (
-        kept is not None
-        and kept[1] == asked
-        and same_findings(kept[2], problem.findings)
-        and len(kept[0]) == len(pieces)
-        and all(a is b for a, b in zip(kept[0], pieces, strict=True))
-    ):
+    if kept is not None and kept[1] == asked and same_question(kept[0], kept[2], problem):
         graph: FlatGraph = kept[3]
         return graph
-    made = build_flat_graph(problem, targets)
+    made = build_flat_graph(problem, names)
     if memory is not None:
-        memory[REMEMBERED] = (tuple(pieces), asked, dict(problem.findings), made)
+        memory[REMEMBERED] = (list(problem.pieces), asked, dict(problem.findings), made)
     return made
+
+
+def same_question(pieces: Sequence[Piece], findings: Findings, problem: Problem) -> bool:
+    """Say whether pieces and findings are those of a problem."""
+    return same_pieces(pieces, problem.pieces) and same_findings(findings, problem.findings)
 
 
 def same_findings(some: Findings, others: Findings) -> bool:
@@ -201,8 +206,13 @@ def same_findings(some: Findings, others: Findings) -> bool:
     return True
 
 
-def build_flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> FlatGraph:
-    """Return the problem as flat arrays, made anew."""
+def build_flat_graph(
+    problem: Problem, targets: Sequence[str] | None = None, *, absorb: bool = True
+) -> FlatGraph:
+    """Return the problem as flat arrays, made anew; `absorb=False` keeps tables inside others apart."""
+    parts = cut_tables(problem, targets, absorb=absorb)
+    if parts is not None:
+        return FlatGraph(*parts)
     if not problem.findings and all(isinstance(p, Factor) for p in problem.pieces):
         factors: list[Factor] = [*problem.pieces]  # type: ignore[list-item]
         mentioned = {v.name for f in factors for v in f.variables}
@@ -215,7 +225,7 @@ def build_flat_graph(problem: Problem, targets: Iterable[str] | None = None) -> 
     else:
         seen = {n for f in factors for n in f.names} | set(targets)
         free = [n for n in problem.free if n in seen]
-    return from_factors([problem.variables[n] for n in free], factors)
+    return from_factors([problem.variables[n] for n in free], factors, absorb=absorb)
 
 
 def from_factors(

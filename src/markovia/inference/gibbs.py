@@ -30,6 +30,8 @@ SCANS = ("systematic", "random", "chromatic")
 CHUNK = 32_768
 TIED_STATES = 64
 """Joint states up to which tied variables are put into one block."""
+MOST_LISTED, MOST_KINDS = 8, 512
+"""Neighbours, and kinds of variables, up to which log odds of binary variables are looked up."""
 LARGE = 100_000
 """Variables from which on the colours of a chromatic scan are updated by several threads, in chunks of a fixed size."""
 
@@ -200,7 +202,7 @@ class BinaryStepper:
         mode = kernel.HELD if self.settings.rao_blackwell else kernel.INDICATORS
         scan = RANDOM if self.settings.random else SYSTEMATIC
         bits, held, p = self.bits[number], self.held[number], self.pairs
-        model = (p.ptr, p.other, p.coupling, p.field)
+        model = (p.ptr, p.other, p.coupling, p.field, p.first, p.odds, p.chance)
         if self.settings.random and self.fresh[number]:
             update_binary(*model, bits, held, chain.rng, self.order, 0, len(self.order), SYSTEMATIC)
         self.fresh[number] = False
@@ -219,7 +221,7 @@ class BinaryStepper:
 
         from markovia.kernels.gibbs import weigh_binary
 
-        total = weigh_binary(*model, p.base, bits)
+        total = weigh_binary(p.ptr, p.other, p.coupling, p.field, p.base, bits)
         for t in range(first, first + count):
             for _ in range(self.settings.thin):
                 for tasks in self.parts:
@@ -252,13 +254,20 @@ class BinaryStepper:
 
 @dataclass(frozen=True)
 class BinaryPairs:
-    """Log odds of a binary pairwise model: neighbours of each variable, couplings, fields, log weight of all zeros."""
+    """Log odds of a binary pairwise model: neighbours of each variable, couplings, fields, log weight of all zeros.
+
+    Where few variables differ, `odds` and `chance` list log odds and probabilities for all states of the neighbours, from
+    `first` of the variable on; otherwise these are empty.
+    """
 
     ptr: Ints
     other: Ints
     coupling: Array
     field: Array
     base: float
+    first: Ints
+    odds: Array
+    chance: Array
 
 
 def binary_pairs(graph: FlatGraph) -> BinaryPairs | None:
@@ -275,13 +284,46 @@ def binary_pairs(graph: FlatGraph) -> BinaryPairs | None:
     np.add.at(field, second, logs[:, 0, 1] - logs[:, 0, 0])
     coupling = logs[:, 0, 0] + logs[:, 1, 1] - logs[:, 0, 1] - logs[:, 1, 0]
     edges = graph.edges
+    couplings = np.ascontiguousarray(coupling[graph.edge_factor[edges]])
     return BinaryPairs(
         graph.edge_ptr,
         np.ascontiguousarray(graph.scope[edges ^ 1]),
-        np.ascontiguousarray(coupling[graph.edge_factor[edges]]),
+        couplings,
         field,
         float(unary[:, 0].sum() + logs[:, 0, 0].sum()),
+        *_listed(graph.edge_ptr, couplings, field),
     )
+
+
+def _listed(ptr: Ints, coupling: Array, field: Array) -> tuple[Ints, Array, Array]:
+    """Return for each variable where its log odds and probabilities begin, and these; nothing where many differ."""
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+    degree = np.diff(ptr)
+    most = int(degree.max(initial=0))
+    if most > MOST_LISTED:
+        return nothing
+    clean = np.round(field, 12) + 0.0
+    kinds, kind = np.unique(clean, return_inverse=True)
+    for k in range(most):
+        if len(kinds) > MOST_KINDS:
+            return nothing
+        own = np.full(len(field), np.nan)
+        own[degree > k] = np.round(coupling[ptr[:-1][degree > k] + k], 12)
+        values, value = np.unique(own, return_inverse=True)
+        kinds, kind = np.unique(kind.ravel() * len(values) + value.ravel(), return_inverse=True)
+    if len(kinds) > MOST_KINDS:
+        return nothing
+    kind = kind.ravel()
+    member = np.zeros(len(kinds), dtype=np.int64)
+    member[kind] = np.arange(len(field))
+    masks = np.arange(2**most)
+    odds = np.zeros((len(kinds), len(masks)))
+    for row, i in enumerate(member.tolist()):
+        own = coupling[ptr[i] : ptr[i + 1]]
+        odds[row] = field[i] + sum([w * (masks >> k & 1) for k, w in enumerate(own.tolist())])
+    with np.errstate(over="ignore"):
+        chance = 1.0 / (1.0 + np.exp(-odds))
+    return (kind * len(masks)).astype(np.int64), odds.ravel(), chance.ravel()
 
 
 def sweep_order(n: int, colours: list[Ints] | None) -> tuple[Ints, list[list[tuple[int, int, int]]]]:

@@ -11,16 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from markovia.factors.conditional import ConditionalTable
 from markovia.factors.factor import Array, Factor
 from markovia.factors.local_models import CausalIndependence
 from markovia.factors.sparse import SparseFactor
 from markovia.factors.variable import Variable
 from markovia.inference.causal_chains import causal_chain
-from markovia.inference.flat_graph import FlatGraph, Ints, flat_graph, from_factors
+from markovia.inference.flat_graph import (
+    FlatGraph,
+    Ints,
+    build_flat_graph,
+    flat_graph,
+    from_factors,
+    same_question,
+)
 from markovia.inference.problem import Piece, Problem
 
 REMEMBERED = "message graph"
 _WORTH_IT = 4
+_PLAIN = frozenset((Factor, ConditionalTable))
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,9 @@ class MessageGraph:
     @cached_property
     def message_ptr(self) -> Ints:
         """Where the message of each edge begins."""
-        return np.concatenate(([0], np.cumsum(self.flat.cards[self.scope]))).astype(np.int64)
+        found = np.zeros(len(self.scope) + 1, dtype=np.int64)
+        self.flat.cards[self.scope].cumsum(out=found[1:])
+        return found
 
     @cached_property
     def ints(self) -> tuple[Ints, ...]:
@@ -160,27 +171,24 @@ def message_graph(
         Whether messages will maximise; then noisy factors keep their tables.
     """
     names = None if targets is None else list(targets)
-    pieces = list(problem.pieces if names is None else problem.relevant(names))
-    special = any(isinstance(p, CausalIndependence | SparseFactor) for p in pieces)
+    pieces = list(problem.pieces)
+    special = not _PLAIN.issuperset(map(type, pieces)) and any(
+        isinstance(p, CausalIndependence | SparseFactor) for p in pieces
+    )
     asked = (None if names is None else frozenset(names), absorb, maximise and special)
     memory = problem.memory
     kept = None if memory is None else memory.get(REMEMBERED)
-    if (
-        kept is not None
-        and kept[1] == asked
-        and kept[2] == problem.findings
-        and len(kept[0]) == len(pieces)
-        and all(a is b for a, b in zip(kept[0], pieces, strict=True))
-    ):
+    if kept is not None and kept[1] == asked and same_question(kept[0], kept[2], problem):
         graph: MessageGraph = kept[3]
         return graph
-    if special or not absorb:
-        made = _with_structure(problem, pieces, names, absorb, maximise)
+    if special:
+        relevant = pieces if names is None else problem.relevant(names)
+        made = _with_structure(problem, relevant, names, absorb, maximise)
     else:
-        flat = flat_graph(problem, names)
+        flat = flat_graph(problem, names) if absorb else build_flat_graph(problem, names, absorb=False)
         made = _joined(flat, len(flat.variables), flat.n_factors, [])
     if memory is not None:
-        memory[REMEMBERED] = (tuple(pieces), asked, dict(problem.findings), made)
+        memory[REMEMBERED] = (pieces, asked, dict(problem.findings), made)
     return made
 
 

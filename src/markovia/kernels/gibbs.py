@@ -1,6 +1,8 @@
 """Gibbs sweeps on flat graphs: any tables, and a path for binary variables with positive pairwise tables.
 
 The binary path works with log odds: that of x_i = 1 is `field[i] + sum of coupling * x_j`, with states in one byte each.
+Where few variables differ in field and couplings, as on a homogeneous grid, the log odds and probabilities of all states of
+the neighbours are looked up: neighbour k adds 2**k to the place.
 """
 
 from math import exp, log
@@ -130,8 +132,13 @@ def run(graph, chain, order, scan, thin, first, count, draws, mode, warm):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def update_binary(ptr, other, coupling, field, bits, held, rng, order, low, high, scan):
-    """Draw binary variables from their full conditionals; `held[i]` becomes the probability of state 1."""
+def update_binary(ptr, other, coupling, field, first, odds, chance, bits, held, rng, order, low, high, scan):
+    """Draw binary variables from their full conditionals; `held[i]` becomes the probability of state 1.
+
+    Unless `first` is empty, the log odds and probabilities of variable i lie at `first[i]` of `odds` and `chance`.
+    """
+    if len(first) > 0 and scan == SYSTEMATIC:
+        return _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low, high)
     gained = 0.0
     n = len(order)
     for at in range(low, high):
@@ -144,6 +151,45 @@ def update_binary(ptr, other, coupling, field, bits, held, rng, order, low, high
         new = np.int8(1) if uniform(rng) < probability else np.int8(0)
         gained += z * (new - bits[i])
         bits[i] = new
+    return gained
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low, high):
+    """As `update_binary`, by looking up; random numbers as `uniform`, with the generator's state in registers."""
+    a, b, c, d = rng[0], rng[1], rng[2], rng[3]
+    gained = 0.0
+    for at in range(low, high):
+        i = order[at]
+        place = first[i]
+        p = ptr[i]
+        if ptr[i + 1] - p == 4:
+            place += (
+                np.int64(bits[other[p]])
+                + (np.int64(bits[other[p + 1]]) << 1)
+                + (np.int64(bits[other[p + 2]]) << 2)
+                + (np.int64(bits[other[p + 3]]) << 3)
+            )
+        else:
+            for k in range(ptr[i + 1] - p):
+                place += np.int64(bits[other[p + k]]) << k
+        probability = chance[place]
+        t = a + d
+        u = ((((t << np.uint64(23)) | (t >> np.uint64(41))) + a) >> np.uint64(11)) * (
+            1.0 / 9007199254740992.0
+        )
+        t = b << np.uint64(17)
+        c ^= a
+        d ^= b
+        b ^= c
+        a ^= d
+        c ^= t
+        d = (d << np.uint64(45)) | (d >> np.uint64(19))
+        new = np.int8(1) if u < probability else np.int8(0)
+        held[i] = probability
+        gained += odds[place] * (new - bits[i])
+        bits[i] = new
+    rng[0], rng[1], rng[2], rng[3] = a, b, c, d
     return gained
 
 
@@ -181,14 +227,28 @@ def weigh_binary(ptr, other, coupling, field, base, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def run_binary(
-    ptr, other, coupling, field, base, bits, held, chain, order, scan, thin, first, count, draws, mode, warm
-):
+    ptr, other, coupling, field, places, odds, chance, base, bits, held, chain, order, scan, thin, first, count,
+    draws, mode, warm
+):  # fmt: skip
     """Make draws of a binary pairwise chain, as `run` does; `base` is the log weight of all states 0."""
     total = weigh_binary(ptr, other, coupling, field, base, bits)
     for t in range(first, first + count):
         for _ in range(thin):
             total += update_binary(
-                ptr, other, coupling, field, bits, held, chain.rng, order, 0, len(order), scan
+                ptr,
+                other,
+                coupling,
+                field,
+                places,
+                odds,
+                chance,
+                bits,
+                held,
+                chain.rng,
+                order,
+                0,
+                len(order),
+                scan,
             )
         chain.scalars[LOG_WEIGHT] = total
         if len(chain.best) and total > chain.scalars[1]:

@@ -1,7 +1,10 @@
 """What undirected models and factor graphs share: variables and any non-negative factors over them."""
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -27,6 +30,7 @@ from markovia.models.comparison import (
 from markovia.models.keywords import guided
 from markovia.models.measures import MeasuredModel
 
+_scope = attrgetter("variables")
 Variables = Mapping[str, int | Sequence[State]] | Iterable[Variable]
 
 
@@ -46,11 +50,19 @@ class FactorModel(MeasuredModel):
             variables = [v if isinstance(v, Variable) else Variable(n, v) for n, v in variables.items()]
         if not isinstance(variables, Iterable):
             raise _no_variables(variables)
-        for variable in variables:
+        listed = list(variables)
+        for variable in listed:
             if not isinstance(variable, Variable):
                 raise _no_variables(variable)
-            self._insert(variable)
+        self._variables = {v.name: v for v in listed}
+        if len(self._variables) < len(listed):
+            twice = Counter([v.name for v in listed]).most_common(1)[0][0]
+            raise DuplicateName(f"the model already has a variable {twice!r}")
         given = _checked_factors(factors)
+        own = set(map(id, self._variables.values()))
+        if own.issuperset(map(id, chain.from_iterable(map(_scope, given)))):
+            self._factors = given  # every factor is over the model's own variables
+            return
         for name, variable in _named_by(given).items():
             self._variables.setdefault(name, variable)
         self._factors = [self._fitted(f) for f in given]
@@ -353,6 +365,8 @@ def _checked_factors(factors: Iterable[Factor]) -> list[Factor]:
     if isinstance(factors, Factor) or not isinstance(factors, Iterable):
         raise InvalidArgument(f"factors= is a list of factors, not {type(factors).__name__}")
     given = list(factors)
+    if set(map(type, given)) == {Factor}:
+        return given
     for factor in given:
         if not isinstance(factor, Factor):
             raise InvalidArgument(f"a factor is a Factor(names, values), not {type(factor).__name__}")

@@ -374,8 +374,7 @@ def _random_scopes(
 
 
 def _on_grid(rows: int, cols: int, factors: list[Factor], name: str) -> MarkovNetwork:
-    found = {v.name: v for f in factors for v in f.variables}
-    return MarkovNetwork([found[n] for n in grids.grid_names(rows, cols)], factors, name=name)
+    return MarkovNetwork(grids.grid_variables(rows, cols, factors), factors, name=name)
 
 
 def _variables(names: Iterable[str], states: Sizes, rng: np.random.Generator) -> dict[str, Variable]:

@@ -115,14 +115,15 @@ def segmentation_model(
     states = Variable("x", n_labels).states
     variables = [Variable.of(n, states) for n in grids.grid_names(rows, cols)]
     table = exponential(logs.reshape(-1, n_labels) - logs.reshape(-1, n_labels).max(axis=1, keepdims=True))
-    factors = [Factor.of((v,), t) for v, t in zip(variables, table, strict=True)]
+    table.setflags(write=False)
+    factors = Factor.many(zip(variables), table)
     tails, heads, weights = _weights(pixels, float(coupling), float(contrast), neighbours)
     different, which = np.unique(weights, return_inverse=True)
-    tables = list(exponential(different[:, None, None] * np.eye(n_labels)))
-    factors += [
-        Factor.of((variables[a], variables[b]), tables[t])
-        for a, b, t in zip(tails.tolist(), heads.tolist(), which.ravel().tolist(), strict=True)
-    ]
+    pairs = exponential(different[:, None, None] * np.eye(n_labels))
+    pairs.setflags(write=False)
+    tables, at = list(pairs), variables.__getitem__
+    scopes = zip(map(at, tails.tolist()), map(at, heads.tolist()), strict=True)
+    factors += Factor.many(scopes, map(tables.__getitem__, which.ravel().tolist()))
     return _network(rows, cols, factors, "segmentation")
 
 
@@ -191,5 +192,4 @@ def _weights(
 
 
 def _network(rows: int, cols: int, factors: list[Factor], name: str) -> MarkovNetwork:
-    found = {v.name: v for f in factors for v in f.variables}
-    return MarkovNetwork([found[n] for n in grids.grid_names(rows, cols)], factors, name=name)
+    return MarkovNetwork(grids.grid_variables(rows, cols, factors), factors, name=name)
