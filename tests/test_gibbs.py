@@ -300,7 +300,8 @@ def test_where_no_start_is_found_the_error_says_what_to_do(monkeypatch):
         raise mk.TooLarge("too large")
 
     monkeypatch.setattr(chain_starts, "_search", lambda *_, **__: None)
-    monkeypatch.setattr(chain_starts, "_exact_log_mass", refuse)
+    monkeypatch.setattr(chain_starts, "configuration", lambda *_: (None, False))
+    monkeypatch.setattr("markovia.inference.auto.Auto.log_mass", refuse)
     with pytest.raises(mk.Unanswered, match="use engine="):
         trap(0.1).query("a", engine="gibbs")
 

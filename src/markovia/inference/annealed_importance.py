@@ -24,11 +24,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import ImpossibleEvidence, InvalidArgument, Unanswered
+from markovia.errors import InvalidArgument, Unanswered
 from markovia.factors.factor import Array, Factor
 from markovia.inference.annealing_run import Annealing, Ladder, adapted_ladder, even_ladder, path_length
 from markovia.inference.approximate import Approximate
+from markovia.inference.conflict import impossible
 from markovia.inference.flat_graph import FlatGraph, flat_graph
+from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.inference.resampling import resample
 from markovia.inference.result import Tables
@@ -172,7 +174,7 @@ class AnnealedImportance(Approximate):
         graph, codes, logs, _ = wider._particles(problem, None)
         if n and not (logs > -np.inf).any():
             if proved_impossible(problem):
-                raise ImpossibleEvidence({m: f.said for m, f in problem.findings.items()})
+                raise impossible(problem, judged_log_mass)
             raise Unanswered(f"engine {self.name!r} found no configuration of positive weight; {ADVICE}")
         codes = codes[rng.permutation(resample(logs, n, rng))]
         return {m: codes[:, graph.index[m]].astype(np.int64) for m in problem.free}

@@ -119,6 +119,8 @@ def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequen
         runs = sum(prod(len(v) for v in variables[:k]) for k in range(len(targets)))
         engine = replace(engine, time_limit=limit / runs)  # type: ignore[type-var]
     first = engine.marginals(problem, targets[:1])
+    if first.log_mass == -np.inf:
+        return first
     values = np.zeros(tuple(len(v) for v in variables))
     details = dict(first.details)
 
@@ -133,10 +135,14 @@ def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequen
             finding = read_finding(variable, variable.states[code])
             inner = conditioned.with_findings({**conditioned.findings, variable.name: finding})
             answer = engine.marginals(inner, [targets[depth + 1]])
+            if answer.log_mass == -np.inf:  # messages gave weight to a state that cannot be
+                continue
             details["converged"] = details.get("converged", True) and answer.details.get("converged", True)
             details["error"] = max(details.get("error", 0.0), answer.details.get("error", 0.0))
             details["exact"] = details.get("exact", False) and answer.details.get("exact", False)
             fill(inner, depth + 1, (*prefix, code), weight * p, answer.tables[0])
 
     fill(problem, 0, (), 1.0, first.tables[0])
+    if not values.any():
+        return Tables([], -np.inf, details, first.engine)
     return Tables([Factor.of(variables, values / values.sum())], first.log_mass, details, first.engine)

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from markovia.errors import ApproximateWarning, InvalidArgument, TooLarge
 from markovia.inference.bucket_tree import Net
+from markovia.inference.conflict import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables, outside
 from markovia.inference.variable_elimination import VariableElimination
-from markovia.inference.width_check import hopeless
+from markovia.inference.width_check import HOPELESS, hopeless
 
 if TYPE_CHECKING:
     from markovia.inference.conditioning import Conditioning
@@ -96,8 +97,10 @@ class Auto:
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise InvalidArgument(f"time_limit= is a positive number of seconds, not {self.time_limit!r}")
+        limit = self.time_limit
+        number = isinstance(limit, int | float) and not isinstance(limit, bool)
+        if limit is not None and not (number and limit > 0):
+            raise InvalidArgument(f"time_limit= is a positive number of seconds, not {limit!r}")
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
@@ -155,15 +158,21 @@ class Auto:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
         def roughly(clock: "Clock") -> dict[str, NDArray[np.int64]]:
+            rows: dict[str, NDArray[np.int64]]
+            rows, how = _escalation().sample(problem, n, rng)
             warnings.warn(
-                "the rows come from a Markov chain (Gibbs sampling) and are not independent: no exact engine fits",
+                f"the rows {how} and are not independent: no exact engine fits",
                 ApproximateWarning,
                 stacklevel=outside(),
             )
-            rows: dict[str, NDArray[np.int64]] = _escalation().sample(problem, n, rng)
             return rows
 
-        return self._ask(problem, "sample", None, lambda e: e.sample(problem, n, rng), roughly)[1]
+        def drawn(engine: Exact) -> dict[str, NDArray[np.int64]]:
+            if engine.log_mass(problem) == -np.inf:
+                raise impossible(problem, engine.log_mass)
+            return engine.sample(problem, n, rng)
+
+        return self._ask(problem, "sample", None, drawn, roughly)[1]
 
     def _ask(
         self,
@@ -176,8 +185,7 @@ class Auto:
         global _spent
         start = perf_counter()
         try:
-            if roughly is not None and self.approximate:
-                _refuse_hopeless(problem, question, targets)
+            _refuse_hopeless(problem, question, targets)
             engine = self._affordable(self.choose(problem, question, targets), problem, question, targets)
             found = ask(engine)
         except TooLarge as too_large:
@@ -272,7 +280,10 @@ def _refuse_hopeless(problem: Problem, question: Question, targets: Sequence[str
     """Raise `TooLarge` without any search where a junction tree is out of reach."""
     asked = None if question in ("best", "sample") else targets
     if hopeless(problem, asked):
-        raise TooLarge("the junction tree is out of reach", operations=np.inf)
+        raise TooLarge(
+            f"exact inference is out of reach: eliminating in a good order makes a table of over 2**{HOPELESS:.0f} entries",
+            operations=np.inf,
+        )
 
 
 def kernels_loaded() -> bool:

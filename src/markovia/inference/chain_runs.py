@@ -18,8 +18,10 @@ from markovia.errors import InvalidArgument, TooLarge, Unanswered
 from markovia.factors.factor import Array, Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.chain_starts import chain_starts
+from markovia.inference.conflict import impossible
 from markovia.inference.diagnostics import Diagnostics, diagnose
 from markovia.inference.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
 from markovia.inference.threads import in_parallel
@@ -159,14 +161,14 @@ class ChainEngine(Approximate):
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
         if not targets:
-            return Tables([], np.nan, {"exact": True})
+            return Tables([], self._nothing_asked(problem), {"exact": True})
         run, graph = self._run(problem, targets, Wanted(traced=tuple(targets)))
         return Tables(graph.tables(run.means(), targets), np.nan, self._report(run, targets))
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
         if not targets:
-            return Tables([Factor.scalar(1.0)], np.nan, {"exact": True})
+            return Tables([Factor.scalar(1.0)], self._nothing_asked(problem), {"exact": True})
         if len(targets) == 1:
             return self.marginals(problem, targets)
         variables = tuple(problem.variables[n] for n in targets)
@@ -196,6 +198,8 @@ class ChainEngine(Approximate):
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations, spaced by `thin` sweeps (10 by default), the chains' draws one after the other."""
         names = tuple(problem.free)
+        if not names and self._nothing_asked(problem) == -np.inf:
+            raise impossible(problem, judged_log_mass)
         if n == 0 or not names:
             return {name: np.zeros(n, dtype=np.int64) for name in names}
         each = -(-n // self.chains)
@@ -210,6 +214,10 @@ class ChainEngine(Approximate):
             )
         columns = np.concatenate([c.kept for c in run.chains])[:n]
         return {name: columns[:, i].astype(np.int64) for i, name in enumerate(graph.names)}
+
+    def _nothing_asked(self, problem: Problem) -> float:
+        """Return minus infinity if the evidence is impossible, else that the mass is not known."""
+        return -np.inf if judged_log_mass(problem) == -np.inf else np.nan
 
     # -- running -------------------------------------------------------------------------------------------------
 

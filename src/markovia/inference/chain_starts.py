@@ -2,8 +2,9 @@
 
 Each start is drawn variable by variable in model order, looking into the tables (forward sampling in a Bayesian network);
 where that meets a zero, min-conflicts search repairs it (Minton et al. 1992). Of several candidates the one farthest from
-the starts already chosen is taken, so that chains which cannot meet are likely to disagree. If no search succeeds, exact
-sampling is tried where it fits into memory. Cost of a candidate: every table is read once for each of its variables.
+the starts already chosen is taken, so that chains which cannot meet are likely to disagree. If no search succeeds, one that
+backtracks is tried (it may prove that there is none), then exact sampling where it fits into memory.
+Cost of a candidate: every table is read once for each of its variables.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ import numpy as np
 
 from markovia.errors import TooLarge, Unanswered
 from markovia.inference.conflict import impossible
+from markovia.inference.consistent_states import configuration, consistent_states
 from markovia.inference.flat_graph import FlatGraph, Ints
+from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 
 if TYPE_CHECKING:
@@ -39,7 +42,7 @@ def chain_starts(
         If the search failed and exact inference does not fit into memory.
     """
     if np.isneginf(graph.log_scale):
-        raise impossible(problem, _exact_log_mass)
+        raise impossible(problem, judged_log_mass)
     cost = float((np.diff(graph.table_ptr) * graph.arity).sum()) + len(graph.variables)
     candidates = 1 if cost > DEAR or len(seeds) == 1 else CANDIDATES
     found: list[Ints] = []
@@ -76,23 +79,29 @@ def _hard_search(arrays: "Graph", rng: np.ndarray) -> Ints | None:
     return None
 
 
-def _exact_log_mass(problem: Problem) -> float:
-    from markovia.inference.auto import Auto
-
-    return Auto().log_mass(problem)
-
-
 def _exact_starts(problem: Problem, graph: FlatGraph, seeds: Sequence[np.random.SeedSequence]) -> list[Ints]:
+    """Return starts found by a search that backtracks, or drawn exactly."""
+    states = consistent_states(graph)
+    found: list[Ints] = []
+    for seed in seeds:
+        start, none = configuration(graph, states, np.random.default_rng(seed))
+        if none:
+            raise impossible(problem, judged_log_mass)
+        if start is not None:
+            found.append(start)
+    if found:
+        return [found[k % len(found)] for k in range(len(seeds))]
     from markovia.inference.auto import Auto
 
+    exact = Auto(approximate=False)
     try:
-        if np.isneginf(_exact_log_mass(problem)):
-            raise impossible(problem, _exact_log_mass)
-        drawn = Auto().sample(problem, len(seeds), np.random.default_rng(seeds[0]))
+        if np.isneginf(exact.log_mass(problem)):
+            raise impossible(problem, exact.log_mass)
+        drawn = exact.sample(problem, len(seeds), np.random.default_rng(seeds[0]))
     except TooLarge:
         raise Unanswered(
             f"no configuration of positive weight was found to start a Markov chain from, in {TRIES} searches by "
-            "min-conflicts; the evidence may be impossible, or the tables too nearly deterministic for sampling: use "
-            "engine='conditioning' or 'loopy-bp', or replace zeros in the tables by small numbers"
+            "min-conflicts and one that backtracks; the evidence may be impossible, or the tables too nearly deterministic "
+            "for sampling: use engine='conditioning' or 'loopy-bp', or replace zeros in the tables by small numbers"
         ) from None
     return [np.array([drawn[n][k] for n in graph.names], dtype=np.int64) for k in range(len(seeds))]

@@ -28,6 +28,7 @@ R_HAT_LIMIT = 1.05
 ESS_FLOOR = 100.0
 CHECKED = 32
 CHECKED_DRAWS = 500
+FEWEST_DRAWS = 8
 Kind = Literal["bulk", "tail", "mean"]
 
 
@@ -90,7 +91,7 @@ def ess(chains: ArrayLike, kind: Kind = "bulk") -> float:
     whole = _read(chains)
     x = _split(whole)
     if kind == "bulk":
-        return _effective(_normal_scores(x))
+        return _effective(_normal_scores(_with_ties(x)))
     if kind == "mean":
         return _effective(x)
     if kind != "tail":
@@ -118,6 +119,7 @@ def rhat(chains: ArrayLike, *, ranked: bool = True) -> float:
     x = _split(_read(chains))
     if not ranked:
         return _plain_rhat(x)
+    x = _with_ties(x)
     return max(_plain_rhat(_normal_scores(x)), _plain_rhat(_normal_scores(np.abs(x - np.median(x)))))
 
 
@@ -331,6 +333,8 @@ def diagnose(
         p = chain_means.mean(axis=0)
         varies = (spread > 1e-24) & (p > 0) & (p < 1)
         sizes.append(float((p[varies] * (1 - p[varies]) / spread[varies]).min(initial=inf)))
+    elif n > 1 and draws >= FEWEST_DRAWS:  # stopped before two batches were full: from the traces
+        error = max(mcse(traces[:, :, q]) for q in checked if q)
     worst, fewest = float(max(hats)), float(min(sizes))
     fewest = min(fewest, float(chains * draws)) if isfinite(fewest) else float(chains * draws)
     converged = worst < R_HAT_LIMIT and (fewest >= ESS_FLOOR or error == 0.0)
@@ -378,6 +382,12 @@ def _split(x: Array) -> Array:
     """Return both halves of every chain as chains; of an odd number of draws the middle one is left out."""
     half = x.shape[1] // 2
     return x if half < 2 else np.concatenate([x[:, :half], x[:, x.shape[1] - half :]])
+
+
+def _with_ties(x: Array) -> Array:
+    """Round draws to twelve digits of the largest: weights added up in another order are the same to their ranks."""
+    size = float(np.abs(x).max(initial=0.0))
+    return np.round(x / size, 12) if 0.0 < size < inf else x
 
 
 def _normal_scores(x: Array) -> Array:

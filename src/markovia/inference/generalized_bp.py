@@ -28,6 +28,7 @@ from markovia.inference.cluster_tables import Domain, Relation, maximal, mini_bu
 from markovia.inference.flat_graph import FlatGraph, flat_graph
 from markovia.inference.join_graph import check_loop_settings, elimination_order, joint_from_cluster
 from markovia.inference.parent_to_child import ParentToChild
+from markovia.inference.possibility import proved_impossible
 from markovia.inference.problem import Problem
 from markovia.inference.region_graph import (
     RegionGraph,
@@ -153,8 +154,12 @@ class GeneralizedBP(Approximate):
         domain = Domain(graph.cards, order)
         made = self._clusters(graph, domain, total)
         if made.tree or self.variant == "double-loop" or self.clusters == "join-graph":
-            return self._double_loop(graph, domain, made, deadline, self.variant)
-        return self._descend(graph, domain, made, deadline)
+            found = self._double_loop(graph, domain, made, deadline, self.variant)
+        else:
+            found = self._descend(graph, domain, made, deadline)
+        if not found.details["exact"] and proved_impossible(graph):
+            return found._replace(log_mass=-np.inf)
+        return found
 
     def _clusters(self, graph: FlatGraph, domain: Domain, total: float) -> Clusters:
         """Return the clusters with their possible entries, and the regions between them."""

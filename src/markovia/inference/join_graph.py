@@ -29,6 +29,7 @@ from markovia.inference.cluster_messages import ClusterMessages, OutOfTime, Sepa
 from markovia.inference.cluster_tables import Domain, maximal, mini_buckets, supports
 from markovia.inference.flat_graph import FlatGraph, Ints, flat_graph
 from markovia.inference.junction_tree import JunctionTree
+from markovia.inference.possibility import proved_impossible
 from markovia.inference.problem import Problem
 from markovia.inference.region_graph import join_edges
 from markovia.inference.result import Tables
@@ -194,6 +195,8 @@ class JoinGraph(Approximate):
             if settling.rounds >= (2 if best is not None else 1) or not messages.possible or forest:
                 best = settling.answer(broken, bound)
             assert best is not None
+            if not best.details["exact"] and proved_impossible(graph):
+                return best._replace(log_mass=-inf)
             return best
 
     def _first_bound(self, total: float, seconds: float | None) -> float:

@@ -29,6 +29,7 @@ from markovia.inference.message_passing import (
     propagate,
     working_room,
 )
+from markovia.inference.possibility import proved_impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
 
@@ -151,6 +152,8 @@ class LoopyBP(Approximate):
             found: _Beliefs = kept
             return found
         found = self._run(graph)
+        if not graph.is_forest and found.log_mass > -np.inf and proved_impossible(graph.flat):
+            found = replace(found, log_mass=-np.inf)
         remember(problem, self, graph, found)
         return found
 

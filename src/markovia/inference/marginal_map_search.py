@@ -224,7 +224,7 @@ class _Run:
         """Change one target after the other to its best state until none helps; None if the time was over before."""
         quiet, t = 0, 0
         while quiet < len(self.targets):
-            if self.over:
+            if self.over and self.known:
                 return None
             row = self.row(codes, t)
             new = int(np.argmax(row))

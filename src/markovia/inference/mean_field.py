@@ -24,10 +24,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import InvalidArgument, TooLarge, Unanswered
 from markovia.factors.factor import Array
 from markovia.inference.approximate import Approximate
 from markovia.inference.consistent_states import States, configuration, consistent_states
+from markovia.inference.decoding import largest, polished
 from markovia.inference.flat_graph import FlatGraph, Ints, codes_of, flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
@@ -129,10 +130,10 @@ class MeanField(Approximate):
         found = self.ascend(graph, problem)
         if found is None:
             return []
-        codes = polished(graph, found.q)
+        codes = polished(graph, largest(graph, found.q))
         weight = graph.log_weight(codes)
         if weight == -np.inf:
-            raise TooLarge(
+            raise Unanswered(
                 f"engine {self.name!r} found no configuration of positive weight; use engine='junction-tree'"
             )
         details = {**self.details(found), "bound": np.inf}
@@ -261,36 +262,6 @@ class Sweeps:
             if perf_counter() > end and last < len(self.order):
                 return np.inf
         return change
-
-
-def polished(graph: FlatGraph, q: Array) -> Ints:
-    """Return the most probable configuration of a product distribution, improved by single changes."""
-    ends = pairwise(graph.starts.tolist())
-    return climbed(graph, np.array([int(np.argmax(q[a:b])) for a, b in ends], dtype=np.int64))
-
-
-def climbed(graph: FlatGraph, codes: Ints) -> Ints:
-    """Return a configuration that no change of a single variable improves, from the given one upwards."""
-    from markovia.kernels.mean_field import climb
-
-    codes = codes.copy()
-    climb(
-        graph.cards,
-        graph.starts,
-        graph.log_unary,
-        graph.scope_ptr,
-        graph.scope,
-        graph.strides,
-        graph.table_ptr,
-        graph.log_values,
-        graph.edge_ptr,
-        graph.edges,
-        graph.edge_factor,
-        codes,
-        np.empty(int(graph.cards.max(initial=1))),
-        100,
-    )
-    return codes
 
 
 def check_settings(

@@ -301,7 +301,7 @@ def ancestral_sampler(
     refuse_undirected(problem, engine)
     pieces = problem.relevant(targets)
     names = {n for p in pieces for n in p.names}
-    names.update(problem.variables if targets is None else targets)
+    names.update(problem.variables if targets is None else targets, [v.name for v in problem.unmentioned()])
     variables = [v for n, v in problem.variables.items() if n in names]
     column = {v.name: i for i, v in enumerate(variables)}
     fixed = np.zeros(len(variables), dtype=np.int32)

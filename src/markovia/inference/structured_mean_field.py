@@ -25,9 +25,10 @@ from markovia.factors.factor import Array, Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.auto import Auto, kernels_loaded, kernels_on_disk
 from markovia.inference.clusters import KINDS, clusters_of
+from markovia.inference.decoding import polished
 from markovia.inference.engine import Engine
 from markovia.inference.flat_graph import FlatGraph, Ints, codes_of, flat_graph
-from markovia.inference.mean_field import MeanField, check_settings, climbed
+from markovia.inference.mean_field import MeanField, check_settings
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
 
@@ -126,7 +127,7 @@ class StructuredMeanField(Approximate):
         states: dict[str, int] = {}
         for c in range(len(run.clusters)):
             states.update(exact_engine().best(run.problem(c), run.names(c), 1)[0].codes)
-        codes = climbed(run.graph, codes_of(run.graph, states))
+        codes = polished(run.graph, codes_of(run.graph, states))
         details = {**self.details(run), "bound": np.inf}
         return Ranked(details, [Assignment(run.graph.assignment(codes), run.graph.log_weight(codes))])
 

@@ -129,7 +129,7 @@ def potts_form(graph: FlatGraph) -> Potts:
             odd = ~np.isfinite(d - a) | ~np.isfinite(skew)
         else:
             diagonal = logs[:, np.arange(q), np.arange(q)]
-            rest = logs[:, ~np.eye(q, dtype=bool)].reshape(len(logs), -1)
+            rest = logs[:, ~np.eye(q, dtype=bool)]
             low = rest[:, :1] if rest.shape[1] else diagonal[:, :1]
             same = np.abs(np.exp(rest) - np.exp(low)).max(axis=1, initial=0.0) <= TOLERANCE
             even = np.abs(np.exp(diagonal) - np.exp(diagonal[:, :1])).max(axis=1, initial=0.0) <= TOLERANCE

@@ -38,6 +38,7 @@ from markovia.inference.consistent_states import consistent_states
 from markovia.inference.flat_graph import FlatGraph, Ints, flat_graph
 from markovia.inference.limited_memory_bfgs import minimise_smooth
 from markovia.inference.mean_field import check_settings
+from markovia.inference.possibility import proved_impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
 from markovia.inference.spanning_forests import Forests
@@ -172,7 +173,7 @@ class TreeReweighted(Approximate):
         """Return the lowest bound found and its marginals; None if no configuration has any weight."""
         end = np.inf if self.time_limit is None else perf_counter() + self.time_limit
         states = consistent_states(graph)
-        if not states.possible:
+        if not states.possible or (not graph.is_forest and proved_impossible(graph, states)):
             return None
         node = graph.log_unary.copy()
         node[~states.alive] = -np.inf

@@ -12,10 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, Unanswered
+from markovia.errors import InvalidArgument, TooLarge, Unanswered
 from markovia.factors.factor import Array, Factor
 from markovia.factors.variable import Variable
 from markovia.inference.approximate import Approximate
+from markovia.inference.conflict import impossible
+from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
 from markovia.inference.sequential_draws import Codes, Sampler
@@ -27,7 +29,6 @@ MOST_DRAWS = 10**9
 NO_ERROR = 1e-9  # where the answer has no spread, more time changes nothing
 ROUND = 16  # chunks between two looks at the tolerance
 MAX_JOINT = 2**24
-CHECK_BYTES = 2**26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +82,14 @@ class WeightedEngine(Approximate):
 
         sampler = self._sampler(problem, None)
         entropy = int(rng.integers(2**63))
-        if self._weighs(sampler):
-            pool = Pool(sampler, self._pool_size(n), entropy, deadline=self._deadline())
-            if n and not (pool.log_weights > -np.inf).any():
-                raise self._nothing(problem)
+        weighs = self._weighs(sampler)
+        size, deadline = (self._pool_size(n), self._deadline()) if weighs else (n, np.inf)
+        pool = Pool(sampler, size, entropy, deadline=deadline)
+        if n and not (pool.log_weights > -np.inf).any():
+            raise self._nothing(problem)
+        picked = np.arange(n)
+        if weighs:
             picked = rng.permutation(resample(pool.log_weights, n, rng, self._scheme()))
-        else:
-            pool, picked = Pool(sampler, n, entropy), np.arange(n)
         codes = pool.rows(picked)
         return {m: codes[:, sampler.column[m]].astype(np.int64) for m in problem.free}
 
@@ -155,7 +157,7 @@ class WeightedEngine(Approximate):
 
     def _nothing(self, problem: Problem) -> Exception:
         if proved_impossible(problem):
-            return ImpossibleEvidence({n: f.said for n, f in problem.findings.items()})
+            return impossible(problem, judged_log_mass)
         return Unanswered(
             f"engine {self.name!r} found no configuration that agrees with the evidence; {self.advice}"
         )
@@ -299,13 +301,8 @@ def tables_of(problem: Problem, groups: Sequence[tuple[str, ...]], flat: Array) 
 
 
 def proved_impossible(problem: Problem) -> bool:
-    """Say whether exact elimination, where it takes little memory, shows that no configuration has any weight."""
-    from markovia.inference.variable_elimination import VariableElimination
-
-    try:
-        return bool(np.isneginf(VariableElimination(max_bytes=CHECK_BYTES).log_mass(problem)))
-    except TooLarge:
-        return False
+    """Say whether a search or exact inference, where it is cheap, shows that no configuration has any weight."""
+    return judged_log_mass(problem) == -np.inf
 
 
 def check_count(name: str, value: int | None, least: int = 1) -> None:

@@ -13,6 +13,8 @@ from markovia.inference.problem import Problem
 
 SMALL = 300
 """Variables up to which a search costs less than looking twice."""
+WIDE = 16
+"""Variables of a scope from which on it is looked at by itself."""
 HOPELESS = 55.0
 """log2 of the entries of a clique that no better order will bring down to what fits."""
 
@@ -26,10 +28,12 @@ def hopeless(problem: Problem, targets: Sequence[str] | None) -> bool:
     else:
         scopes = [tuple([v.name for v in part.variables]) for part in problem.parts(targets)]
         scopes = [s for s in scopes if len(s) > 1]
-    from markovia.kernels.width_check import widest_clique
-
     number = {n: i for i, n in enumerate(problem.variables)}
     bits = np.log2([max(len(v), 1) for v in problem.variables.values()])
+    if any(sum(bits[number[n]] for n in s) > HOPELESS for s in scopes if len(s) > WIDE):
+        return True
+    from markovia.kernels.width_check import widest_clique
+
     return bool(widest_clique(*adjacency(len(number), scopes, number), bits, HOPELESS) > HOPELESS)
 
 

@@ -4,7 +4,6 @@ A model is thin: named variables, the pieces of its factorised distribution, and
 engine. Nothing here computes; see `markovia.inference`.
 """
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
@@ -16,17 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia import ports
-from markovia.errors import ApproximateWarning, ImpossibleEvidence, InvalidArgument, TooLarge, UnknownVariable
+from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, Unanswered, UnknownVariable
 from markovia.factors.evidence import read_evidence
 from markovia.factors.factor import Factor, product
 from markovia.factors.variable import State, Variable
-from markovia.inference.approximate import can_answer
 from markovia.inference.conflict import impossible
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.jeffrey import settled
+from markovia.inference.possibility import judged_log_mass
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
-from markovia.inference.result import Info, warn_unconverged
+from markovia.inference.result import Assignment, Info, warn_unconverged
 from markovia.models.frames import decode
 from markovia.models.keywords import guided, missing_attribute
 from markovia.seeds import generator
@@ -165,7 +164,7 @@ class GraphicalModel(ABC):
         chosen = get_engine(engine, time_limit)
         start = perf_counter()
         answer = chosen.joint(problem, asked)
-        self._check_possible(answer.log_mass, problem, chosen)
+        self._check_possible(answer.log_mass, problem, chosen, answer.details)
         info = self._info(
             chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine
         )
@@ -228,7 +227,7 @@ class GraphicalModel(ABC):
         chosen = get_engine(engine, time_limit)
         start = perf_counter()
         answer = chosen.marginals(problem, asked)
-        self._check_possible(answer.log_mass, problem, chosen)
+        self._check_possible(answer.log_mass, problem, chosen, answer.details)
         info = self._info(
             chosen, problem, answer.log_mass, perf_counter() - start, answer.details, answer.engine
         )
@@ -282,8 +281,8 @@ class GraphicalModel(ABC):
         }
         found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
         details = dict(getattr(found, "details", {}))
+        self._check_found(found, problem, chosen, details)
         log_mass, log_z = self._masses(chosen, problem, details)
-        self._check_possible(max(log_mass, found[0].log_weight) if found else -np.inf, problem, chosen)
         who, top = details.pop("engine", None), details.pop("bound", None)
         info = self._info(chosen, problem, log_mass, perf_counter() - start, details, who, log_z=log_z)
         shift = 0.0 if np.isnan(log_z) else log_z
@@ -493,17 +492,33 @@ class GraphicalModel(ABC):
         findings = read_evidence(self._variables, given)
         return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
 
-    def _check_possible(self, log_mass: float, problem: Problem, engine: Engine) -> None:
+    def _check_possible(
+        self, log_mass: float, problem: Problem, engine: Engine, details: Mapping[str, Any]
+    ) -> None:
         if log_mass == -np.inf:
-            judge = engine if can_answer(engine, "log_mass") else get_engine("auto")
-            raise impossible(problem, judge.log_mass)
+            exact = engine.exact and "tried" not in details
+            raise impossible(problem, engine.log_mass if exact else judged_log_mass)
+
+    def _check_found(
+        self, found: Sequence[Assignment], problem: Problem, engine: Engine, details: Mapping[str, Any]
+    ) -> None:
+        """Refuse an answer without any assignment of positive weight: the evidence is impossible, or nobody knows."""
+        if found and found[0].log_weight > -np.inf:
+            return
+        exact = engine.exact and "tried" not in details
+        if exact or judged_log_mass(problem) == -np.inf:
+            self._check_possible(-np.inf, problem, engine, details)
+        raise Unanswered(
+            f"engine {engine.name!r} found no states of positive weight (zeros in the tables rule out what it tried); use "
+            "engine='map-search', 'dual-decomposition' or 'auto'"
+        )
 
     def _masses(self, engine: Engine, problem: Problem, details: Mapping[str, Any]) -> tuple[float, float]:
         """Return the log mass given the findings and log Z; NaN for what the engine that answered cannot tell.
 
-        An engine that answers from a search for the best states need not know any mass.
+        An engine that answers from a search for the best states need not know any mass; an estimate is none.
         """
-        if not can_answer(engine, "log_mass") or not details.get("masses", True):
+        if not engine.exact or not details.get("masses", True):
             return np.nan, 0.0 if self.normalised else np.nan
         log_mass = engine.log_mass(problem)
         if self.normalised:
@@ -549,10 +564,8 @@ class GraphicalModel(ABC):
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
-        if can_answer(engine, "log_mass"):
-            with warnings.catch_warnings():  # the rows themselves warn where they are approximate
-                warnings.simplefilter("ignore", ApproximateWarning)
-                self._check_possible(engine.log_mass(problem), problem, engine)
+        if engine.exact and engine.name != "auto":  # the others look for themselves
+            self._check_possible(engine.log_mass(problem), problem, engine, {})
         return engine.sample(problem, n, rng)
 
 

@@ -100,7 +100,7 @@ class QuestionedModel(RowModel):
         chosen = get_engine(engine)
         start = perf_counter()
         gains = information_gains(problem, names, listed, chosen)
-        self._check_possible(gains.log_mass, problem, chosen)
+        self._check_possible(gains.log_mass, problem, chosen, gains.details)
         info = self._info(
             chosen, problem, gains.log_mass, perf_counter() - start, gains.details, gains.engine
         )

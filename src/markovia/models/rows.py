@@ -16,6 +16,7 @@ from markovia.factors.factor import Factor
 from markovia.inference.batches import Answers, answers, compiled_for, row_problem
 from markovia.inference.conflict import impossible
 from markovia.inference.engine import Engine
+from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.models.frames import MISSING, Codes, as_frame, encode
 
@@ -126,7 +127,8 @@ def _posteriors(
         for part in answers(problem, engine, names, columns, table, program, advance) if len(table) else ():
             bad = np.flatnonzero(np.isneginf(part.log_mass))
             if len(bad):
-                raise impossible(row_problem(problem, columns, table[part.first + bad[0]]), engine.log_mass)
+                judge = engine.log_mass if engine.exact else judged_log_mass
+                raise impossible(row_problem(problem, columns, table[part.first + bad[0]]), judge)
             yield part
 
 

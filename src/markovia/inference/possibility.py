@@ -1,0 +1,61 @@
+"""Whether any configuration has positive weight, for engines that cannot tell from their own answer.
+
+Messages and local search may give an ordinary-looking answer where zeros in the tables rule everything out, for instance
+around a loop. `proved_impossible` looks for one configuration of positive weight by arc consistency and a depth-first search
+of bounded length (`consistent_states`): no zeros, no work. `judged_log_mass` says which findings are to blame.
+Cost: a pass over the tables; with zeros some reads of them for each variable, more where the search has to backtrack.
+"""
+
+import numpy as np
+
+from markovia.errors import MarkoviaError, TooLarge
+from markovia.inference.consistent_states import States, configuration, consistent_states
+from markovia.inference.flat_graph import FlatGraph, build_flat_graph
+from markovia.inference.problem import Problem
+
+DECIDING_SECONDS = 10.0
+"""Time of an exact answer where the search gave up."""
+
+
+def proved_impossible(graph: FlatGraph, states: States | None = None) -> bool:
+    """Say whether it is certain that every configuration has weight zero; `states` saves a pass where it is known."""
+    if graph.log_scale == -np.inf:
+        return True
+    if not graph.n_factors or graph.values.min() > 0.0:
+        return False
+    states = consistent_states(graph) if states is None else states
+    if not states.possible:
+        return True
+    return not states.free and configuration(graph, states, np.random.default_rng(0))[1]
+
+
+def judged_log_mass(problem: Problem) -> float:
+    """Return minus infinity if the findings certainly rule everything out, else some other number."""
+    try:
+        graph = build_flat_graph(problem, ())
+    except (MarkoviaError, MemoryError):
+        return _exact_log_mass(problem)
+    if graph.log_scale == -np.inf:
+        return -np.inf
+    states = consistent_states(graph)
+    if not states.possible:
+        return -np.inf
+    if states.free:
+        return 0.0
+    found, none = configuration(graph, states, np.random.default_rng(0))
+    if none:
+        return -np.inf
+    return 0.0 if found is not None else _exact_log_mass(problem)
+
+
+def _exact_log_mass(problem: Problem) -> float:
+    """Return the log mass where an exact engine fits, else zero: nothing is known."""
+    from markovia.inference.auto import Auto
+    from markovia.inference.width_check import hopeless
+
+    if hopeless(problem, ()):
+        return 0.0
+    try:
+        return Auto(approximate=False, time_limit=DECIDING_SECONDS).log_mass(problem)
+    except TooLarge:
+        return 0.0
