@@ -4,18 +4,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test test-all lint format docs bench clean
+.PHONY: demo test test-all coverage kernels lint format docs bench clean
 
 demo: $(STAMP)
 	$(BIN)/markovia demo
 
-test: $(STAMP)-test
-	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"
+test: kernels
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: kernels
+	$(BIN)/python -m pytest -n auto
+
+coverage: kernels
 	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term
 
-test-all: $(STAMP)-test
-	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"
-	$(BIN)/python -m pytest -n auto --cov --cov-report=term
+# compiled once and kept on disk; two processes, so that the tests do not compile the same thing twice
+kernels: $(STAMP)-test
+	@$(BIN)/python -m markovia.inference.kernel_loading & first=$$!; \
+	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"; wait $$first
 
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .
@@ -35,6 +41,8 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/approximate.py
+	$(BIN)/python benchmarks/approximate_ising.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -590,3 +590,11 @@ def test_small_models_raise_no_warnings_but_of_convergence():
                 answer(name, lambda n=name: PAIR.model.query("a", engine=n))
             if "best" in engine.answers:
                 answer(name, lambda n=name: PAIR.model.map(engine=n))
+
+
+def test_engines_answer_to_the_other_names_they_have():
+    from markovia.inference.engine import _ALSO_CALLED
+
+    for other, name in _ALSO_CALLED.items():
+        assert mk.engines.get_engine(other).name == name
+        assert other not in mk.engines.engine_names()

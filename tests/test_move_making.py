@@ -68,7 +68,11 @@ def test_the_energy_falls_with_every_move_and_the_bound_holds(name, seed, kind, 
         best = model.map(engine="enumeration").log_weight
     except mk.ImpossibleEvidence:
         return
-    found = model.map(engine=name)
+    try:
+        found = model.map(engine=name)
+    except mk.Unanswered:  # moves alone may not lead out of what zeros rule out
+        assert zeros
+        return
     assert np.all(np.diff(found.info.details["energies"]) < 0)
     assert found.log_weight <= best + 1e-9
     assert found.bound >= best - 1e-8

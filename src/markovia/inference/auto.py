@@ -282,6 +282,7 @@ def _refuse_hopeless(problem: Problem, question: Question, targets: Sequence[str
     if hopeless(problem, asked):
         raise TooLarge(
             f"exact inference is out of reach: eliminating in a good order makes a table of over 2**{HOPELESS:.0f} entries",
+            bytes=8 * 2.0**HOPELESS,
             operations=np.inf,
         )
 

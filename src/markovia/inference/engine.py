@@ -78,6 +78,28 @@ _REGISTRY = {
     "marginal-map": "markovia.inference.marginal_map_search:MarginalMapSearch",
 }
 
+_ALSO_CALLED = {
+    "belief-propagation": "loopy-bp",
+    "bp": "loopy-bp",
+    "gbp": "generalized-bp",
+    "kikuchi": "generalized-bp",
+    "ijgp": "join-graph",
+    "trw": "tree-reweighted",
+    "trw-bp": "tree-reweighted",
+    "metropolis-hastings": "metropolis",
+    "ais": "annealed-importance",
+    "annealed-importance-sampling": "annealed-importance",
+    "forward-sampling": "forward",
+    "rejection-sampling": "rejection",
+    "importance-sampling": "importance",
+    "sampling-importance-resampling": "sir",
+    "mplp": "dual-decomposition",
+    "trws": "trw-s",
+    "iterated-conditional-modes": "icm",
+    "tabu-search": "tabu",
+}
+"""Other names that people know engines by; accepted, not listed."""
+
 
 def engine_names() -> list[str]:
     """Return the names that `engine=` accepts.
@@ -121,6 +143,7 @@ def _engine(engine: "str | Engine") -> Engine:
         raise UnknownEngine(
             f"engine= is a name or an engine such as engines.VariableElimination(), not {engine!r}"
         )
+    engine = _ALSO_CALLED.get(engine, engine)
     if engine not in _REGISTRY:
         raise UnknownEngine(
             f"unknown engine {engine!r}; there are {', '.join(engine_names())}{did_you_mean(engine, engine_names())}"
