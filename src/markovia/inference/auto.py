@@ -219,7 +219,9 @@ class Auto:
             return engine
         everything = question in ("best", "sample")
         asked = None if everything or targets is None else targets
-        passes = 1.0 if question in ("log_mass", "best") else 3.0
+        passes = {"log_mass": 1.0, "best": 4.0}.get(
+            question, 3.0
+        )  # the masses of a best assignment are asked for too
         try:
             plan = engine.compiled(problem, asked)[0].plan
         except TooLarge as too_large:
