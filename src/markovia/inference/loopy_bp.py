@@ -152,7 +152,8 @@ class LoopyBP(Approximate):
             found: _Beliefs = kept
             return found
         found = self._run(graph)
-        if not graph.is_forest and found.log_mass > -np.inf and proved_impossible(graph.flat):
+        doubtful = not graph.is_forest and found.log_mass > -np.inf
+        if doubtful and proved_impossible(graph.flat, beliefs=found.flat):
             found = replace(found, log_mass=-np.inf)
         remember(problem, self, graph, found)
         return found

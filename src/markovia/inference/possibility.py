@@ -9,24 +9,45 @@ Cost: a pass over the tables; with zeros some reads of them for each variable, m
 import numpy as np
 
 from markovia.errors import MarkoviaError, TooLarge
+from markovia.factors.factor import Array
 from markovia.inference.consistent_states import States, configuration, consistent_states
-from markovia.inference.flat_graph import FlatGraph, build_flat_graph
+from markovia.inference.flat_graph import FlatGraph, Ints, build_flat_graph
 from markovia.inference.problem import Problem
 
 DECIDING_SECONDS = 10.0
 """Time of an exact answer where the search gave up."""
 
 
-def proved_impossible(graph: FlatGraph, states: States | None = None) -> bool:
-    """Say whether it is certain that every configuration has weight zero; `states` saves a pass where it is known."""
+def proved_impossible(graph: FlatGraph, states: States | None = None, beliefs: Array | None = None) -> bool:
+    """Say whether it is certain that every configuration has weight zero.
+
+    `states` saves a pass where it is known; `beliefs` over all states are tried first: mostly their largest are possible.
+    """
     if graph.log_scale == -np.inf:
         return True
     if not graph.n_factors or graph.values.min() > 0.0:
+        return False
+    if beliefs is not None and weighs(graph, largest_states(graph, beliefs)):
         return False
     states = consistent_states(graph) if states is None else states
     if not states.possible:
         return True
     return not states.free and configuration(graph, states, np.random.default_rng(0))[1]
+
+
+def largest_states(graph: FlatGraph, beliefs: Array) -> Ints:
+    """Return for each variable the first of its states with the largest belief."""
+    top = np.maximum.reduceat(beliefs, graph.starts[:-1])
+    places = np.flatnonzero(beliefs == np.repeat(top, graph.cards))
+    first: Ints = places[np.searchsorted(places, graph.starts[:-1])] - graph.starts[:-1]
+    return first
+
+
+def weighs(graph: FlatGraph, codes: Ints) -> bool:
+    """Say whether a configuration has positive weight."""
+    where = np.add.reduceat(codes[graph.scope] * graph.strides, graph.scope_ptr[:-1])
+    possible = graph.values[graph.table_ptr[:-1] + where].min() > 0.0
+    return bool(possible and graph.unary[graph.starts[:-1] + codes].min() > 0.0)
 
 
 def judged_log_mass(problem: Problem) -> float:
