@@ -318,3 +318,17 @@ def test_an_engine_that_refuses_is_listed_and_not_fatal():
 
     with pytest.raises(mk.Unanswered, match="a table is too large"):
         escalation._staged(problem, escalation.Clock.of(2.0, perf_counter()), 0, never)
+
+
+def test_a_mass_that_no_model_can_have_is_not_plausible():
+    from markovia.inference.flat_graph import flat_graph
+    from markovia.inference.possibility import plausible_mass
+
+    for seed in range(20):
+        grid = mk.generators.ising_grid(3, 3, coupling="random", field="random", seed=seed)
+        graph = flat_graph(grid._problem(None))
+        exact = grid.log_partition()
+        assert plausible_mass(graph, exact)
+        assert plausible_mass(graph, -np.inf)
+        for wrong in (exact + 1e3, exact - 1e3, 1e149, -1e149, np.nan):
+            assert not plausible_mass(graph, wrong)

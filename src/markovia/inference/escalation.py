@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 
 from markovia.errors import ImpossibleEvidence, MarkoviaError, TooLarge, Unanswered, UnsupportedModel
 from markovia.inference.engine import Engine, get_engine
+from markovia.inference.flat_graph import flat_graph
+from markovia.inference.possibility import plausible_mass
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
 from markovia.inference.width_check import hopeless
@@ -162,6 +164,8 @@ def log_mass(problem: Problem, clock: Clock, seed: int) -> tuple[float, str]:
     rough = (np.nan, "")
     for engine in passes(clock):
         found = engine.marginals(problem, free)
+        if not _plausible(problem, found.log_mass):
+            continue
         rough = (found.log_mass, engine.name) if np.isnan(rough[0]) else rough
         if found.details.get("converged", True):
             if clock.patient and GROWING_SECONDS * len(problem.free) < clock.left:
@@ -178,6 +182,14 @@ def log_mass(problem: Problem, clock: Clock, seed: int) -> tuple[float, str]:
             if not np.isnan(mass):
                 return mass, name
     return rough
+
+
+def _plausible(problem: Problem, log_mass: float) -> bool:
+    """Say whether a log mass can be that of the problem; free energies of message passing need not be."""
+    try:
+        return plausible_mass(flat_graph(problem), log_mass)
+    except TooLarge:
+        return True
 
 
 def best(problem: Problem, targets: Sequence[str], clock: Clock, seed: int) -> Ranked:

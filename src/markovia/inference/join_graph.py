@@ -15,7 +15,7 @@ guarantee.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, nan
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -29,7 +29,7 @@ from markovia.inference.cluster_messages import ClusterMessages, OutOfTime, Sepa
 from markovia.inference.cluster_tables import Domain, maximal, mini_buckets, supports
 from markovia.inference.flat_graph import FlatGraph, Ints, flat_graph
 from markovia.inference.junction_tree import JunctionTree
-from markovia.inference.possibility import proved_impossible
+from markovia.inference.possibility import plausible_mass, proved_impossible
 from markovia.inference.problem import Problem
 from markovia.inference.region_graph import join_edges
 from markovia.inference.result import Tables
@@ -197,6 +197,8 @@ class JoinGraph(Approximate):
             assert best is not None
             if not best.details["exact"] and proved_impossible(graph):
                 return best._replace(log_mass=-inf)
+            if not plausible_mass(graph, best.log_mass):  # region counts can make free energies run away
+                return best._replace(log_mass=nan, details={**best.details, "converged": False})
             return best
 
     def _first_bound(self, total: float, seconds: float | None) -> float:

@@ -50,6 +50,24 @@ def weighs(graph: FlatGraph, codes: Ints) -> bool:
     return bool(possible and graph.unary[graph.starts[:-1] + codes].min() > 0.0)
 
 
+def plausible_mass(graph: FlatGraph, log_mass: float) -> bool:
+    """Say whether a log mass lies where that of any model with these tables does.
+
+    It is at most that of all states with the largest entries, and at least that of one state with the least positive ones.
+    """
+    with np.errstate(divide="ignore"):
+        tables = np.where(graph.values > 0, graph.log_values, 0.0)
+        alone = np.where(graph.unary > 0, graph.log_unary, 0.0)
+    most = graph.log_scale + float(np.log(graph.cards).sum())
+    least = graph.log_scale
+    if len(graph.cards):
+        least += float(np.minimum.reduceat(alone, graph.starts[:-1]).sum())
+    if graph.n_factors:
+        least += float(np.minimum.reduceat(tables, graph.table_ptr[:-1]).sum())
+    slack = 1e-6 * (1.0 + abs(most))
+    return bool(log_mass == -np.inf or least - slack <= log_mass <= most + slack)
+
+
 def judged_log_mass(problem: Problem) -> float:
     """Return minus infinity if the findings certainly rule everything out, else some other number."""
     try:
