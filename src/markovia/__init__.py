@@ -106,6 +106,7 @@ _MODULES = {
     "learning": "markovia.learning",
     "monte_carlo": "markovia.monte_carlo",
     "plotting": "markovia.plotting",
+    "priors": "markovia.learning.priors",
     "variational": "markovia.variational",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -213,6 +214,7 @@ if TYPE_CHECKING:
         to_pgmpy,
         to_pyagrum,
     )
+    from markovia.learning import priors
     from markovia.models import examples, generators, images
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.dynamic import DynamicBayesianNetwork

@@ -26,7 +26,7 @@ from markovia.inference.possibility import judged_log_mass
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Info, warn_unconverged
-from markovia.models.frames import decode
+from markovia.learning.frames import decode
 from markovia.models.keywords import guided, missing_attribute
 from markovia.seeds import generator
 

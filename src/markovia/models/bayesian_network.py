@@ -30,14 +30,15 @@ from markovia.models.comparison import (
     network_differences,
     require_kind,
 )
-from markovia.models.editing import EditableNetwork, parent_list
+from markovia.models.editing import parent_list
 from markovia.models.keywords import guided
+from markovia.models.learnable import LearnableNetwork
 from markovia.models.one_line import parse_one_line
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
 
 
-class BayesianNetwork(EditableNetwork):
+class BayesianNetwork(LearnableNetwork):
     """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
 
     Parameters
@@ -81,6 +82,7 @@ class BayesianNetwork(EditableNetwork):
         self._tables: dict[str, Conditional | None] = {}
         self._graph: DAG | None = None
         self._removed: set[str] = set()
+        self._assumed: set[str] = set()
         self.name = name
         self.properties: dict[str, str] = {}
         self.node_properties: dict[str, dict[str, str]] = {}
@@ -247,6 +249,7 @@ class BayesianNetwork(EditableNetwork):
         twin._variables = dict(self._variables)
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
+        twin._assumed, twin.fit_ = set(self._assumed), self.fit_
         twin.properties = dict(self.properties)
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
         return twin
@@ -361,6 +364,7 @@ class BayesianNetwork(EditableNetwork):
         self._parents = {n: tuple(q) for n, q in parents.items()}
         self._variables = {n: Variable(n, states.get(n, written.get(n, 2))) for n in parents}
         self._tables = dict.fromkeys(parents)
+        self._assumed = {n for n in parents if n not in states and n not in written}
 
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine

@@ -29,6 +29,8 @@ class EditableNetwork(MeasuredModel):
     _tables: dict[str, Conditional | None]
     _graph: DAG | None
     _removed: set[str]
+    _assumed: set[str]
+    """Variables whose states nobody stated: a fit reads them off the data."""
 
     @guided
     def add(
@@ -231,6 +233,11 @@ class EditableNetwork(MeasuredModel):
 
     def _rebind(self, fresh: Mapping[str, Variable]) -> None:
         """Give every variable (by old name) its new name and states, everywhere."""
+        self._assumed = {
+            fresh[n].name
+            for n in self._assumed
+            if n in self._variables and fresh[n].states == self._variables[n].states
+        }
         tables = {}
         for name, table in self._tables.items():
             if table is not None:

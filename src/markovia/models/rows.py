@@ -18,7 +18,7 @@ from markovia.inference.conflict import impossible
 from markovia.inference.engine import Engine
 from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
-from markovia.models.frames import MISSING, Codes, as_frame, encode
+from markovia.learning.frames import MISSING, Codes, as_frame, encode
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -82,7 +82,10 @@ def encode_column(column: "pd.Series[Any]", variable: Variable) -> Codes:
         lookup[i] = known.get(value, UNKNOWN)
     codes = lookup[positions]
     if UNKNOWN in lookup and (strange := np.flatnonzero(codes == UNKNOWN)).size:
-        raise UnknownState(variable.name, uniques[positions[strange[0]]], variable.states)
+        cell = uniques[positions[strange[0]]]
+        raise UnknownState(
+            variable.name, cell.item() if isinstance(cell, np.generic) else cell, variable.states
+        )
     return codes
 
 
