@@ -10,7 +10,19 @@ import typer
 from typer.core import TyperGroup
 
 from markovia import __version__
-from markovia.cli import convert, demo, explain, independent, info, listing, query, sample
+from markovia.cli import (
+    convert,
+    demo,
+    explain,
+    fit,
+    independent,
+    info,
+    listing,
+    predict,
+    query,
+    sample,
+    score,
+)
 from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
 from markovia.errors import MarkoviaError, TooLarge, Unanswered
@@ -85,7 +97,7 @@ def markovia(
         typer.echo(context.get_help())
 
 
-for module in (info, query, explain, sample, independent, convert, listing, demo):
+for module in (info, query, explain, sample, independent, fit, score, predict, convert, listing, demo):
     module.register(app)
 
 

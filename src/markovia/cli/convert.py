@@ -71,7 +71,7 @@ def convert(
         _check_stream(write_as, as_json)
     model = open_anything(source, read_as, "--from")
     try:
-        size = _write(model, target, write_as)
+        size = write_model(model, target, write_as)
     except OSError as error:
         raise FileError.writing(target, error) from error
     except UnknownFormat as error:
@@ -110,8 +110,8 @@ def _check_stream(write_as: str | None, as_json: bool) -> None:
         raise FileError("standard output gets plain text; put `| gzip` behind markovia")
 
 
-def _write(model: Any, target: str, write_as: str | None) -> int:
-    """Write the model and return the number of bytes."""
+def write_model(model: Any, target: str, write_as: str | None) -> int:
+    """Write a model to a file, or to standard output in a given format, and return the number of bytes."""
     from markovia import io
 
     if target != STREAM:

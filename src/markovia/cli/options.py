@@ -27,6 +27,14 @@ Format = Annotated[
         show_default=False,
     ),
 ]
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A data file: .csv, .tsv or .parquet, also .csv.gz; its columns are found by name.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for scripts.")]
 Given = Annotated[
     list[str] | None,

@@ -1,0 +1,112 @@
+"""`markovia fit`: a network's tables learned from a data file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.convert import write_model
+from markovia.cli.loading import STREAM, FileError, open_model
+from markovia.cli.output import heading, print_json, say
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.learning.priors import BDeu, Prior, as_prior
+from markovia.models.bayesian_network import BayesianNetwork
+
+PRIORS = ("none", "bdeu", "k2", "laplace")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            "markovia fit structure.bif data.csv --prior bdeu -o model.bif",
+            "markovia fit asia rows.parquet -o asia-fitted.json",
+            "markovia fit structure.json survey.csv --missing em --weights w -o model.json",
+        )
+    )(fit)
+
+
+def fit(
+    model: options.Model,
+    data: options.Data,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where the fitted model goes; the suffix says the format."
+        ),
+    ],
+    prior: Annotated[
+        str, typer.Option("--prior", metavar="NAME", help="none (maximum likelihood), bdeu, k2 or laplace.")
+    ] = "none",
+    sample_size: Annotated[
+        float | None,
+        typer.Option("--ess", metavar="N", help="Equivalent sample size of bdeu; 10.", show_default=False),
+    ] = None,
+    missing: Annotated[
+        str,
+        typer.Option("--missing", metavar="HOW", help="Rows that miss cells: em (use them), drop, or error."),
+    ] = "em",
+    weights: Annotated[
+        str | None,
+        typer.Option("--weights", metavar="COLUMN", help="A column of row weights.", show_default=False),
+    ] = None,
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Learn the tables of a network from a data file (CSV or Parquet), by counting or by EM."""
+    if output == STREAM:
+        raise InvalidArgument("name a file for the fitted model with -o; standard output gets the report")
+    chosen = read_prior(prior, sample_size)
+    network = open_model(model, format)
+    if not isinstance(network, BayesianNetwork):
+        raise UnsupportedModel(
+            f"{model!r} holds a {type(network).__name__}; `markovia fit` takes directed networks"
+        )
+    network.fit(Path(data), prior=chosen, missing=missing, weights=weights)
+    record = network.fit_
+    assert record is not None
+    try:
+        size = write_model(network, output, None)
+    except OSError as error:
+        raise FileError.writing(output, error) from error
+    if as_json:
+        print_json(
+            {
+                **heading(model, network),
+                "data": data,
+                "output": output,
+                "bytes": size,
+                "method": record.method,
+                "rows": record.n_rows,
+                "missing_cells": record.missing_cells,
+                "log_likelihood": record.log_likelihood,
+                "log_likelihood_by_family": dict(record.by_family),
+                "parameters": record.n_parameters,
+                "bic": record.bic if record.total > 0 else None,
+                "unseen_rows": dict(record.unseen_rows),
+                "converged": record.converged,
+                "iterations": record.iterations,
+                "seconds": record.seconds,
+            }
+        )
+    else:
+        say(*str(record).splitlines(), f"wrote {output} ({size:,} bytes)")
+
+
+def read_prior(name: str, sample_size: float | None) -> Prior | None:
+    """Return the prior that the options name.
+
+    Examples
+    --------
+    >>> read_prior("bdeu", 4)
+    BDeu(equivalent_sample_size=4)
+    """
+    word = name.casefold()
+    if word not in PRIORS:
+        raise InvalidArgument(f"--prior is one of {', '.join(PRIORS)}, not {name!r}")
+    if sample_size is not None and word != "bdeu":
+        raise InvalidArgument("--ess is the sample size of --prior bdeu")
+    if word == "bdeu" and sample_size is not None:
+        return BDeu(sample_size)
+    return None if word == "none" else as_prior(word)

@@ -1,0 +1,119 @@
+"""`markovia predict`: the most probable state, or the posterior, of a target for every row of a data file."""
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.evidence import read_names
+from markovia.cli.loading import STREAM, FileError, complete_variable, open_model, require_tables
+from markovia.cli.output import heading, print_json, say
+from markovia.errors import InvalidArgument
+from markovia.learning.file_blocks import file_blocks
+from markovia.models.base import GraphicalModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            "markovia predict model.bif data.csv --target lung",
+            "markovia predict asia rows.parquet --target lung --proba --keep patient -o answers.csv",
+        )
+    )(predict)
+
+
+def predict(
+    model: options.Model,
+    data: options.Data,
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            "-t",
+            metavar="VAR",
+            help="What to predict. Repeat it, or separate several by commas.",
+            autocompletion=complete_variable,
+        ),
+    ],
+    proba: Annotated[
+        bool, typer.Option("--proba", "-p", help="Also the probability of every state.")
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", "-k", metavar="COLUMN", help="Copy a column of the data.", show_default=False),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write to a file instead of the screen; - is the screen.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: options.Engine = "auto",
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Predict variables for every row of a data file, as CSV; missing cells and columns are summed out."""
+    if output == STREAM and as_json:
+        raise InvalidArgument(
+            "--json and the rows cannot both go to standard output; leave out -o, or name a file"
+        )
+    loaded = open_model(model, format)
+    require_tables(loaded, model)
+    names = read_names(loaded, target)
+    blocks = predictions(loaded, data, names, proba, keep or [], engine)
+    document = {**heading(model, loaded), "data": data, "target": names}
+    if output not in (None, STREAM):
+        first = next(blocks, None)  # bad data must not leave an empty file behind
+        n = 0
+        try:
+            with open(output, "w", encoding="utf-8", newline="") as file:
+                while first is not None:
+                    _write(file, first, header=n == 0)
+                    n += len(first)
+                    first = next(blocks, None)
+        except OSError as error:
+            raise FileError.writing(output, error) from error
+        if as_json:
+            print_json({**document, "output": output, "rows": n})
+        else:
+            say(f"wrote {n:,} predictions of {', '.join(names)} to {output}")
+    elif as_json:
+        print_json({**document, "predictions": [row for b in blocks for row in b.to_dict("records")]})
+    else:
+        for k, block in enumerate(blocks):
+            _write(sys.stdout, block, header=k == 0)
+
+
+def predictions(
+    model: GraphicalModel, data: str, names: list[str], proba: bool, keep: list[str], engine: str
+) -> "Iterator[pd.DataFrame]":
+    """Yield blocks of predictions: kept columns, then for each target its mode and, if wanted, its posterior."""
+    import pandas as pd
+
+    variables = {n: model.variable(n) for n in model.variables}
+    for rows, kept in file_blocks(data, variables, keep):
+        if not proba:
+            modes = model.predict(rows, names, engine=engine)
+            yield pd.concat([kept.reset_index(drop=True), modes.reset_index(drop=True)], axis=1)
+            continue
+        parts = [kept.reset_index(drop=True)]
+        table = model.predict_proba(rows, names, engine=engine)
+        for name in names:
+            own = table[name].reset_index(drop=True)
+            parts.append(own.idxmax(axis=1).rename(name).to_frame())
+            parts.append(own.rename(columns=lambda state, name=name: f"P({name}={state})"))
+        yield pd.concat(parts, axis=1)
+
+
+def _write(file: Any, block: "pd.DataFrame", *, header: bool) -> None:
+    block.to_csv(file, index=False, header=header, lineterminator="\n")
