@@ -77,7 +77,15 @@ _EXPORTS = {
     "markovia.inference.data_conflict": ("Conflict",),
     "markovia.inference.information_gain": ("Information",),
     "markovia.inference.sensitivity": ("Sensitivity", "SensitivityFunction"),
+    "markovia.learning.glm": ("GLM",),
+    "markovia.learning.regressions": (
+        "LinearRegression",
+        "LogisticRegression",
+        "PoissonRegression",
+        "SoftmaxRegression",
+    ),
     "markovia.models.bayesian_network": ("BayesianNetwork",),
+    "markovia.models.posterior_network": ("NetworkPosterior", "SampledPosterior"),
     "markovia.models.markov_network": ("MarkovNetwork",),
     "markovia.models.dynamic": ("DynamicBayesianNetwork",),
     "markovia.models.factor_graph": ("FactorGraph",),
@@ -97,6 +105,7 @@ _MODULES = {
     "engines": "markovia.engines",
     "errors": "markovia.errors",
     "examples": "markovia.models.examples",
+    "exponential": "markovia.exponential",
     "factors": "markovia.factors",
     "generators": "markovia.models.generators",
     "graphs": "markovia.graphs",
@@ -141,6 +150,7 @@ if TYPE_CHECKING:
         distributions,
         engines,
         errors,
+        exponential,
         factors,
         graphs,
         inference,
@@ -215,8 +225,16 @@ if TYPE_CHECKING:
         to_pyagrum,
     )
     from markovia.learning import priors
+    from markovia.learning.glm import GLM
+    from markovia.learning.regressions import (
+        LinearRegression,
+        LogisticRegression,
+        PoissonRegression,
+        SoftmaxRegression,
+    )
     from markovia.models import examples, generators, images
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.dynamic import DynamicBayesianNetwork
     from markovia.models.factor_graph import FactorGraph
     from markovia.models.markov_network import MarkovNetwork
+    from markovia.models.posterior_network import NetworkPosterior, SampledPosterior

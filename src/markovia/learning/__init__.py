@@ -1,61 +1,75 @@
-"""Learning from data: measures of association, tests of dependence, and graphs built from them."""
+"""Learning from data: counts, parameters, regressions, measures of association, tests of dependence.
 
-from markovia.learning.association import (
-    AssociationMatrix,
-    covariance,
-    mahalanobis,
-    partial_correlation,
-    pearson,
-)
-from markovia.learning.association_graphs import (
-    correlation_graph,
-    dependency_graph,
-    partial_correlation_graph,
-)
-from markovia.learning.information import (
-    conditional_entropy,
-    conditional_mutual_information,
-    entropy,
-    joint_entropy,
-    kl_divergence,
-    mutual_information,
-    mutual_information_of_table,
-)
-from markovia.learning.kernel_tests import (
-    PermutationTest,
-    hsic,
-    hsic_test,
-    mmd,
-    mmd_test,
-    permutation_test,
-)
-from markovia.learning.tables import hsic_of_table, mmd_of_tables
-from markovia.learning.text import tf_idf, tf_idf_weights
+Names are imported on first use: most of them need only a part of what is here.
+"""
 
-__all__ = [
-    "AssociationMatrix",
-    "PermutationTest",
-    "conditional_entropy",
-    "conditional_mutual_information",
-    "correlation_graph",
-    "covariance",
-    "dependency_graph",
-    "entropy",
-    "hsic",
-    "hsic_of_table",
-    "hsic_test",
-    "joint_entropy",
-    "kl_divergence",
-    "mahalanobis",
-    "mmd",
-    "mmd_of_tables",
-    "mmd_test",
-    "mutual_information",
-    "mutual_information_of_table",
-    "partial_correlation",
-    "partial_correlation_graph",
-    "pearson",
-    "permutation_test",
-    "tf_idf",
-    "tf_idf_weights",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_EXPORTS = {
+    "association": ("AssociationMatrix", "covariance", "mahalanobis", "partial_correlation", "pearson"),
+    "association_graphs": ("correlation_graph", "dependency_graph", "partial_correlation_graph"),
+    "information": (
+        "conditional_entropy",
+        "conditional_mutual_information",
+        "entropy",
+        "joint_entropy",
+        "kl_divergence",
+        "mutual_information",
+        "mutual_information_of_table",
+    ),
+    "iteratively_reweighted": ("SoftmaxFit", "fit_softmax"),
+    "kernel_tests": ("PermutationTest", "hsic", "hsic_test", "mmd", "mmd_test", "permutation_test"),
+    "tables": ("hsic_of_table", "mmd_of_tables"),
+    "text": ("tf_idf", "tf_idf_weights"),
+}
+_HOME = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'markovia.learning' has no attribute {name!r}")
+    value = getattr(import_module(f"markovia.learning.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+if TYPE_CHECKING:
+    from markovia.learning.association import (
+        AssociationMatrix,
+        covariance,
+        mahalanobis,
+        partial_correlation,
+        pearson,
+    )
+    from markovia.learning.association_graphs import (
+        correlation_graph,
+        dependency_graph,
+        partial_correlation_graph,
+    )
+    from markovia.learning.information import (
+        conditional_entropy,
+        conditional_mutual_information,
+        entropy,
+        joint_entropy,
+        kl_divergence,
+        mutual_information,
+        mutual_information_of_table,
+    )
+    from markovia.learning.iteratively_reweighted import SoftmaxFit, fit_softmax
+    from markovia.learning.kernel_tests import (
+        PermutationTest,
+        hsic,
+        hsic_test,
+        mmd,
+        mmd_test,
+        permutation_test,
+    )
+    from markovia.learning.tables import hsic_of_table, mmd_of_tables
+    from markovia.learning.text import tf_idf, tf_idf_weights

@@ -249,7 +249,7 @@ class BayesianNetwork(LearnableNetwork):
         twin._variables = dict(self._variables)
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
-        twin._assumed, twin.fit_ = set(self._assumed), self.fit_
+        twin._assumed, twin.fit_, twin._learned = set(self._assumed), self.fit_, self._learned
         twin.properties = dict(self.properties)
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
         return twin

@@ -4,11 +4,16 @@ Unrolling lays the steps side by side as one ordinary Bayesian network, so every
 Reference: Friedman, Murphy and Russell (1998), "Learning the structure of dynamic probabilistic networks".
 """
 
+from collections.abc import Iterable
+from typing import Any, Self
+
 import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, UnknownVariable
 from markovia.factors.conditional import Conditional
+from markovia.learning.fit_record import Fit
 from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.keywords import guided
 
 PREVIOUS = "@-1"
 
@@ -48,6 +53,9 @@ class DynamicBayesianNetwork:
     0.425
     """
 
+    fit_: Fit | None = None
+    """What the last fit did; None before the first."""
+
     def __init__(self, initial: BayesianNetwork, transition: BayesianNetwork) -> None:
         for network in (initial, transition):
             if not isinstance(network, BayesianNetwork):
@@ -83,6 +91,42 @@ class DynamicBayesianNetwork:
             here = [n for n in source.variables if not n.endswith(PREVIOUS)]
             tables += [self._placed(source[n], step) for n in here]
         return BayesianNetwork.from_conditionals(tables)
+
+    @guided
+    def fit(
+        self,
+        sequences: Any,
+        *,
+        prior: Any = None,
+        tied: str | Iterable[str] = (),
+    ) -> Self:
+        """Learn both networks from complete sequences of any length, and return the process itself.
+
+        The first step of every sequence counts for the first network, every other step, with the one before it, for the
+        transition: its table is shared by all steps.
+
+        Parameters
+        ----------
+        sequences
+            A list with a DataFrame or a mapping of columns for each sequence, one row a step; or just one of them.
+        prior
+            As in `BayesianNetwork.fit`.
+        tied
+            Variables whose table is the same in the first step and later, such as the readings of a sensor.
+
+        Examples
+        --------
+        >>> first = BayesianNetwork("rain", states={"rain": ["no", "yes"]})
+        >>> later = BayesianNetwork("rain@-1->rain", states={"rain@-1": ["no", "yes"], "rain": ["no", "yes"]})
+        >>> process = DynamicBayesianNetwork(first, later)
+        >>> weeks = [{"rain": ["no", "no", "yes", "yes"]}, {"rain": ["yes", "no", "no"]}]
+        >>> process.fit(weeks).transition["rain"].values.round(3).tolist()
+        [[0.667, 0.333], [0.5, 0.5]]
+        """
+        from markovia.models.sequences import fit_sequences
+
+        self.fit_ = fit_sequences(self.initial, self.transition, sequences, prior, tied)
+        return self
 
     def __repr__(self) -> str:
         return f"DynamicBayesianNetwork({len(self.variables)} variables a step)"

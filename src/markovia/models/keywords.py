@@ -52,7 +52,6 @@ METHODS = {
     "active_trail_nodes": "open_trails",
     "check_model": "validate",
     "log_probability": "log_prob",
-    "log_likelihood": "log_prob",
     "get_state_probability": "log_prob",
     "evidenceProbability": "log_evidence",
     "add_node": "add",

@@ -1,6 +1,7 @@
 """Learning the distributions of a directed network from data."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from time import perf_counter
 from typing import Any, Self
@@ -9,14 +10,32 @@ import numpy as np
 
 from markovia.errors import IncompleteModel, InvalidArgument, UnknownVariable
 from markovia.factors.conditional import Conditional
-from markovia.factors.factor import Array
 from markovia.factors.variable import State, Variable
 from markovia.learning.data import RowSource, read_data
 from markovia.learning.fit_record import Fit
-from markovia.learning.parameters import Family, TableLearner, weighted_log
+from markovia.learning.parameters import Family, TableLearner, tied_names
 from markovia.learning.priors import as_prior
+from markovia.learning.row_counts import (
+    Counts,
+    RowCounts,
+    family_counts,
+    family_log_likelihood,
+    pooled,
+    scaled,
+)
 from markovia.models.editing import EditableNetwork
 from markovia.models.keywords import guided
+from markovia.models.posterior_network import NetworkPosterior
+
+
+@dataclass
+class Learned:
+    """What a fit by counting leaves behind, good for as long as the network's tables are those it made."""
+
+    learner: TableLearner
+    counts: list[Counts]
+    tables: list[Conditional]
+    posterior: NetworkPosterior | None = None
 
 
 class LearnableNetwork(EditableNetwork):
@@ -24,6 +43,7 @@ class LearnableNetwork(EditableNetwork):
 
     fit_: Fit | None = None
     """What the last fit did; None before the first."""
+    _learned: Learned | None = None
 
     @guided
     def fit(
@@ -34,9 +54,14 @@ class LearnableNetwork(EditableNetwork):
         weights: Any = None,
         states: Mapping[str, int | Sequence[State]] | None = None,
         fixed: str | Iterable[str] = (),
+        tied: Sequence[Sequence[str]] = (),
         missing: str = "error",
     ) -> Self:
         """Learn every node's distribution from data, and return the network itself.
+
+        A node that is a local model keeps its form: logistic and softmax nodes are fitted by Newton's method, noisy-or and
+        its relatives by expectation-maximisation over their hidden effects, and gates stay as they are. To fit a full
+        table instead, give the node one first (`bn.replace(name, p="uniform")`).
 
         Parameters
         ----------
@@ -44,7 +69,7 @@ class LearnableNetwork(EditableNetwork):
             A DataFrame, a mapping of columns or a list of mappings; columns are found by name, others are not looked at.
         prior
             None for maximum likelihood; "bdeu", "k2", "laplace", "dirichlet", a number of pseudo-counts a cell, or an
-            object such as `mk.priors.BDeu(10)` for posterior means.
+            object such as `mk.priors.BDeu(10)` for posterior means. The full posterior is then in `posterior_`.
         weights
             The name of a column, or one number a row.
         states
@@ -52,6 +77,9 @@ class LearnableNetwork(EditableNetwork):
             off the data.
         fixed
             Nodes that keep the distribution they have.
+        tied
+            Lists of nodes that share one table, such as the transitions of a Markov chain. Their tables have the same
+            shape, with parents matched by position. Their counts are pooled; a prior counts once for each list.
         missing
             What to do with rows that miss a cell: "error", or "drop" (they are not used at all).
 
@@ -71,12 +99,15 @@ class LearnableNetwork(EditableNetwork):
         [[0.6, 0.4], [0.333, 0.667]]
         >>> round(bn.fit_.log_likelihood, 4)
         -4.6584
+        >>> chain = mk.BayesianNetwork("x1->x2->x3", states={n: 2 for n in ("x1", "x2", "x3")})
+        >>> chain.fit({"x1": [0, 0], "x2": [1, 0], "x3": [1, 0]}, tied=[["x2", "x3"]])["x3"].values.round(3).tolist()
+        [[0.667, 0.333], [0.0, 1.0]]
         """
         start = perf_counter()
         if missing not in ("error", "drop"):
             raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
         source = self._read(data, weights, states)
-        families = self._families(source.variables, fixed)
+        families = self._families(source.variables, fixed, tied)
         gaps = sum(source.missing().values())
         if gaps and missing == "error":
             worst = max(source.missing().items(), key=lambda item: item[1])
@@ -86,25 +117,160 @@ class LearnableNetwork(EditableNetwork):
         if gaps:
             source = source.in_memory().without_gaps()
         learner = TableLearner(families, as_prior(prior))
-        counts = source.counts([f.scope for f in families])
-        tables = learner.estimate(counts)
-        by_family = {
-            f.variable.name: weighted_log(n, t.values)
-            for f, n, t in zip(families, counts, tables, strict=True)
-        }
-        self._install(families, tables)
-        self.fit_ = Fit(
-            "counting",
-            source.n_rows,
-            source.total,
-            sum(by_family.values()),
-            by_family,
-            sum(t.n_parameters for t, f in zip(tables, families, strict=True) if not f.fixed),
-            gaps,
-            _unseen(families, counts),
-            seconds=perf_counter() - start,
-        )
+        counts = family_counts(source, families)
+        self._learn(learner, counts, source.n_rows, source.total, gaps, start)
         return self
+
+    @guided
+    def partial_fit(
+        self,
+        data: Any,
+        *,
+        prior: Any = "same",
+        weights: Any = None,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        fixed: str | Iterable[str] | None = None,
+        tied: Sequence[Sequence[str]] | None = None,
+        forget: float = 1.0,
+    ) -> Self:
+        """Learn from more rows; in pieces is the same as all at once.
+
+        The counts of earlier calls (of `fit` or `partial_fit`) are kept, the new rows are added, and every table is
+        estimated again. `fit_` is about all rows so far.
+
+        Parameters
+        ----------
+        data, weights, states
+            As in `fit`. Later pieces must have the states of the first; others are an error.
+        prior, fixed, tied
+            As in `fit`; by default those of the call before.
+        forget
+            What the earlier counts are multiplied by first: 1 to keep them, less to follow a process that changes (the
+            counts then weigh at most `1 / (1 - forget)` pieces). Pseudo-counts are not forgotten.
+
+        Raises
+        ------
+        InvalidArgument
+            If cells are missing, or if the tables were changed since the last fit, so that its counts no longer
+            describe them.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork("coin", states={"coin": ["h", "t"]})
+        >>> bn.partial_fit({"coin": ["h", "h"]}).partial_fit({"coin": ["t", "h"]})["coin"].values.tolist()
+        [0.75, 0.25]
+        >>> bn.fit_.n_rows
+        4
+        """
+        start = perf_counter()
+        if not isinstance(forget, int | float | np.number) or not 0.0 <= float(forget) <= 1.0:
+            raise InvalidArgument(f"forget= is a number from 0 to 1, not {forget!r}")
+        past = self._current()
+        if past is None and self.fit_ is not None:
+            raise InvalidArgument(
+                "the network has no counts to add to: its tables were changed since the last fit, or fitted otherwise; "
+                "use fit(), with prior=mk.priors.Dirichlet.from_network(bn, n) to build on the present tables"
+            )
+        source = self._read(data, weights, states)
+        gaps = sum(source.missing().values())
+        if gaps:
+            raise InvalidArgument(f"{gaps:,} cells are missing; partial_fit needs complete rows")
+        before = past.learner.families if past else ()
+        families = self._families(
+            source.variables,
+            [f.variable.name for f in before if f.fixed] if fixed is None else fixed,
+            _listed_groups(before) if tied is None else tied,
+        )
+        known = past.learner.prior if past else None
+        same = isinstance(prior, str) and prior == "same"
+        learner = TableLearner(families, known if same else as_prior(prior))
+        counts = family_counts(source, families)
+        n_rows, total = source.n_rows, source.total
+        if past is not None and self.fit_ is not None:
+            counts = [pooled([scaled(a, forget), b]) for a, b in zip(past.counts, counts, strict=True)]
+            n_rows, total = n_rows + self.fit_.n_rows, total + forget * self.fit_.total
+        self._learn(learner, counts, n_rows, total, 0, start)
+        return self
+
+    @property
+    def posterior_(self) -> NetworkPosterior | None:
+        """The distribution of the tables after a fit with a prior on complete data; None otherwise.
+
+        It has the Dirichlet parameters, credible intervals, the probability of the data with the tables integrated out,
+        drawn networks, and queries that average over them. Editing the network drops it; a copy keeps it.
+        """
+        learned = self._current()
+        if learned is None or learned.learner.prior is None:
+            return None
+        if learned.posterior is None:
+            twin = self.copy()
+            twin._learned = None
+            learned.posterior = NetworkPosterior(learned.learner, learned.counts, learned.tables, twin)
+        return learned.posterior
+
+    @guided
+    def log_likelihood(self, data: Any, *, by: str | None = None, weights: Any = None) -> Any:
+        """Return the log likelihood of data under the network, in nats: in total, by node, or by row.
+
+        Parameters
+        ----------
+        data
+            Rows in any form that `fit` takes. Missing cells are summed out.
+        by
+            None for the total; "family" for a Series with what each node adds given its parents (complete rows only,
+            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted.
+        weights
+            The name of a column, or one number a row.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> rows = bn.sample(100, seed=0)
+        >>> bn.log_likelihood(rows, by="family").round(2).to_dict()
+        {'cloudy': -69.31, 'sprinkler': -62.77, 'rain': -54.2, 'wet': -21.03}
+        >>> round(bn.log_likelihood(rows), 2)
+        -207.31
+        """
+        if by not in (None, "family", "row"):
+            raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
+        self.pieces()
+        source = self._read(data, weights, None)
+        gaps = sum(source.missing().values())
+        if gaps and by == "family":
+            raise InvalidArgument(
+                f"{gaps:,} cells are missing, so the log likelihood is no sum over nodes; ask for the total or by='row'"
+            )
+        if gaps or by == "row":
+            return self._row_log_likelihood(source, by)
+        families = self._families(source.variables, ())
+        counts = family_counts(source, families)
+        scores = {
+            f.variable.name: family_log_likelihood(n, f.before)
+            for f, n in zip(families, counts, strict=True)
+            if f.before is not None
+        }
+        if by is None:
+            return float(sum(scores.values()))
+        import pandas as pd
+
+        return pd.Series(scores, name="log_likelihood", dtype=np.float64)
+
+    @guided
+    def score(self, data: Any, *, weights: Any = None) -> float:
+        """Return the mean log likelihood a row, in nats; missing cells are summed out.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> round(mk.BayesianNetwork("coin").fit({"coin": ["h", "t"]}).score({"coin": ["h", "h", "t"]}), 6)
+        -0.693147
+        """
+        source = self._read(data, weights, None)
+        if not source.total > 0:
+            raise InvalidArgument("there are no rows to score")
+        return float(self.log_likelihood(source)) / source.total
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -116,24 +282,75 @@ class LearnableNetwork(EditableNetwork):
                 self.variable(name)
                 raise InvalidArgument(f"the states of {name!r} are already known: {self.states(name)}")
         stated = {n: v for n, v in self._variables.items() if n not in assumed}
-        return read_data(data, self._variables, variables=stated, states=states, weights=weights)
+        source = read_data(data, self._variables, variables=stated, states=states, weights=weights)
+        for name in self._variables:
+            if name not in source.variables:
+                raise UnknownVariable(name, source.variables, "the data")
+            if name in stated and source.variables[name].states != stated[name].states:
+                raise InvalidArgument(
+                    f"the data say that {name!r} has states {list(source.variables[name].states)}, "
+                    f"but they are {list(stated[name].states)}"
+                )
+        return source
 
     def _without_states(self) -> set[str]:
         """Return the variables whose states nobody stated, neither by name nor by a table."""
         used = {q for n, t in self._tables.items() if t is not None for q in (n, *self._parents[n])}
         return self._assumed - used
 
-    def _families(self, variables: Mapping[str, Variable], fixed: str | Iterable[str]) -> list[Family]:
+    def _families(
+        self,
+        variables: Mapping[str, Variable],
+        fixed: str | Iterable[str],
+        tied: Sequence[Sequence[str]] = (),
+    ) -> list[Family]:
         held = {fixed} if isinstance(fixed, str) else set(fixed)
         for name in held:
             if name not in self._variables:
                 raise UnknownVariable(name, self._variables)
             if self._tables[name] is None:
                 raise IncompleteModel(f"{name!r} cannot stay fixed: it has no table yet")
+        lead = tied_names(tied, self._variables)
         return [
-            Family(variables[n], tuple(variables[q] for q in self._parents[n]), self._tables[n], n in held)
+            Family(
+                variables[n],
+                tuple(variables[q] for q in self._parents[n]),
+                self._tables[n],
+                n in held,
+                lead.get(n),
+            )
             for n in self._variables
         ]
+
+    def _learn(
+        self,
+        learner: TableLearner,
+        counts: list[Counts],
+        n_rows: int,
+        total: float,
+        missing_cells: int,
+        start: float,
+    ) -> None:
+        """Estimate all distributions from counts and take them over with their record."""
+        tables = learner.estimate(counts)
+        by_family = {
+            f.variable.name: family_log_likelihood(n, t)
+            for f, n, t in zip(learner.families, counts, tables, strict=True)
+        }
+        self._install(learner.families, tables)
+        self._learned = Learned(learner, counts, tables)
+        self.fit_ = Fit(
+            "counting",
+            n_rows,
+            total,
+            sum(by_family.values()),
+            by_family,
+            learner.n_parameters(tables),
+            missing_cells,
+            _unseen(learner, counts),
+            seconds=perf_counter() - start,
+            details={"prior": learner.prior, "tied": _listed_groups(learner.families)},
+        )
 
     def _install(self, families: Sequence[Family], tables: Sequence[Conditional]) -> None:
         """Take over learned distributions, all at once."""
@@ -141,11 +358,53 @@ class LearnableNetwork(EditableNetwork):
         self._tables = {f.variable.name: t for f, t in zip(families, tables, strict=True)}
         self._assumed = set()
 
+    def _current(self) -> Learned | None:
+        """Return what the last fit left behind, unless some table is no longer the one it made."""
+        learned = self._learned
+        if learned is None or len(learned.tables) != len(self._tables):
+            return None
+        same = all(self._tables.get(t.variable.name) is t for t in learned.tables)
+        return learned if same else None
 
-def _unseen(families: Sequence[Family], counts: Sequence[Array]) -> dict[str, int]:
-    """Return for each node how many parent configurations have no count; nodes without any are left out."""
+    def _row_log_likelihood(self, source: RowSource, by: str | None) -> Any:
+        table = source.in_memory()
+        if table.complete:
+            logs = np.zeros(table.n_rows)
+            for name, own in self._tables.items():
+                if own is not None:
+                    logs += own.log_prob(table.column(name), [table.column(q) for q in self._parents[name]])
+        else:
+            import pandas as pd
+
+            columns: dict[str, Any] = {}
+            for n, v in self._variables.items():
+                states: Any = list(v.states)
+                columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
+            logs = self.log_prob(pd.DataFrame(columns))
+        if by == "row":
+            return logs
+        return float(logs.sum() if table.weights is None else table.weights @ logs)
+
+
+def _listed_groups(families: Sequence[Family]) -> list[list[str]]:
+    groups: dict[str, list[str]] = {}
+    for f in families:
+        if f.tied is not None:
+            groups.setdefault(f.tied, []).append(f.variable.name)
+    return list(groups.values())
+
+
+def _unseen(learner: TableLearner, counts: Sequence[Counts]) -> dict[str, int]:
+    """Return for each table how many parent configurations have no count; those without any, and local models, are left out.
+
+    A tied group has one table, under the name of its first node.
+    """
     unseen = {}
-    for family, n in zip(families, counts, strict=True):
+    for group in learner.groups:
+        family = learner.families[group[0]]
+        n = pooled([counts[i] for i in group])
+        if isinstance(n, RowCounts) or family.local:
+            continue
         lacking = prod(n.shape[:-1]) - int(np.count_nonzero(n.any(axis=-1)))
         if lacking:
             unseen[family.variable.name] = lacking

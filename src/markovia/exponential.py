@@ -1,0 +1,49 @@
+"""Exponential families by name: natural and mean parameters, log partition functions, duals, conjugate priors.
+
+Examples
+--------
+>>> import markovia as mk
+>>> coin = mk.exponential.Bernoulli.fit([1, 1, 0, 1])
+>>> coin.mean().tolist(), coin.natural().round(6).tolist()
+([0.75], [1.098612])
+>>> mk.exponential.Poisson.conjugate_prior(shape=1, rate=1).posterior([4, 2]).parameters
+Gamma(shape=7, rate=3)
+"""
+
+from markovia.factors.conjugate_priors import (
+    ConjugatePrior,
+    NormalGamma,
+    NormalInverseWishart,
+    Predictive,
+    StudentT,
+)
+from markovia.factors.exponential_families_discrete import Bernoulli, Categorical, Multinomial, Poisson
+from markovia.factors.exponential_families_gaussian import (
+    Gaussian,
+    GaussianKnownVariance,
+    MultivariateGaussian,
+)
+from markovia.factors.exponential_families_positive import Beta, Dirichlet, Exponential, Gamma
+from markovia.factors.exponential_family import ExponentialFamily
+from markovia.inference.markov_field_family import MarkovField
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Categorical",
+    "ConjugatePrior",
+    "Dirichlet",
+    "Exponential",
+    "ExponentialFamily",
+    "Gamma",
+    "Gaussian",
+    "GaussianKnownVariance",
+    "MarkovField",
+    "Multinomial",
+    "MultivariateGaussian",
+    "NormalGamma",
+    "NormalInverseWishart",
+    "Poisson",
+    "Predictive",
+    "StudentT",
+]

@@ -1,0 +1,118 @@
+"""Fitting the two networks of a process to sequences by counting.
+
+Steps are laid out as two tables: the first step of every sequence, and every later step beside the one before it. Counting
+their families is all that maximum likelihood (or a posterior mean) needs, whatever the lengths of the sequences.
+Reference: Koller & Friedman (2009), section 17.5 (shared parameters). Cost: one pass over the steps.
+"""
+
+from collections.abc import Iterable, Mapping
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.factors.conditional import Conditional
+from markovia.learning.data import read_data
+from markovia.learning.fit_record import Fit
+from markovia.learning.frames import as_frame
+from markovia.learning.parameters import Family, TableLearner
+from markovia.learning.priors import as_prior
+from markovia.learning.row_counts import Counts, family_counts, family_log_likelihood
+from markovia.models.learnable import LearnableNetwork
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PREVIOUS = "@-1"
+
+
+def fit_sequences(
+    initial: LearnableNetwork,
+    transition: LearnableNetwork,
+    sequences: Any,
+    prior: Any,
+    tied: str | Iterable[str],
+) -> Fit:
+    """Fit both networks in place; see `DynamicBayesianNetwork.fit`. On an error neither is changed."""
+    start = perf_counter()
+    names = initial.variables
+    shared = {tied} if isinstance(tied, str) else set(tied)
+    for name in shared:
+        if name not in names:
+            raise UnknownVariable(name, names, "the first step")
+    first, later = _laid_out(_frames(sequences, names), names, transition.variables)
+    families: list[Family] = []
+    counts: list[Counts] = []
+    for network, frame in ((initial, first), (transition, later)):
+        own = [n for n in network.variables if not n.endswith(PREVIOUS)]
+        variables = {n: network.variable(n) for n in network.variables}
+        found = [
+            Family(
+                variables[n],
+                tuple(variables[q] for q in network.parents(n)),
+                network._tables[n],
+                tied=n if n in shared else None,
+            )
+            for n in own
+        ]
+        source = read_data(frame, variables, variables=variables)
+        gaps = sum(source.missing().values())
+        if gaps:
+            raise InvalidArgument(f"{gaps:,} cells of the sequences are missing")
+        counts += family_counts(source, found)
+        families += found
+    learner = TableLearner(families, as_prior(prior))
+    tables = learner.estimate(counts)
+    split = len(names)
+    _take(initial, tables[:split])
+    _take(transition, tables[split:])
+    scores = [family_log_likelihood(n, t) for n, t in zip(counts, tables, strict=True)]
+    steps = len(first) + len(later)
+    by_family = {f"{f.variable.name}@0": s for f, s in zip(families[:split], scores[:split], strict=True)}
+    by_family |= {f.variable.name: s for f, s in zip(families[split:], scores[split:], strict=True)}
+    return Fit(
+        "counting",
+        steps,
+        float(steps),
+        sum(scores),
+        by_family,
+        learner.n_parameters(tables),
+        seconds=perf_counter() - start,
+        details={"sequences": len(first), "prior": learner.prior},
+    )
+
+
+def _frames(sequences: Any, names: list[str]) -> "list[pd.DataFrame]":
+    if isinstance(sequences, Mapping) or hasattr(sequences, "columns"):
+        sequences = [sequences]
+    if not isinstance(sequences, Iterable) or isinstance(sequences, str):
+        raise InvalidArgument(
+            f"sequences are a list of DataFrames or mappings of columns, one row a step, not {sequences!r}"
+        )
+    frames = [as_frame(s) for s in sequences]
+    for frame in frames:
+        for name in names:
+            if name not in frame.columns:
+                raise UnknownVariable(name, frame.columns, "a sequence")
+        if not len(frame):
+            raise InvalidArgument("a sequence has no steps")
+    if not frames:
+        raise InvalidArgument("there are no sequences to learn from")
+    return [frame[names].astype(object) for frame in frames]
+
+
+def _laid_out(
+    frames: "list[pd.DataFrame]", names: list[str], columns: list[str]
+) -> "tuple[pd.DataFrame, pd.DataFrame]":
+    """Return the first steps, and all later ones with the columns of the step before."""
+    import pandas as pd
+
+    first = pd.concat([f.iloc[:1] for f in frames], ignore_index=True)
+    now = pd.concat([f.iloc[1:] for f in frames], ignore_index=True)
+    past = pd.concat([f.iloc[:-1] for f in frames], ignore_index=True)
+    both = pd.concat([now, past.add_suffix(PREVIOUS)], axis=1)
+    return first, both[columns]
+
+
+def _take(network: LearnableNetwork, tables: list[Conditional]) -> None:
+    network._tables = {**network._tables, **{t.variable.name: t for t in tables}}
+    network._assumed = set()
