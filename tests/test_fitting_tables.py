@@ -86,4 +86,4 @@ def test_fixed_nodes_keep_their_distribution():
 
 def test_missing_cells_are_not_silently_dropped():
     with pytest.raises(mk.InvalidArgument, match="1 cells are missing"):
-        mk.BayesianNetwork("a->b").fit({"a": [0, 1, None], "b": [0, 1, 1]})
+        mk.BayesianNetwork("a->b").fit({"a": [0, 1, None], "b": [0, 1, 1]}, missing="error")

@@ -85,6 +85,12 @@ _EXPORTS = {
         "SoftmaxRegression",
     ),
     "markovia.models.bayesian_network": ("BayesianNetwork",),
+    "markovia.learning.em": ("EM",),
+    "markovia.models.naive_bayes": ("BernoulliNaiveBayes", "CategoricalNaiveBayes", "GaussianNaiveBayes"),
+    "markovia.models.mixed_naive_bayes": ("NaiveBayes",),
+    "markovia.models.network_classifier": ("BayesianNetworkClassifier",),
+    "markovia.models.tree_augmented": ("TreeAugmentedNaiveBayes",),
+    "markovia.models.label_propagation": ("LabelPropagation",),
     "markovia.models.posterior_network": ("NetworkPosterior", "SampledPosterior"),
     "markovia.models.markov_network": ("MarkovNetwork",),
     "markovia.models.dynamic": ("DynamicBayesianNetwork",),
@@ -125,6 +131,8 @@ _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-graph", "markovia.plotting:plot_graph")
 _ports.bind("plot-trace", "markovia.plotting:plot_trace")
 _ports.bind("plot-autocorrelation", "markovia.plotting:plot_autocorrelation")
+_ports.bind("plot-calibration", "markovia.plotting:plot_calibration")
+_ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
@@ -225,6 +233,7 @@ if TYPE_CHECKING:
         to_pyagrum,
     )
     from markovia.learning import priors
+    from markovia.learning.em import EM
     from markovia.learning.glm import GLM
     from markovia.learning.regressions import (
         LinearRegression,
@@ -236,5 +245,10 @@ if TYPE_CHECKING:
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.dynamic import DynamicBayesianNetwork
     from markovia.models.factor_graph import FactorGraph
+    from markovia.models.label_propagation import LabelPropagation
     from markovia.models.markov_network import MarkovNetwork
+    from markovia.models.mixed_naive_bayes import NaiveBayes
+    from markovia.models.naive_bayes import BernoulliNaiveBayes, CategoricalNaiveBayes, GaussianNaiveBayes
+    from markovia.models.network_classifier import BayesianNetworkClassifier
     from markovia.models.posterior_network import NetworkPosterior, SampledPosterior
+    from markovia.models.tree_augmented import TreeAugmentedNaiveBayes

@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 _EXPORTS = {
     "association": ("AssociationMatrix", "covariance", "mahalanobis", "partial_correlation", "pearson"),
     "association_graphs": ("correlation_graph", "dependency_graph", "partial_correlation_graph"),
+    "bias_variance_decomposition": (
+        "BiasVariance",
+        "bias_variance",
+        "squared_decomposition",
+        "zero_one_decomposition",
+    ),
+    "calibration_measures": ("Calibration", "calibration"),
+    "e_step": ("expected_counts",),
     "information": (
         "conditional_entropy",
         "conditional_mutual_information",
@@ -20,6 +28,7 @@ _EXPORTS = {
     ),
     "iteratively_reweighted": ("SoftmaxFit", "fit_softmax"),
     "kernel_tests": ("PermutationTest", "hsic", "hsic_test", "mmd", "mmd_test", "permutation_test"),
+    "label_propagation": ("PropagatedLabels", "propagate_labels"),
     "tables": ("hsic_of_table", "mmd_of_tables"),
     "text": ("tf_idf", "tf_idf_weights"),
 }
@@ -53,6 +62,14 @@ if TYPE_CHECKING:
         dependency_graph,
         partial_correlation_graph,
     )
+    from markovia.learning.bias_variance_decomposition import (
+        BiasVariance,
+        bias_variance,
+        squared_decomposition,
+        zero_one_decomposition,
+    )
+    from markovia.learning.calibration_measures import Calibration, calibration
+    from markovia.learning.e_step import expected_counts
     from markovia.learning.information import (
         conditional_entropy,
         conditional_mutual_information,
@@ -71,5 +88,6 @@ if TYPE_CHECKING:
         mmd_test,
         permutation_test,
     )
+    from markovia.learning.label_propagation import PropagatedLabels, propagate_labels
     from markovia.learning.tables import hsic_of_table, mmd_of_tables
     from markovia.learning.text import tf_idf, tf_idf_weights

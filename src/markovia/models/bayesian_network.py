@@ -32,13 +32,13 @@ from markovia.models.comparison import (
 )
 from markovia.models.editing import parent_list
 from markovia.models.keywords import guided
-from markovia.models.learnable import LearnableNetwork
 from markovia.models.one_line import parse_one_line
+from markovia.models.scoring import ScoringNetwork
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
 
 
-class BayesianNetwork(LearnableNetwork):
+class BayesianNetwork(ScoringNetwork):
     """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
 
     Parameters

@@ -1,9 +1,10 @@
 """Learning the distributions of a directed network from data."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from markovia.errors import IncompleteModel, InvalidArgument, UnknownVariable
 from markovia.factors.conditional import Conditional
 from markovia.factors.variable import State, Variable
 from markovia.learning.data import RowSource, read_data
+from markovia.learning.em import as_em, fit_by_em
 from markovia.learning.fit_record import Fit
 from markovia.learning.parameters import Family, TableLearner, tied_names
 from markovia.learning.priors import as_prior
@@ -55,7 +57,8 @@ class LearnableNetwork(EditableNetwork):
         states: Mapping[str, int | Sequence[State]] | None = None,
         fixed: str | Iterable[str] = (),
         tied: Sequence[Sequence[str]] = (),
-        missing: str = "error",
+        missing: Any = "em",
+        latent: str | Iterable[str] | Mapping[str, int | Sequence[State]] = (),
     ) -> Self:
         """Learn every node's distribution from data, and return the network itself.
 
@@ -81,7 +84,11 @@ class LearnableNetwork(EditableNetwork):
             Lists of nodes that share one table, such as the transitions of a Markov chain. Their tables have the same
             shape, with parents matched by position. Their counts are pooled; a prior counts once for each list.
         missing
-            What to do with rows that miss a cell: "error", or "drop" (they are not used at all).
+            What to do with rows that miss a cell: "em" (expectation-maximisation: every cell is used), settings such as
+            `mk.EM(restarts=5)`, "drop" (they are not used at all) or "error".
+        latent
+            Variables that have no column and are never observed: names, or a mapping from name to states where the
+            network does not know them.
 
         Returns
         -------
@@ -104,15 +111,25 @@ class LearnableNetwork(EditableNetwork):
         [[0.667, 0.333], [0.0, 1.0]]
         """
         start = perf_counter()
-        if missing not in ("error", "drop"):
-            raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
-        source = self._read(data, weights, states)
-        families = self._families(source.variables, fixed, tied)
+        settings = as_em(missing)
+        hidden = self._hidden(latent)
+        source = self._read(data, weights, states, hidden)
+        families = self._families({**source.variables, **hidden}, fixed, tied)
         gaps = sum(source.missing().values())
+        if hidden and settings is None:
+            raise InvalidArgument(f"hidden variables are learned by EM; missing={missing!r} does not do it")
+        if settings is not None and (gaps or hidden):
+            learner = TableLearner(families, as_prior(prior))
+            tables, expected, record = fit_by_em(learner, source.in_memory(), settings, hidden)
+            self._install(families, tables)
+            unseen, seconds = _unseen(learner, expected), perf_counter() - start
+            self.fit_ = replace(record, unseen_rows=unseen, seconds=seconds)
+            return self
         if gaps and missing == "error":
             worst = max(source.missing().items(), key=lambda item: item[1])
             raise InvalidArgument(
-                f"{gaps:,} cells are missing ({worst[1]:,} of them in {worst[0]!r}); missing='drop' leaves such rows out"
+                f"{gaps:,} cells are missing ({worst[1]:,} of them in {worst[0]!r}); "
+                "missing='em' uses every cell, 'drop' leaves such rows out"
             )
         if gaps:
             source = source.in_memory().without_gaps()
@@ -209,83 +226,53 @@ class LearnableNetwork(EditableNetwork):
             learned.posterior = NetworkPosterior(learned.learner, learned.counts, learned.tables, twin)
         return learned.posterior
 
-    @guided
-    def log_likelihood(self, data: Any, *, by: str | None = None, weights: Any = None) -> Any:
-        """Return the log likelihood of data under the network, in nats: in total, by node, or by row.
-
-        Parameters
-        ----------
-        data
-            Rows in any form that `fit` takes. Missing cells are summed out.
-        by
-            None for the total; "family" for a Series with what each node adds given its parents (complete rows only,
-            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted.
-        weights
-            The name of a column, or one number a row.
-
-        Examples
-        --------
-        >>> import markovia as mk
-        >>> bn = mk.examples.sprinkler()
-        >>> rows = bn.sample(100, seed=0)
-        >>> bn.log_likelihood(rows, by="family").round(2).to_dict()
-        {'cloudy': -69.31, 'sprinkler': -62.77, 'rain': -54.2, 'wet': -21.03}
-        >>> round(bn.log_likelihood(rows), 2)
-        -207.31
-        """
-        if by not in (None, "family", "row"):
-            raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
-        self.pieces()
-        source = self._read(data, weights, None)
-        gaps = sum(source.missing().values())
-        if gaps and by == "family":
-            raise InvalidArgument(
-                f"{gaps:,} cells are missing, so the log likelihood is no sum over nodes; ask for the total or by='row'"
-            )
-        if gaps or by == "row":
-            return self._row_log_likelihood(source, by)
-        families = self._families(source.variables, ())
-        counts = family_counts(source, families)
-        scores = {
-            f.variable.name: family_log_likelihood(n, f.before)
-            for f, n in zip(families, counts, strict=True)
-            if f.before is not None
-        }
-        if by is None:
-            return float(sum(scores.values()))
-        import pandas as pd
-
-        return pd.Series(scores, name="log_likelihood", dtype=np.float64)
-
-    @guided
-    def score(self, data: Any, *, weights: Any = None) -> float:
-        """Return the mean log likelihood a row, in nats; missing cells are summed out.
-
-        Examples
-        --------
-        >>> import markovia as mk
-        >>> round(mk.BayesianNetwork("coin").fit({"coin": ["h", "t"]}).score({"coin": ["h", "h", "t"]}), 6)
-        -0.693147
-        """
-        source = self._read(data, weights, None)
-        if not source.total > 0:
-            raise InvalidArgument("there are no rows to score")
-        return float(self.log_likelihood(source)) / source.total
-
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _read(self, data: Any, weights: Any, states: Mapping[str, int | Sequence[State]] | None) -> RowSource:
-        """Open the data for this network's variables."""
+    def _hidden(
+        self, latent: str | Iterable[str] | Mapping[str, int | Sequence[State]]
+    ) -> dict[str, Variable]:
+        """Return the variables that are never observed, with their states."""
+        found = {}
+        assumed = self._without_states()
+        for name in [latent] if isinstance(latent, str) else latent:
+            known = self.variable(name)
+            if isinstance(latent, Mapping):
+                said = Variable(name, latent[name])
+                if name not in assumed and said.states != known.states:
+                    raise InvalidArgument(f"the states of {name!r} are already known: {self.states(name)}")
+                known = said
+            elif name in assumed:
+                raise InvalidArgument(
+                    f"nobody stated the states of {name!r}; say how many: latent={{{name!r}: 2}}"
+                )
+            found[name] = known
+        return found
+
+    def _read(
+        self,
+        data: Any,
+        weights: Any,
+        states: Mapping[str, int | Sequence[State]] | None,
+        hidden: Mapping[str, Variable] = MappingProxyType({}),
+    ) -> RowSource:
+        """Open the data for this network's variables, hidden ones left out."""
         assumed = self._without_states()
         for name in states or {}:
             if name not in assumed:
                 self.variable(name)
                 raise InvalidArgument(f"the states of {name!r} are already known: {self.states(name)}")
         stated = {n: v for n, v in self._variables.items() if n not in assumed}
-        source = read_data(data, self._variables, variables=stated, states=states, weights=weights)
-        for name in self._variables:
-            if name not in source.variables:
-                raise UnknownVariable(name, source.variables, "the data")
+        names = [n for n in self._variables if n not in hidden]
+        try:
+            source = read_data(data, names, variables=stated, states=states, weights=weights)
+            lacking = [n for n in names if n not in source.variables]
+            if lacking:
+                raise UnknownVariable(lacking[0], source.variables, "the data")
+        except UnknownVariable as error:
+            if error.name in self._variables:
+                error.args = (f"{error}; if it is never observed, say latent=[{error.name!r}]",)
+            raise
+        for name in names:
             if name in stated and source.variables[name].states != stated[name].states:
                 raise InvalidArgument(
                     f"the data say that {name!r} has states {list(source.variables[name].states)}, "
@@ -365,25 +352,6 @@ class LearnableNetwork(EditableNetwork):
             return None
         same = all(self._tables.get(t.variable.name) is t for t in learned.tables)
         return learned if same else None
-
-    def _row_log_likelihood(self, source: RowSource, by: str | None) -> Any:
-        table = source.in_memory()
-        if table.complete:
-            logs = np.zeros(table.n_rows)
-            for name, own in self._tables.items():
-                if own is not None:
-                    logs += own.log_prob(table.column(name), [table.column(q) for q in self._parents[name]])
-        else:
-            import pandas as pd
-
-            columns: dict[str, Any] = {}
-            for n, v in self._variables.items():
-                states: Any = list(v.states)
-                columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
-            logs = self.log_prob(pd.DataFrame(columns))
-        if by == "row":
-            return logs
-        return float(logs.sum() if table.weights is None else table.weights @ logs)
 
 
 def _listed_groups(families: Sequence[Family]) -> list[list[str]]:
