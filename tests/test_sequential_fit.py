@@ -178,7 +178,7 @@ def test_a_table_of_codes_must_have_the_states_of_the_network():
     bn = mk.BayesianNetwork("a", states={"a": ["no", "yes"]})
     good = CodedTable([mk.Variable("a", ["no", "yes"])], codes)
     assert np.allclose(bn.copy().fit(good)["a"].values, [1 / 3, 2 / 3])
-    with pytest.raises(mk.InvalidArgument, match="has states"):
+    with pytest.raises(mk.InvalidArgument, match="read with the states"):
         bn.fit(CodedTable([mk.Variable("a", ["yes", "no"])], codes))
     with pytest.raises(mk.UnknownVariable, match="'a'"):
         bn.fit(CodedTable([mk.Variable("b", ["no", "yes"])], codes))

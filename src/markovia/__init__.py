@@ -85,7 +85,16 @@ _EXPORTS = {
         "SoftmaxRegression",
     ),
     "markovia.models.bayesian_network": ("BayesianNetwork",),
+    "markovia.learning.counting": ("counts",),
+    "markovia.learning.discretization": ("Discretizer",),
     "markovia.learning.em": ("EM",),
+    "markovia.learning.identifiability": ("identifiability",),
+    "markovia.models.learnable_field": ("fit_log_linear", "posterior_regularisation"),
+    "markovia.models.chain_crf": ("ChainCRF",),
+    "markovia.models.crf": ("CRF",),
+    "markovia.models.feature_crf": ("ConditionalFeature", "FeatureCRF"),
+    "markovia.models.grid_crf": ("GridCRF",),
+    "markovia.models.neural_crf": ("NeuralCRF",),
     "markovia.models.naive_bayes": ("BernoulliNaiveBayes", "CategoricalNaiveBayes", "GaussianNaiveBayes"),
     "markovia.models.mixed_naive_bayes": ("NaiveBayes",),
     "markovia.models.network_classifier": ("BayesianNetworkClassifier",),
@@ -233,8 +242,11 @@ if TYPE_CHECKING:
         to_pyagrum,
     )
     from markovia.learning import priors
+    from markovia.learning.counting import counts
+    from markovia.learning.discretization import Discretizer
     from markovia.learning.em import EM
     from markovia.learning.glm import GLM
+    from markovia.learning.identifiability import identifiability
     from markovia.learning.regressions import (
         LinearRegression,
         LogisticRegression,
@@ -243,12 +255,18 @@ if TYPE_CHECKING:
     )
     from markovia.models import examples, generators, images
     from markovia.models.bayesian_network import BayesianNetwork
+    from markovia.models.chain_crf import ChainCRF
+    from markovia.models.crf import CRF
     from markovia.models.dynamic import DynamicBayesianNetwork
     from markovia.models.factor_graph import FactorGraph
+    from markovia.models.feature_crf import ConditionalFeature, FeatureCRF
+    from markovia.models.grid_crf import GridCRF
     from markovia.models.label_propagation import LabelPropagation
+    from markovia.models.learnable_field import fit_log_linear, posterior_regularisation
     from markovia.models.markov_network import MarkovNetwork
     from markovia.models.mixed_naive_bayes import NaiveBayes
     from markovia.models.naive_bayes import BernoulliNaiveBayes, CategoricalNaiveBayes, GaussianNaiveBayes
     from markovia.models.network_classifier import BayesianNetworkClassifier
+    from markovia.models.neural_crf import NeuralCRF
     from markovia.models.posterior_network import NetworkPosterior, SampledPosterior
     from markovia.models.tree_augmented import TreeAugmentedNaiveBayes

@@ -389,7 +389,7 @@ class Poisson(Fitted):
         """Return the entropy: the sum over all counts that matter, or its expansion in 1 / rate for large rates."""
         rate = self.rate
         if rate >= 1e4:
-            return 0.5 * log(2.0 * np.pi * np.e * rate) - 1.0 / (12.0 * rate) - 1.0 / (24.0 * rate**2)
+            return 0.5 * (log(2.0 * np.pi * rate) + 1.0) - 1.0 / (12.0 * rate) - 1.0 / (24.0 * rate**2)
         logs = self.log_prob(np.arange(np.ceil(rate + 40.0 * rate**0.5 + 40.0)))
         return -float(np.exp(logs) @ logs)
 

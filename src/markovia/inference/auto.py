@@ -337,10 +337,11 @@ def load_kernels(engines: str | Sequence[str] = ()) -> float:
 
 
 def _load_rare_kernels(problem: Problem) -> None:
-    """Run what only large trees and batches of rows need."""
+    """Run what only large trees, batches of rows and learning need."""
     from markovia.inference.junction_tree import JunctionTree
     from markovia.inference.row_programs import compile_rows
     from markovia.inference.tree_state import TreeState
+    from markovia.kernels.counting import load as load_counting
     from markovia.kernels.supports import collect_support, distribute_support, support_of
 
     tree, _ = JunctionTree().compiled(replace(problem, memory={}), None)
@@ -355,3 +356,4 @@ def _load_rare_kernels(problem: Problem) -> None:
     rows = compile_rows(problem, ["a"], ["b"], [False], 1.0)
     if rows is not None:
         rows.run(np.array([[-1], [0]], dtype=np.int32))
+    load_counting()  # type: ignore[no-untyped-call]

@@ -16,7 +16,9 @@ _EXPORTS = {
         "zero_one_decomposition",
     ),
     "calibration_measures": ("Calibration", "calibration"),
+    "contrastive_divergence": ("ContrastiveDivergence",),
     "e_step": ("expected_counts",),
+    "identifiability": ("Identifiability", "identifiability"),
     "information": (
         "conditional_entropy",
         "conditional_mutual_information",
@@ -69,7 +71,9 @@ if TYPE_CHECKING:
         zero_one_decomposition,
     )
     from markovia.learning.calibration_measures import Calibration, calibration
+    from markovia.learning.contrastive_divergence import ContrastiveDivergence
     from markovia.learning.e_step import expected_counts
+    from markovia.learning.identifiability import Identifiability, identifiability
     from markovia.learning.information import (
         conditional_entropy,
         conditional_mutual_information,

@@ -8,7 +8,8 @@ are and only bring counts back. `read_data` opens whatever a user passes.
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +45,18 @@ class RowSource(Protocol):
     def counts(self, scopes: Sequence[Sequence[str]]) -> list[Array]:
         """Return for each scope a table with one axis a name: the weight of the rows in each configuration.
 
-        A row that misses a cell of a scope is not counted in its table. One pass over the rows for all scopes.
+        A row that misses a cell of a scope is not counted in its table. One pass over the rows for all scopes where the
+        rows are in memory or in files.
         """
+
+    def distinct(self, scope: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
+        """Return the configurations of a scope that occur, one row of codes each, in order, and their weights."""
 
     def in_memory(self) -> "CodedTable":
         """Return the rows in memory; sources that are large give distinct rows with weights."""
+
+    def without_gaps(self) -> "RowSource":
+        """Return only the rows that miss no cell."""
 
 
 class CodedTable:
@@ -82,7 +90,11 @@ class CodedTable:
 
     @cached_property
     def _gaps(self) -> NDArray[np.int64]:
-        return np.count_nonzero(self.codes < 0, axis=1) if self.codes.size else np.zeros(len(self.codes), int)
+        found = np.zeros(len(self.codes), dtype=np.int64)
+        if self.codes.size:
+            for k in np.flatnonzero(self.codes.min(axis=1) < 0):
+                found[k] = np.count_nonzero(self.codes[k] < 0)
+        return found
 
     def missing(self) -> dict[str, int]:
         """Return how many cells each column misses."""
@@ -95,15 +107,12 @@ class CodedTable:
 
     def column(self, name: str) -> Codes:
         """Return a variable's cells as codes."""
-        try:
-            row: Codes = self.codes[self._at[name]]
-        except KeyError:
-            raise UnknownVariable(name, self.variables, "the data") from None
+        row: Codes = self.codes[self._place(name)]
         return row
 
     def rows(self, names: Sequence[str]) -> Codes:
         """Return the codes of some variables, one row a data row (a copy)."""
-        return np.ascontiguousarray(self.codes[[self._at[n] for n in names]].T)
+        return np.ascontiguousarray(self.codes[[self._place(n) for n in names]].T)
 
     def in_memory(self) -> "CodedTable":
         """Return itself."""
@@ -111,38 +120,37 @@ class CodedTable:
 
     def without_gaps(self) -> "CodedTable":
         """Return only the rows that miss no cell."""
+        if self.complete:
+            return self
         whole = (self.codes >= 0).all(axis=0)
         weights = None if self.weights is None else self.weights[whole]
         return CodedTable(tuple(self.variables.values()), np.ascontiguousarray(self.codes[:, whole]), weights)
 
     def counts(self, scopes: Sequence[Sequence[str]]) -> list[Array]:
         """Return a table of counts for each scope; see `RowSource.counts`."""
-        from markovia.kernels.counting import count_tables, weigh_tables
+        from markovia.learning.table_counts import count_codes
 
-        shapes = [count_shape([self.variables[n] for n in scope]) for scope in scopes]
-        sizes = [prod(shape) for shape in shapes]
-        starts = np.cumsum([0, *sizes]).astype(np.int64)
-        scope_start = np.cumsum([0, *map(len, scopes)]).astype(np.int64)
-        columns = np.array([self._at[n] for scope in scopes for n in scope], dtype=np.int64)
-        strides = np.array(
-            [prod(shape[k + 1 :]) for shape in shapes for k in range(len(shape))], dtype=np.int64
-        )
-        gaps = np.array([any(self._gaps[self._at[n]] for n in scope) for scope in scopes], dtype=np.bool_)
-        layout = (scope_start, columns, strides)
+        columns = [[self._place(n) for n in scope] for scope in scopes]
+        own = list(self.variables.values())
+        for scope in columns:
+            count_shape([own[c] for c in scope])
+        # the compiled code knows 8 and 32 bits
+        codes = self.codes if self.codes.dtype in (np.int8, np.int32) else self.codes.astype(np.int32)
+        codes = np.ascontiguousarray(codes)
+        return count_codes(codes, self.weights, [len(v) for v in own], (self._gaps > 0).tolist(), columns)
 
-        def part(first: int, last: int) -> Array:
-            out = np.zeros(starts[-1])
-            if self.weights is None:
-                count_tables(self.codes, first, last, *layout, gaps, starts[:-1], out)
-            else:
-                weigh_tables(self.codes, self.weights, first, last, *layout, starts[:-1], out)
-            return out
+    def distinct(self, scope: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
+        """Return the configurations of a scope that occur, and their weights; see `RowSource.distinct`."""
+        from markovia.learning.table_counts import distinct_rows
 
-        flat = part(0, self.n_rows)
-        return [
-            flat[low:high].reshape(shape)
-            for low, high, shape in zip(starts[:-1], starts[1:], shapes, strict=True)
-        ]
+        places = [self._place(n) for n in scope]
+        return distinct_rows(self.codes[places], self.weights, [len(self.variables[n]) for n in scope])
+
+    def _place(self, name: str) -> int:
+        try:
+            return self._at[name]
+        except KeyError:
+            raise UnknownVariable(name, self.variables, "the data") from None
 
 
 def count_shape(variables: Sequence[Variable]) -> tuple[int, ...]:
@@ -169,16 +177,18 @@ def read_data(
     Parameters
     ----------
     data
-        A `RowSource`, or a DataFrame, a mapping of columns, a list of mappings.
+        A pandas, Polars, Dask or Spark frame, a PyArrow table, a DuckDB relation, a mapping of columns, a list of
+        mappings, a structured array, a matrix (its columns are `x0, x1, ...`), or CSV and Parquet files: a path, a
+        pattern with `*`, or a list of them. Or a `RowSource`.
     names
         The columns that are wanted; all by default. Others are not looked at.
     variables
         Variables whose states are known; a cell that is none of them is an error.
     states
-        States of other columns; those of columns in neither are read off the data: categories in their order, everything
-        else sorted.
+        States of other columns; those of columns in neither are read off the data: categories in their order, both
+        booleans, everything else sorted.
     weights
-        The name of a column, or one number a row.
+        The name of a column; or, for data in memory, one number a row.
 
     Raises
     ------
@@ -187,13 +197,54 @@ def read_data(
     UnknownState
         For a cell that is no state of its column.
     """
-    if isinstance(data, CodedTable) or hasattr(data, "in_memory"):
-        source: RowSource = data
-        return source
-    from markovia.learning.frames import as_frame
-    from markovia.learning.reading import coded_frame
+    known, stated = dict(variables or {}), dict(states or {})
+    wanted = None if names is None else list(names)
+    if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):
+        return _already_read(data, wanted, known, weights)
+    if _is_paths(data):
+        from markovia.learning.file_sources import open_files
 
-    return coded_frame(as_frame(data), names, dict(variables or {}), dict(states or {}), weights)
+        return open_files(data, wanted, known, stated, weights)
+    library = type(data).__module__.partition(".")[0]
+    if library == "duckdb" or library == "_duckdb":
+        from markovia.learning.file_sources import open_relation
+
+        return open_relation(data, wanted, known, stated, weights)
+    if (
+        library not in ("pandas", "polars", "pyarrow", "numpy", "builtins")
+        or type(data).__name__ == "LazyFrame"
+    ):
+        from markovia.learning.frame_sources import open_lazy
+
+        lazy = open_lazy(data, wanted, known, stated, weights)
+        if lazy is not None:
+            return lazy
+    from markovia.learning.reading import coded_columns, eager_columns
+
+    return coded_columns(eager_columns(data), wanted, known, stated, weights)
+
+
+def _already_read(
+    data: Any, wanted: Sequence[str] | None, known: Mapping[str, Variable], weights: Any
+) -> RowSource:
+    source = cast(RowSource, data)
+    if weights is not None:
+        raise InvalidArgument("these data were read before; give the weights when they are read")
+    for name in wanted or ():
+        if name not in source.variables:
+            raise UnknownVariable(name, source.variables, "the data")
+        if name in known and known[name].states != source.variables[name].states:
+            raise InvalidArgument(
+                f"the data were read with the states {list(source.variables[name].states)} for {name!r}, "
+                f"which should be {list(known[name].states)}"
+            )
+    return source
+
+
+def _is_paths(data: Any) -> bool:
+    if isinstance(data, list | tuple) and data:
+        return all(isinstance(item, str | Path) for item in data)
+    return isinstance(data, str | Path)
 
 
 def row_weights(weights: Any, n_rows: int) -> Array | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
 from markovia.factors.variable import State, Variable
-from markovia.learning.frames import MISSING, UNKNOWN
+from markovia.learning.coding import MISSING, UNKNOWN
 
 Codes = NDArray[np.signedinteger[Any]]
 WIDEST = 1 << 16

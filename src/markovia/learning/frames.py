@@ -5,21 +5,21 @@ Inside, a column is an array of state codes with -1 for missing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
+from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.variable import Variable
+from markovia.learning.coding import MISSING, column_codes
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["MISSING", "Codes", "as_frame", "decode", "decode_column", "encode", "encode_column"]
+
 Codes = NDArray[np.signedinteger[Any]]
-MISSING = -1
-UNKNOWN = -2
 
 
 def as_frame(rows: Any) -> "pd.DataFrame":
@@ -67,46 +67,7 @@ def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> tuple[li
 
 def encode_column(column: "pd.Series[Any]", variable: Variable) -> Codes:
     """Return the state codes of one column, -1 for missing cells."""
-    import pandas as pd
-
-    known = variable.codes
-    if column.dtype == object:
-        return _encode_objects(column, variable)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        positions, uniques = column.cat.codes.to_numpy(), column.cat.categories
-    else:
-        positions, uniques = pd.factorize(column)
-    lookup = np.empty(len(uniques) + 1, dtype=np.int64)
-    lookup[-1] = MISSING
-    for i, value in enumerate(uniques):
-        lookup[i] = known.get(value, UNKNOWN)
-    codes = lookup[positions]
-    if UNKNOWN in lookup and (strange := np.flatnonzero(codes == UNKNOWN)).size:
-        cell = uniques[positions[strange[0]]]
-        raise UnknownState(
-            variable.name, cell.item() if isinstance(cell, np.generic) else cell, variable.states
-        )
-    return codes
-
-
-def _encode_objects(column: "pd.Series[Any]", variable: Variable) -> Codes:
-    """Look every cell up; for objects this is faster than finding the distinct ones first."""
-    import pandas as pd
-
-    cells = column.to_numpy()
-    known: dict[Any, int] = {None: MISSING, **variable.codes}
-    try:
-        codes = np.fromiter(map(known.get, cells, repeat(UNKNOWN)), dtype=np.int64, count=len(cells))
-    except TypeError:
-        cell = next(c for c in cells if not pd.api.types.is_scalar(c))
-        raise UnknownState(variable.name, cell, variable.states) from None
-    strange = np.flatnonzero(codes == UNKNOWN)
-    if strange.size:
-        missing = pd.isna(cells[strange])
-        if not missing.all():
-            raise UnknownState(variable.name, cells[strange[~missing][0]], variable.states)
-        codes[strange] = MISSING
-    return codes
+    return column_codes(variable.name, column, variable)[1]
 
 
 def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable], n: int) -> "pd.DataFrame":

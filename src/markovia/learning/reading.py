@@ -1,63 +1,113 @@
-"""Data frames in memory as tables of codes, with states given or read off the cells."""
+"""Data in memory as tables of codes, with states given or read off the cells.
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+Columns are read side by side in threads; the libraries that do the work let go of the interpreter lock.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, MarkoviaError, UnknownVariable
 from markovia.factors.variable import State, Variable
+from markovia.inference.threads import in_parallel, thread_count
+from markovia.learning.coding import Codes, code_type, column_codes
 from markovia.learning.data import CodedTable, row_weights
-from markovia.learning.frames import encode_column
 
-if TYPE_CHECKING:
-    import pandas as pd
+MANY_ROWS = 20_000
+"""From so many rows on, columns are read in threads."""
 
 
-def coded_frame(
-    frame: "pd.DataFrame",
+class Columns(NamedTuple):
+    """Named columns of some library, fetched when they are needed."""
+
+    names: Sequence[str]
+    get: Callable[[str], Any]
+    n_rows: int
+
+
+def eager_columns(data: Any) -> Columns:
+    """Return the columns of data in memory, of any accepted form."""
+    if isinstance(data, np.ndarray):
+        return _array_columns(data)
+    library = type(data).__module__.partition(".")[0]
+    if library == "pyarrow" and hasattr(data, "column_names"):
+        return _unique(list(data.column_names), data.column, data.num_rows)
+    if library == "polars" and hasattr(data, "get_column"):
+        return Columns(data.columns, data.get_column, data.height)
+    from markovia.learning.frames import as_frame
+
+    frame = as_frame(data)
+    labels = {str(label): label for label in frame.columns}
+    return _unique([str(label) for label in frame.columns], lambda name: frame[labels[name]], len(frame))
+
+
+def _array_columns(data: Any) -> Columns:
+    if data.dtype.names is not None:
+        if data.ndim != 1:
+            raise InvalidArgument(f"a structured array of rows has one axis, not {data.ndim}")
+        return Columns(list(data.dtype.names), lambda name: data[name], len(data))
+    if data.ndim != 2:
+        raise InvalidArgument(f"an array of rows has two axes, not {data.ndim}")
+    names = [f"x{i}" for i in range(data.shape[1])]
+    at = {name: i for i, name in enumerate(names)}
+    return Columns(names, lambda name: data[:, at[name]], len(data))
+
+
+def _unique(names: Sequence[str], get: Callable[[str], Any], n_rows: int) -> Columns:
+    if len(set(names)) < len(names):
+        twice = next(n for i, n in enumerate(names) if n in names[:i])
+        raise InvalidArgument(f"the rows have two columns named {twice!r}")
+    return Columns(names, get, n_rows)
+
+
+def coded_columns(
+    columns: Columns,
     names: Iterable[str] | None,
     variables: Mapping[str, Variable],
     states: Mapping[str, int | Sequence[State]],
     weights: Any = None,
 ) -> CodedTable:
-    """Return a pandas frame as codes; see `markovia.learning.data.read_data`."""
-    if isinstance(weights, str):
-        if weights not in frame.columns:
-            raise UnknownVariable(weights, frame.columns, "the data")
-        skipped, weights = weights, frame[weights]
-    else:
-        skipped = None
-    wanted = [str(n) for n in frame.columns if n != skipped] if names is None else list(names)
-    for name in wanted:
-        if name not in frame.columns:
-            raise UnknownVariable(name, frame.columns, "the data")
-    known = [
-        variables[n] if n in variables else Variable(n, states[n]) if n in states else infer(frame[n])
-        for n in wanted
-    ]
-    most = max(map(len, known), default=1)
-    codes = np.empty((len(wanted), len(frame)), dtype=np.int8 if most < 2**7 else np.int32)
-    for k, variable in enumerate(known):
-        codes[k] = encode_column(frame[variable.name], variable)
-    return CodedTable(known, codes, row_weights(weights, len(frame)))
+    """Return columns in memory as codes; see `markovia.learning.data.read_data`."""
+    wanted, weight_column = wanted_columns(columns.names, names, weights)
+    if weight_column is not None:
+        weights = columns.get(weight_column)
+        weights = weights.to_numpy() if hasattr(weights, "to_numpy") else weights
+    cells = [columns.get(name) for name in wanted]
+    n_rows = columns.n_rows
+
+    def read(k: int, _: None) -> tuple[Variable, Codes] | MarkoviaError:
+        name = wanted[k]
+        try:
+            return column_codes(name, cells[k], variables.get(name), states.get(name))
+        except MarkoviaError as error:  # the first column's error is raised, whichever thread is faster
+            return error
+
+    threads = thread_count() if n_rows >= MANY_ROWS else 1
+    found: list[tuple[Variable, Codes]] = []
+    for result in in_parallel(read, range(len(wanted)), lambda: None, threads):
+        if isinstance(result, MarkoviaError):
+            raise result
+        found.append(result)
+    codes = np.empty((len(found), n_rows), dtype=code_type(v for v, _ in found))
+
+    def put(k: int, _: None) -> None:
+        codes[k] = found[k][1]
+
+    in_parallel(put, range(len(found)), lambda: None, threads)
+    return CodedTable([v for v, _ in found], codes, row_weights(weights, n_rows))
 
 
-def infer(column: "pd.Series[Any]") -> Variable:
-    """Return a variable with the states that a column holds: categories in their order, other cells sorted."""
-    import pandas as pd
-
-    name = str(column.name)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return Variable(name, column.cat.categories.tolist())
-    found = [v.item() if isinstance(v, np.generic) else v for v in pd.unique(column.dropna())]
-    if not found:
-        raise InvalidArgument(f"the column {name!r} has no value; give its states with states=")
-    if any(isinstance(v, float) and not v.is_integer() for v in found):
-        raise InvalidArgument(
-            f"the column {name!r} holds numbers with fractions; discretise it first (mk.Discretizer)"
-        )
-    try:
-        return Variable(name, sorted(found))
-    except TypeError:
-        return Variable(name, sorted(found, key=lambda v: (type(v).__name__, v)))
+def wanted_columns(
+    names: Sequence[str], wanted: Iterable[str] | None, weights: Any
+) -> tuple[list[str], str | None]:
+    """Return the columns to read and the one that holds the weights, if it is named; the data must have them all."""
+    weight_column = weights if isinstance(weights, str) else None
+    if weight_column is not None and weight_column not in names:
+        raise UnknownVariable(weight_column, names, "the data")
+    chosen = [n for n in names if n != weight_column] if wanted is None else list(wanted)
+    known = set(names)
+    for name in chosen:
+        if name not in known:
+            raise UnknownVariable(name, names, "the data")
+    return chosen, weight_column

@@ -28,13 +28,13 @@ from markovia.models.comparison import (
     with_states,
 )
 from markovia.models.keywords import guided
-from markovia.models.measures import MeasuredModel
+from markovia.models.learnable_field import LearnableField
 
 _scope = attrgetter("variables")
 Variables = Mapping[str, int | Sequence[State]] | Iterable[Variable]
 
 
-class FactorModel(MeasuredModel):
+class FactorModel(LearnableField):
     """A model `P(x) = (1/Z) prod_f f(x_f)`; see `MarkovNetwork` and `FactorGraph`."""
 
     @guided

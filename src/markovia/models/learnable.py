@@ -69,7 +69,8 @@ class LearnableNetwork(EditableNetwork):
         Parameters
         ----------
         data
-            A DataFrame, a mapping of columns or a list of mappings; columns are found by name, others are not looked at.
+            Rows of any form that `markovia.counts` takes: frames, mappings, matrices, relations, paths to files. Columns are
+            found by name, others are not looked at.
         prior
             None for maximum likelihood; "bdeu", "k2", "laplace", "dirichlet", a number of pseudo-counts a cell, or an
             object such as `mk.priors.BDeu(10)` for posterior means. The full posterior is then in `posterior_`.
@@ -132,7 +133,7 @@ class LearnableNetwork(EditableNetwork):
                 "missing='em' uses every cell, 'drop' leaves such rows out"
             )
         if gaps:
-            source = source.in_memory().without_gaps()
+            source = source.without_gaps()
         learner = TableLearner(families, as_prior(prior))
         counts = family_counts(source, families)
         self._learn(learner, counts, source.n_rows, source.total, gaps, start)
@@ -272,12 +273,6 @@ class LearnableNetwork(EditableNetwork):
             if error.name in self._variables:
                 error.args = (f"{error}; if it is never observed, say latent=[{error.name!r}]",)
             raise
-        for name in names:
-            if name in stated and source.variables[name].states != stated[name].states:
-                raise InvalidArgument(
-                    f"the data say that {name!r} has states {list(source.variables[name].states)}, "
-                    f"but they are {list(stated[name].states)}"
-                )
         return source
 
     def _without_states(self) -> set[str]:

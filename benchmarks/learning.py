@@ -1,0 +1,41 @@
+"""How fast parameters are learned, beside peers, in one run.
+
+Run: python benchmarks/learning.py [--quick] [--parts counts em fields crf]
+
+1. `counts`: tables of alarm from 1,000,000 rows of a data frame, and from a Parquet file that is larger than the memory it
+   may use (`learning_counts.py`);
+2. `em`: tables of alarm from 5,000 rows with a tenth of the cells missing (`learning_em.py`);
+3. `fields`: a 64 x 64 Ising model by pseudo-likelihood, and binary images by persistent contrastive divergence
+   (`learning_fields.py`);
+4. `crf`: a conditional random field on a tree of 50 nodes (`learning_crf.py`).
+
+Data are sampled with fixed seeds from the networks in MARKOVIA_BENCHMARKS, else ../shared/benchmarks. Peers that are not
+installed are named and left out.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+PARTS = ("counts", "em", "fields", "crf")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="smaller data, no slow peers")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    options = parser.parse_args()
+    failed = 0
+    for part in options.parts:
+        print(f"== {part} ==", flush=True)
+        script = Path(__file__).with_name(f"learning_{part}.py")
+        command = [sys.executable, str(script), *(["--quick"] if options.quick else [])]
+        failed += subprocess.run(command, check=False).returncode != 0
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,328 @@
+"""CSV and Parquet files of any size, and DuckDB relations: DuckDB scans them, groups and counts.
+
+All tables come out of one scan with GROUPING SETS. Measured against streaming the codes into compiled code, that is as
+fast where the scan itself is what takes the time, and it moves nothing. DuckDB works within `MEMORY_LIMIT` and writes
+to the temporary folder what does not fit.
+Reference: Raasveldt & Mühleisen, DuckDB: an embeddable analytical database (2019).
+"""
+
+import glob
+from collections.abc import Mapping, Sequence
+from errno import ENOENT
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.variable import State, Variable
+from markovia.inference.threads import thread_count
+from markovia.learning.coding import Coded, code_type, translated
+from markovia.learning.data import CodedTable
+from markovia.learning.grouped_source import MAX_BYTES, Group, GroupedSource
+from markovia.learning.reading import wanted_columns
+from markovia.learning.table_counts import distinct_rows
+
+MEMORY_LIMIT = "1GB"
+ROWS = "markovia_rows"
+NULLS = ("", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL")
+"""Cells of CSV files that are missing, unless a variable has such a state. "None" is not among them."""
+WHOLE_SNIFF = 2**27
+"""CSV files up to this size are read once to find the types of their columns, larger ones only in part."""
+VECTORS = 64
+"""How many blocks of 2048 rows are fetched at a time when rows are brought into memory."""
+
+
+def open_files(
+    data: Any,
+    names: Sequence[str] | None,
+    variables: Mapping[str, Variable],
+    states: Mapping[str, int | Sequence[State]],
+    weights: Any,
+) -> "DuckSource":
+    """Open CSV or Parquet files: a path, a pattern, or a list of them."""
+    import duckdb
+
+    files = _files(data)
+    settings: dict[str, Any] = {
+        "memory_limit": MEMORY_LIMIT,
+        "threads": thread_count(),
+        "preserve_insertion_order": False,
+        "temp_directory": str(Path(gettempdir()) / "markovia-duckdb"),
+    }
+    connection = duckdb.connect(":memory:", config=settings)
+    kinds = {_kind(file) for file in files}
+    if len(kinds) > 1:
+        raise InvalidArgument("the files are partly CSV and partly Parquet; give one kind")
+    listed = "[" + ", ".join(_text(file) for file in files) + "]"
+    try:
+        if kinds == {"parquet"}:
+            relation = connection.sql(f"SELECT * FROM read_parquet({listed}, union_by_name=true)")
+            return DuckSource(relation, names, variables, states, weights, connection)
+        scan, texts = _csv_scan(connection, files, listed, kinds.pop(), names, variables, states)
+        return DuckSource(connection.sql(scan), names, variables, states, weights, connection, texts)
+    except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.IOException) as error:
+        raise InvalidArgument(f"{files[0]}: {str(error).splitlines()[0]}") from error
+
+
+def open_relation(
+    data: Any,
+    names: Sequence[str] | None,
+    variables: Mapping[str, Variable],
+    states: Mapping[str, int | Sequence[State]],
+    weights: Any,
+) -> "DuckSource":
+    """Open a DuckDB relation; it is grouped by the connection it belongs to."""
+    if not hasattr(data, "query") or not hasattr(data, "types"):
+        raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
+    return DuckSource(data, names, variables, states, weights)
+
+
+class DuckSource(GroupedSource):
+    """Rows that DuckDB scans; see `markovia.learning.grouped_source.GroupedSource`."""
+
+    def __init__(
+        self,
+        relation: Any,
+        names: Sequence[str] | None,
+        variables: Mapping[str, Variable],
+        states: Mapping[str, int | Sequence[State]],
+        weights: Any,
+        connection: Any = None,
+        texts: Sequence[str] = (),
+    ) -> None:
+        if weights is not None and not isinstance(weights, str):
+            raise InvalidArgument("the weights of rows in files and data bases are a column, given by name")
+        chosen, weight = wanted_columns(relation.columns, names, weights)
+        self._relation = relation
+        self._connection = connection  # only of files: rows can be streamed from it
+        kinds = dict(zip(relation.columns, relation.types, strict=True))
+        self._kinds = {n: kinds[n].id for n in chosen}
+        categories = {n: kinds[n].children[0][1] for n in chosen if kinds[n].id == "enum"}
+        self._open(chosen, weight, variables, states, categories, texts)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.n_rows:,} rows over {len(self.variables)} variables>"
+
+    def _ask(self, sql: str) -> Any:
+        return self._relation.query(ROWS, sql)
+
+    def _column(self, name: str) -> str:
+        """Return a column as SQL: NaN is null, and numbers that are kept as decimals or floats are what they are."""
+        quoted = _name(name)
+        kind = self._kinds[name]
+        if kind in ("float", "double"):
+            return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END"
+        if kind == "decimal":
+            return f"CAST({quoted} AS DOUBLE)"
+        if kind in ("date", "time", "timestamp", "timestamp with time zone", "uuid", "interval"):
+            return f"CAST({quoted} AS VARCHAR)"
+        return quoted
+
+    def _select(self, names: Sequence[str]) -> str:
+        """Return a query for some columns as c0, c1, ... and the weight w."""
+        parts = [f"{self._column(n)} AS c{i}" for i, n in enumerate(names)]
+        if self._weight is not None:
+            parts.append(f"CAST({_name(self._weight)} AS DOUBLE) AS w")
+        where = ""
+        if self._whole:
+            where = " WHERE " + " AND ".join(f"({self._column(n)}) IS NOT NULL" for n in self.variables)
+        return f"SELECT {', '.join(parts)} FROM {ROWS}{where}"
+
+    def _groups(self, sets: Sequence[Sequence[str]], most: int) -> list[list[Group]]:
+        names = list(dict.fromkeys(n for one in sets for n in one))
+        at = {n: i for i, n in enumerate(names)}
+        weight = "count(*)" if self._weight is None else "sum(w)"
+        if not names:  # tables without axes: the weight of all rows
+            rows = self._ask(f"SELECT count(*), {weight} FROM ({self._select([])})").fetchall()
+            return [list(rows) for _ in sets]
+        grouped = ", ".join("(" + ", ".join(f"c{at[n]}" for n in one) + ")" for one in sets)
+        columns = [f"c{i}" for i in range(len(names))]
+        # grouping() has 64 bits; what it says of each stretch of columns tells the sets apart
+        marks = [f"grouping({', '.join(columns[i : i + 32])})" for i in range(0, len(columns), 32)]
+        sql = (
+            f"SELECT {', '.join(marks)}, {', '.join(columns)}, count(*), {weight} FROM ({self._select(names)}) "
+            f"GROUP BY GROUPING SETS ({grouped}) LIMIT {most * len(sets) + 1}"
+        )
+        places: dict[tuple[int, ...], list[int]] = {}
+        for place, one in enumerate(sets):
+            places.setdefault(_marks({at[n] for n in one}, len(names)), []).append(place)
+        results: list[list[Group]] = [[] for _ in sets]
+        for row in self._ask(sql).fetchall():
+            place = places[row[: len(marks)]][0]
+            values = row[len(marks) :]
+            results[place].append((*(values[at[n]] for n in sets[place]), values[-2], values[-1]))
+        for same in places.values():
+            for place in same[1:]:
+                results[place] = self._reordered(results[same[0]], sets[same[0]], sets[place])
+        return results
+
+    def _reordered(self, groups: list[Group], old: Sequence[str], new: Sequence[str]) -> list[Group]:
+        order = [list(old).index(n) for n in new]
+        return [(*(g[i] for i in order), g[-2], g[-1]) for g in groups]
+
+    def _fractions(self, names: Sequence[str]) -> str | None:
+        floats = [n for n in names if self._kinds[n] in ("float", "double", "decimal")]
+        if not floats:
+            return None
+        tests = ", ".join(f"bool_or(({self._column(n)}) <> floor({self._column(n)}))" for n in floats)
+        (found,) = self._ask(f"SELECT {tests} FROM {ROWS}").fetchall()
+        return next((n for n, odd in zip(floats, found, strict=True) if odd), None)
+
+    def _weights_summary(self, column: str) -> tuple[float | None, float | None, int]:
+        import duckdb
+
+        w = f"CAST({_name(column)} AS DOUBLE)"
+        try:
+            ((low, high, gaps),) = self._ask(
+                f"SELECT min({w}), max({w}), count(*) - count({w}) + coalesce(sum(CAST(isnan({w}) AS INT)), 0) FROM {ROWS}"
+            ).fetchall()
+        except duckdb.ConversionException:
+            raise InvalidArgument("weights are numbers, one a row") from None
+        return low, high, int(gaps)
+
+    def in_memory(self) -> CodedTable:
+        """Return the distinct rows with their weights; rows of files are streamed and made distinct on the way.
+
+        Raises
+        ------
+        TooLarge
+            If they would take more than 1 GiB.
+        """
+        if self._connection is None:
+            return super().in_memory()
+        own = list(self.variables.values())
+        kind, cards = code_type(own), [len(v) for v in own]
+        query = self._connection.execute(self._stream())
+        kept: list[tuple[Any, Any]] = []
+        size = 0
+
+        def pressed() -> tuple[Any, Any]:
+            codes = np.concatenate([k[0] for k in kept], axis=1)
+            rows, totals = distinct_rows(codes, np.concatenate([k[1] for k in kept]), cards, True, kind)
+            return np.ascontiguousarray(rows.T), totals
+
+        row_bytes = 8 + len(own) * np.dtype(kind).itemsize
+        while len(chunk := query.fetch_df_chunk(VECTORS)):
+            codes = np.empty((len(own), len(chunk)), dtype=kind)
+            for k, variable in enumerate(own):
+                codes[k] = self._chunk_codes(variable, chunk[f"c{k}"])
+            weights = np.ones(len(chunk)) if self._weight is None else chunk["w"].to_numpy()
+            kept.append((codes, weights))
+            size += row_bytes * len(chunk)
+            if size > MAX_BYTES // 4:
+                kept = [pressed()]
+                size = row_bytes * len(kept[0][1])
+                if size > MAX_BYTES // 8:
+                    raise self._too_many(len(own))
+        if not kept:
+            return CodedTable(own, np.zeros((len(own), 0), dtype=kind), np.zeros(0))
+        return CodedTable(own, *pressed())
+
+    def _stream(self) -> str:
+        """Return a query for the rows themselves, text as numbers of an enumeration."""
+        inner = self._select(list(self.variables)).replace(
+            f"FROM {ROWS}", f"FROM ({self._relation.sql_query()})"
+        )
+        columns = []
+        for k, name in enumerate(self.variables):
+            values = [v for v in self._books[name] if v is not None]
+            text = values and all(isinstance(v, str) for v in values) and self._kinds[name] != "enum"
+            listed = ", ".join(_text(v) for v in values) if text else ""
+            columns.append(f"CAST(c{k} AS ENUM({listed})) AS c{k}" if text else f"c{k}")
+        return f"SELECT {', '.join(columns)}{'' if self._weight is None else ', w'} FROM ({inner})"
+
+    def _chunk_codes(self, variable: Variable, cells: Any) -> Any:
+        from markovia.learning.coding import column_codes
+
+        book = self._books[variable.name]
+        if hasattr(cells, "cat"):
+            values = cells.cat.categories.tolist()
+            states = [variable.states[book[v]] if v in book else v for v in values]
+            return translated(Coded(cells.cat.codes.to_numpy(), states), variable)
+        return column_codes(variable.name, cells, variable)[1]
+
+
+def _marks(used: set[int], n: int) -> tuple[int, ...]:
+    """Return what `grouping` gives for a set: a bit for each column that is not in it, the first one highest."""
+    return tuple(
+        sum(1 << (len(stretch) - 1 - i) for i, c in enumerate(stretch) if c not in used)
+        for stretch in (range(low, min(low + 32, n)) for low in range(0, n, 32))
+    )
+
+
+def _csv_scan(
+    connection: Any,
+    files: Sequence[str],
+    listed: str,
+    kind: str,
+    names: Sequence[str] | None,
+    variables: Mapping[str, Variable],
+    states: Mapping[str, int | Sequence[State]],
+) -> tuple[str, list[str]]:
+    """Return the scan of CSV files, and the columns of text in which booleans may be written."""
+    stated: dict[str, Sequence[Any]] = {n: v.states for n, v in variables.items()}
+    stated.update({n: s for n, s in states.items() if not isinstance(s, int)})
+    taken = {s for some in stated.values() for s in some if isinstance(s, str)}
+    nulls = ", ".join(_text(s) for s in NULLS if s not in taken)
+    options = f"header=true, union_by_name=true, nullstr=[{nulls}]"
+    if kind == "tsv":
+        options += ", delim='\\t'"
+    if sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
+        options += ", sample_size=-1"
+    sniffed = connection.sql(f"SELECT * FROM read_csv({listed}, {options})")
+    as_text = []
+    for name, found in zip(sniffed.columns, sniffed.types, strict=True):
+        numeric = found.id in (
+            "bigint",
+            "integer",
+            "double",
+            "hugeint",
+            "tinyint",
+            "smallint",
+            "float",
+            "decimal",
+        )
+        words = name in stated and all(isinstance(s, str) for s in stated[name])
+        if words or not (numeric or found.id == "varchar"):
+            as_text.append((name, found.id == "boolean" and not words))
+    if as_text:
+        options += ", types={" + ", ".join(f"{_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}"
+    return f"SELECT * FROM read_csv({listed}, {options})", [n for n, booleans in as_text if booleans]
+
+
+def _files(data: Any) -> list[str]:
+    files: list[str] = []
+    for item in data if isinstance(data, list | tuple) else [data]:
+        text = str(Path(item).expanduser()) if "://" not in str(item) else str(item)
+        if glob.has_magic(text) and not Path(text).exists():
+            found = sorted(glob.glob(text, recursive=True))
+            if not found:
+                raise FileNotFoundError(ENOENT, "no file matches", text)
+            files += found
+        elif "://" in text or Path(text).is_file():
+            files.append(text)
+        else:
+            raise FileNotFoundError(ENOENT, "no such file", text)
+    return files
+
+
+def _kind(file: str) -> str:
+    name = file.lower()
+    for suffix in (".gz", ".zst"):
+        bare = name.removesuffix(suffix)
+        for ending, kind in ((".csv", "csv"), (".tsv", "tsv"), (".txt", "csv")):
+            if name.endswith(ending) or bare.endswith(ending):
+                return kind
+    if name.endswith((".parquet", ".pq")):
+        return "parquet"
+    raise InvalidArgument(f"{file}: rows are read from .csv, .csv.gz, .tsv and .parquet files")
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + str(text).replace("'", "''") + "'"

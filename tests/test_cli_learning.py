@@ -1,0 +1,136 @@
+"""Learning and predicting on the command line: fit, score and predict over data files."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+import markovia as mk
+from markovia.cli.app import app
+from markovia.learning.file_blocks import file_blocks
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words), prog_name="markovia")
+
+
+def answer(*words: str) -> dict:
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def complaint(*words: str) -> str:
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.csv"
+    mk.examples.asia().sample(500, seed=3).to_csv(path, index=False)
+    return path
+
+
+def test_score_is_the_sum_over_rows(rows: Path):
+    told = answer("score", "asia", str(rows), "--worst", "2")
+    logs = mk.examples.asia().log_prob(pd.read_csv(rows))
+    assert np.isclose(told["log_likelihood"], logs.sum())
+    assert told["rows"] == 500
+    assert told["worst"][0] == {"row": int(logs.argmin()) + 1, "log_prob": pytest.approx(logs.min())}
+    assert "500 rows, log likelihood" in run("score", "asia", str(rows)).stdout
+
+
+def test_score_sums_out_empty_cells(tmp_path: Path):
+    path = tmp_path / "few.csv"
+    path.write_text("smoke,lung,comment\nyes,,old\n,no,\n")
+    logs = mk.examples.asia().log_prob({"smoke": ["yes", None], "lung": [None, "no"]})
+    assert np.isclose(answer("score", "asia", str(path))["log_likelihood"], logs.sum())
+
+
+def test_predict_writes_one_line_a_row(rows: Path):
+    text = run("predict", "asia", str(rows), "--target", "lung").stdout
+    lines = list(csv.DictReader(io.StringIO(text)))
+    expected = mk.examples.asia().predict(pd.read_csv(rows), "lung")
+    assert [line["lung"] for line in lines] == expected.tolist()
+
+
+def test_predict_gives_probabilities_and_keeps_columns(rows: Path, tmp_path: Path):
+    out = tmp_path / "answers.csv"
+    told = answer("predict", "asia", str(rows), "-t", "lung,tub", "--proba", "--keep", "xray", "-o", str(out))
+    assert told["rows"] == 500
+    frame = pd.read_csv(out)
+    assert list(frame)[:2] == ["xray", "lung"]
+    exact = mk.examples.asia().predict_proba(pd.read_csv(rows), ["lung", "tub"])
+    assert np.allclose(frame["P(tub=yes)"], exact["tub"]["yes"])
+
+
+def test_parquet_is_read_as_well(rows: Path, tmp_path: Path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.parquet"
+    pd.read_csv(rows).to_parquet(path)
+    assert answer("score", "asia", str(path)) == {**answer("score", "asia", str(rows)), "data": str(path)}
+
+
+def test_blocks_keep_the_order_of_rows(rows: Path):
+    asia = mk.examples.asia()
+    variables = {n: asia.variable(n) for n in asia.variables}
+    parts = [part for part, _ in file_blocks(rows, variables, block=1)]
+    whole = pd.concat(parts, ignore_index=True).astype(object)
+    assert whole.equals(pd.read_csv(rows).astype(object))
+
+
+def test_fit_writes_the_fitted_model(rows: Path, tmp_path: Path):
+    structure, out = tmp_path / "structure.bif", tmp_path / "model.bif"
+    mk.save(mk.examples.asia(), structure)
+    told = answer("fit", str(structure), str(rows), "--prior", "bdeu", "--ess", "5", "-o", str(out))
+    expected = mk.examples.asia().fit(pd.read_csv(rows), prior=mk.priors.BDeu(5))
+    fitted = mk.load(out)
+    for name in fitted.variables:
+        assert np.allclose(fitted[name].values, expected[name].values, atol=1e-12)
+    assert np.isclose(told["log_likelihood"], expected.fit_.log_likelihood)
+    report = run("fit", "asia", str(rows), "-o", str(out)).stdout
+    assert "fitted by counting on 500 rows" in report
+
+
+def test_numbers_in_a_file_are_the_states_that_print_like_them(tmp_path: Path):
+    path, structure, out = tmp_path / "d.csv", tmp_path / "s.bif", tmp_path / "m.bif"
+    path.write_text("a,b\n0,1\n1,1\n1,0\n1,1\n")
+    bn = mk.BayesianNetwork("a{0|1}->b{0|1}", tables="uniform")
+    assert bn.states("a") == ["0", "1"]
+    mk.save(bn, structure)
+    answer("fit", str(structure), str(path), "-o", str(out))
+    assert mk.load(out)["a"].values.tolist() == [0.25, 0.75]
+
+
+def test_fit_uses_rows_with_missing_cells(tmp_path: Path):
+    path, out = tmp_path / "d.csv", tmp_path / "m.json"
+    path.write_text("rain,wet\nyes,yes\nno,no\nno,\n,yes\nyes,yes\nno,no\n")
+    mk.save(mk.BayesianNetwork("rain{no|yes}->wet{no|yes}"), tmp_path / "s.json")
+    told = answer("fit", str(tmp_path / "s.json"), str(path), "-o", str(out))
+    assert told["method"] == "em"
+    assert told["missing_cells"] == 2
+    assert "2 cells are missing" in complaint(
+        "fit", str(tmp_path / "s.json"), str(path), "-o", str(out), "--missing", "error"
+    )
+
+
+def test_bad_words_get_one_sentence(rows: Path, tmp_path: Path):
+    out = str(tmp_path / "m.bif")
+    assert "--prior is one of" in complaint("fit", "asia", str(rows), "--prior", "flat", "-o", out)
+    assert "--ess is the sample size" in complaint("fit", "asia", str(rows), "--ess", "3", "-o", out)
+    assert "no such file" in complaint("score", "asia", str(tmp_path / "none.csv"))
+    assert "data files end in" in complaint("score", "asia", str(tmp_path / "rows.xlsx"))
+    assert "did you mean 'lung'" in complaint("predict", "asia", str(rows), "-t", "lungs")
+    odd = tmp_path / "odd.csv"
+    odd.write_text("smoke\nperhaps\n")
+    assert "unknown state 'perhaps' for 'smoke'" in complaint("predict", "asia", str(odd), "-t", "lung")
+    assert not Path(out).exists()
