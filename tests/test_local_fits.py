@@ -13,6 +13,7 @@ import markovia as mk
 from markovia.learning.local_fits import local_fit
 from markovia.learning.parameters import Family, TableLearner
 from markovia.learning.priors import as_prior
+from markovia.models import fitting
 from model_strategies import random_case
 
 STATES = {"a": [0, 1, 2], "b": ["f", "m"], "c": ["u", "v", "w"]}
@@ -258,7 +259,7 @@ def test_steps_of_expectation_maximisation_with_local_models_never_lower_the_obj
     seen = truth.sample(200, seed=2)[["p", "u", "v", "y", "z"]]
     model = truth.copy()
     model.replace("h", p=[0.4, 0.6])
-    families = model._families({n: model.variable(n) for n in model.variables}, (), [["u", "v"]])
+    families = fitting.families_of(model, {n: model.variable(n) for n in model.variables}, (), [["u", "v"]])
     learner = TableLearner(families, as_prior(prior))
     values = []
     for _ in range(25):
@@ -273,7 +274,7 @@ def test_steps_of_expectation_maximisation_with_local_models_never_lower_the_obj
             variables={n: model.variable(n) for n in model.variables},
             weights=weights.ravel(),
         )
-        model._install(families, learner.estimate(source.counts([f.scope for f in families])))
+        fitting.install(model, families, learner.estimate(source.counts([f.scope for f in families])))
     assert (np.diff(values[1:]) >= -1e-8).all()
     assert values[-1] > values[1]
     assert np.allclose(model["u"].values, model["v"].values)

@@ -26,7 +26,6 @@ from markovia.inference.possibility import judged_log_mass
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Info, warn_unconverged
-from markovia.learning.frames import decode
 from markovia.models.keywords import guided, missing_attribute
 from markovia.seeds import generator
 
@@ -429,6 +428,8 @@ class GraphicalModel(ABC):
         for name, finding in problem.findings.items():
             if finding.code is not None:
                 codes[name] = np.full(n, finding.code, dtype=np.int64)
+        from markovia.learning.frames import decode
+
         return decode(codes, self._variables.values(), int(n))
 
     # -- other kinds of model ------------------------------------------------------------------------------------

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.learning.data import RowSource
-from markovia.learning.row_counts import family_counts, family_log_likelihood
 from markovia.models.keywords import guided
 from markovia.models.learnable import LearnableNetwork
 from markovia.seeds import Seed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from markovia.learning.data import RowSource
 
 
 class ScoringNetwork(LearnableNetwork):
@@ -42,10 +42,13 @@ class ScoringNetwork(LearnableNetwork):
         >>> round(bn.log_likelihood(rows), 2)
         -207.31
         """
+        from markovia.learning.row_counts import family_counts, family_log_likelihood
+        from markovia.models.fitting import families_of, read_rows
+
         if by not in (None, "family", "row"):
             raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
         self.pieces()
-        source = self._read(data, weights, None)
+        source = read_rows(self, data, weights, None)
         gaps = sum(source.missing().values())
         if gaps and by == "family":
             raise InvalidArgument(
@@ -53,7 +56,7 @@ class ScoringNetwork(LearnableNetwork):
             )
         if gaps or by == "row":
             return self._row_log_likelihood(source, by)
-        families = self._families(source.variables, ())
+        families = families_of(self, source.variables, ())
         counts = family_counts(source, families)
         scores = {
             f.variable.name: family_log_likelihood(n, f.before)
@@ -76,7 +79,9 @@ class ScoringNetwork(LearnableNetwork):
         >>> round(mk.BayesianNetwork("coin").fit({"coin": ["h", "t"]}).score({"coin": ["h", "h", "t"]}), 6)
         -0.693147
         """
-        source = self._read(data, weights, None)
+        from markovia.models.fitting import read_rows
+
+        source = read_rows(self, data, weights, None)
         if not source.total > 0:
             raise InvalidArgument("there are no rows to score")
         return float(self.log_likelihood(source)) / source.total
@@ -114,7 +119,7 @@ class ScoringNetwork(LearnableNetwork):
 
         return impute(self, frame, method, seed)
 
-    def _row_log_likelihood(self, source: RowSource, by: str | None) -> Any:
+    def _row_log_likelihood(self, source: "RowSource", by: str | None) -> Any:
         table = source.in_memory()
         if table.complete:
             logs = np.zeros(table.n_rows)
