@@ -36,6 +36,7 @@ from markovia.models.estimator_input import (
     sample_weights,
     settled,
 )
+from markovia.models.fitting import without_states
 
 
 class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -87,7 +88,8 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = self._structured(names, target)
         stated: dict[str, Variable] = {}
         if given is not None:
-            stated = {n: given.variable(n) for n in given.variables if n not in given._without_states()}
+            open_states = without_states(given)
+            stated = {n: given.variable(n) for n in given.variables if n not in open_states}
             for name in given.variables:
                 if name not in names and name != target:
                     raise UnknownVariable(name, names, "the features")
