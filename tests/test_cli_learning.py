@@ -134,3 +134,11 @@ def test_bad_words_get_one_sentence(rows: Path, tmp_path: Path):
     odd.write_text("smoke\nperhaps\n")
     assert "unknown state 'perhaps' for 'smoke'" in complaint("predict", "asia", str(odd), "-t", "lung")
     assert not Path(out).exists()
+
+
+def test_em_over_a_file_counts_all_its_rows(tmp_path: Path):
+    path = tmp_path / "d.csv"
+    path.write_text("rain,wet\n" + "yes,yes\nno,no\nno,\n" * 50)
+    bn = mk.BayesianNetwork("rain->wet").fit(path)
+    assert bn.fit_.n_rows == 150
+    assert bn.fit_.total == 150

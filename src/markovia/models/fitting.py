@@ -66,7 +66,7 @@ def fit(
         tables, expected, record = fit_by_em(learner, source.in_memory(), settings, hidden)
         install(network, families, tables)
         unseen, seconds = _unseen(learner, expected), perf_counter() - start
-        network.fit_ = replace(record, unseen_rows=unseen, seconds=seconds)
+        network.fit_ = replace(record, n_rows=source.n_rows, unseen_rows=unseen, seconds=seconds)
         return
     if gaps and missing == "error":
         worst = max(source.missing().items(), key=lambda item: item[1])
