@@ -82,6 +82,11 @@ def keep_colons(_: Sphinx, what: str, __: str, ___: Any, ____: Any, lines: list[
         lines[0:0] = ["..", ""]
 
 
+def skip_routing(_: Sphinx, __: str, name: str, ___: Any, ____: bool, _____: Any) -> bool | None:
+    """Leave out what scikit-learn adds to every estimator for its metadata routing."""
+    return True if name.startswith("set_") and name.endswith("_request") else None
+
+
 def name_types(
     _: Sphinx, __: str, ___: str, ____: Any, _____: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
@@ -97,4 +102,5 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", draw_figures)
     app.connect("autodoc-process-docstring", show_indented_as_written)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)
+    app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-signature", name_types)

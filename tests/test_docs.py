@@ -14,7 +14,11 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 GUIDE = sorted((DOCS / "guide").glob("*.md"))
 PAGES = [DOCS / "index.md", *GUIDE]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-NEEDS = {"coming-from.md": ["pgmpy", "pyagrum"], "files.md": ["pgmpy", "pyagrum"]}
+NEEDS = {
+    "coming-from.md": ["pgmpy", "pyagrum"],
+    "crfs_and_segmentation.md": ["jax"],
+    "files.md": ["pgmpy", "pyagrum"],
+}
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -46,7 +46,7 @@ def by_definition(v, features, w, data):
 def test_value_and_slope_are_those_of_the_definition_with_cases_and_without(seed, by_cases):
     v, features, w, data = random_case(seed, n_rows=30 if by_cases else 2)
     kept = module.FEW_STATES
-    module.FEW_STATES = kept if by_cases else 0
+    module.FEW_STATES = 1 << 20 if by_cases else 0
     try:
         loss = PseudoLikelihood(layout_of_features(features, v), data)
     finally:

@@ -58,7 +58,10 @@ class ConjugatePrior:
         self.family = family
         self.chi = family._vector(chi, "the prior's chi")
         self.chi.setflags(write=False)
-        self.nu = float(finite_numbers(nu, "nu"))
+        count = finite_numbers(nu, "nu")
+        if count.ndim:
+            raise InvalidArgument(f"nu is one number, not {nu!r}")
+        self.nu = float(count)
         kind = type(family).__name__
         proper = (
             self.nu > -1 and self.chi[0] > 0
@@ -104,6 +107,10 @@ class ConjugatePrior:
         if not self.nu > 0:
             raise InvalidArgument(f"the mean parameters have no finite expectation for nu={self.nu:g}")
         return self.chi / self.nu
+
+    def mode(self) -> "ExponentialFamily":
+        """Return the member whose natural parameters are the most probable: that with mean parameters chi / nu."""
+        return self.family.with_mean(self.mean())
 
     def log_density(self, eta: ArrayLike) -> float:
         """Return eta . chi - nu A(eta), the log density of natural parameters without the normaliser."""
@@ -318,6 +325,8 @@ class NormalInverseWishart:
         self.kappa = _positive(kappa, "kappa")
         self.dof = _positive(dof, "dof")
         k = self.location.size
+        if self.location.ndim != 1:
+            raise InvalidArgument(f"the mean is one vector, not of shape {self.location.shape}")
         if self.dof <= k - 1:
             raise InvalidArgument(f"dof must be above {k - 1}, the dimension less one, not {self.dof:g}")
         if self.scale.shape != (k, k) or not np.allclose(self.scale, self.scale.T):
@@ -398,6 +407,13 @@ class StudentT:
         self.dof = _positive(dof, "dof")
         self.loc = np.atleast_1d(finite_numbers(loc, "loc"))
         self.scale = np.atleast_2d(finite_numbers(scale, "the scale matrix"))
+        k = self.loc.size
+        if self.loc.ndim != 1 or self.scale.shape != (k, k) or not np.allclose(self.scale, self.scale.T):
+            raise InvalidArgument(
+                f"the scale is a symmetric matrix of {k} rows, not shape {self.scale.shape}"
+            )
+        if np.linalg.eigvalsh(self.scale)[0] <= 0:
+            raise InvalidArgument("the scale matrix is not positive definite")
 
     def log_prob(self, x: ArrayLike) -> Any:
         """Return the log density; of plain numbers where there is one coordinate."""

@@ -9,7 +9,7 @@ The categorical and the multinomial are written in their minimal form of K - 1 p
 have infinite natural parameters and are refused; `markovia.distributions` has the plain distributions with those.
 """
 
-from math import log
+from math import exp, log
 from typing import Any, Self
 
 import numpy as np
@@ -272,6 +272,8 @@ class Categorical(Multinomial):
     [0.25, 0.5, 0.25]
     """
 
+    _structures = ("n_categories",)
+
     def __init__(self, probs: ArrayLike) -> None:
         super().__init__(1, probs)
 
@@ -304,8 +306,14 @@ class Categorical(Multinomial):
     def _template(cls, data: Array, n_categories: int | None = None, **structure: Any) -> Self:
         if data.ndim != 1 or not data.size or not np.all((data >= 0) & (data == np.floor(data))):
             raise InvalidArgument("a categorical is fitted to a column of category numbers 0, 1, 2, ...")
-        k = int(data.max()) + 1 if n_categories is None else _whole(n_categories)
-        return cls(np.full(max(k, 1), 1.0 / max(k, 1)))
+        top = float(data.max())
+        if n_categories is None and top >= data.size:  # some category below it has no row
+            raise InvalidArgument(
+                f"the largest category is {top:.15g}, but {data.size} rows cannot show all categories below it: number them "
+                "0, 1, 2, ... without gaps"
+            )
+        k = int(top) + 1 if n_categories is None else max(_whole(n_categories), 1)
+        return cls(np.full(k, 1.0 / k))
 
     def __repr__(self) -> str:
         return f"Categorical(probs={np.round(self.probs, 6).tolist()})"
@@ -339,7 +347,10 @@ class Poisson(Fitted):
 
     def with_natural(self, eta: ArrayLike) -> Self:
         """Return the member with the given log rate."""
-        return type(self)(float(np.exp(self._eta(eta)[0])))
+        at = float(self._eta(eta)[0])
+        if not abs(at) < 700.0:
+            raise InvalidArgument(f"exp({at:g}) is no rate of a Poisson: it leaves the range of doubles")
+        return type(self)(exp(at))
 
     def log_partition(self, eta: ArrayLike | None = None) -> float:
         """Return e^eta."""

@@ -10,7 +10,7 @@ vec(x x') names every product twice, so it is overcomplete, and the matrix part 
 Log densities are computed from mean and variance, which loses no digits when the mean is large.
 """
 
-from math import log, pi
+from math import log, log1p, pi
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.conjugate_priors import ConjugatePrior, NormalGamma, NormalInverseWishart
 from markovia.factors.distributions import Array, as_numbers, draws, finite_numbers, vectors
 from markovia.factors.exponential_families_discrete import positive
-from markovia.factors.exponential_family import Fitted, average_statistics
+from markovia.factors.exponential_family import ExponentialFamily, Fitted, average_statistics, only_known
 from markovia.seeds import Seed, generator
 
 
@@ -84,7 +84,8 @@ class Gaussian(Fitted):
     def sufficient_statistics(self, x: Any) -> Array:
         """Return (x, x^2)."""
         x = as_numbers(x, "a value")
-        return np.stack([x, x * x], axis=-1)
+        with np.errstate(over="ignore"):
+            return np.stack([x, x * x], axis=-1)
 
     def log_base_measure(self, x: Any) -> Any:
         """Return -log(2 pi) / 2."""
@@ -114,6 +115,13 @@ class Gaussian(Fitted):
         """Return log(2 pi e v) / 2."""
         return 0.5 * (log(2.0 * pi * self._v) + 1.0)
 
+    def kl(self, other: ExponentialFamily) -> float:
+        """Return KL(self || other) from means and variances, which loses no digits when the means are large."""
+        self._same_family(other)
+        ratio = self._v / float(other.variance) - 1.0
+        gap = (self._m - float(other.expectation)) ** 2 / float(other.variance)
+        return max(0.0, 0.5 * (gap + ratio - log1p(ratio)))
+
     def _moments(self, eta: ArrayLike | None) -> tuple[float, float]:
         if eta is None:
             return self._m, self._v
@@ -135,9 +143,11 @@ class Gaussian(Fitted):
         """Return the maximum-likelihood member: average and variance (divided by n), computed around the average."""
         data = as_numbers(x, "the data")
         centre = float(data.ravel()[0]) if data.size and np.isfinite(data.ravel()[0]) else 0.0
-        if data.ndim == 1 and data.size and np.all(data == centre):
+        only_known(cls, structure)
+        average = average_statistics(cls(), data - centre, weights)
+        if np.isfinite(average).all() and not average[1] > average[0] ** 2:
             raise InvalidArgument("the data do not vary, and a Gaussian needs a positive variance")
-        moved = super().fit(data - centre, weights, **structure)
+        moved = cls().with_mean(average)
         return cls(moved._m + centre, moved._v)
 
     @classmethod
@@ -159,6 +169,7 @@ class GaussianKnownVariance(Gaussian):
     """
 
     _mean_space = "it must be a finite number"
+    _structures = ("var",)
 
     @classmethod
     def conjugate_prior(  # type: ignore[override]
@@ -199,7 +210,7 @@ class GaussianKnownVariance(Gaussian):
     def log_base_measure(self, x: Any) -> Any:
         """Return the log density of a Gaussian of mean 0."""
         x = as_numbers(x, "a value")
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             logs = -0.5 * x * x / self._v - 0.5 * log(2.0 * pi * self._v)
         return np.where(np.isnan(x), -np.inf, logs)[()]
 
@@ -220,7 +231,8 @@ class GaussianKnownVariance(Gaussian):
         cls, x: ArrayLike, weights: ArrayLike | None = None, *, var: float = 1.0, **structure: Any
     ) -> Self:
         """Return the maximum-likelihood member for a known variance: the average."""
-        shape = cls(0.0, var, **structure)
+        only_known(cls, structure)
+        shape = cls(0.0, var)
         return shape.with_mean(average_statistics(shape, as_numbers(x, "the data"), weights))
 
 
@@ -331,7 +343,8 @@ class MultivariateGaussian(Fitted):
     def sufficient_statistics(self, x: Any) -> Array:
         """Return x followed by vec(x x')."""
         x = vectors(x, self._m.size, "a point")
-        outer = x[..., :, None] * x[..., None, :]
+        with np.errstate(over="ignore", invalid="ignore"):
+            outer = x[..., :, None] * x[..., None, :]
         return np.concatenate([x, outer.reshape(*x.shape[:-1], -1)], axis=-1)
 
     def log_base_measure(self, x: Any) -> Any:
@@ -342,10 +355,13 @@ class MultivariateGaussian(Fitted):
     def log_prob(self, x: Any) -> Any:
         """Return the log density of a vector, or of each row."""
         centred = vectors(x, self._m.size, "a point") - self._m
+        far = np.asarray(np.isinf(centred).any(axis=-1) & ~np.isnan(centred).any(axis=-1))
+        centred = np.where(far[..., None], 0.0, centred)
         rows = np.linalg.solve(self._factor, centred.reshape(-1, self._m.size).T)
         squares = (rows**2).sum(axis=0).reshape(centred.shape[:-1])
         log_det = 2.0 * np.log(np.diag(self._factor)).sum()
-        return (-0.5 * (squares + log_det + self._m.size * log(2.0 * pi)))[()]
+        logs = -0.5 * (squares + log_det + self._m.size * log(2.0 * pi))
+        return np.where(far, -np.inf, logs)[()]
 
     def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n rows."""
@@ -366,6 +382,15 @@ class MultivariateGaussian(Fitted):
         """Return (k log(2 pi e) + log|S|) / 2."""
         log_det = 2.0 * float(np.log(np.diag(self._factor)).sum())
         return 0.5 * (self._m.size * (log(2.0 * pi) + 1.0) + log_det)
+
+    def kl(self, other: ExponentialFamily) -> float:
+        """Return KL(self || other) from means and covariances, which loses no digits when the means are large."""
+        self._same_family(other)
+        factor = np.linalg.cholesky(other.variance)
+        gap = np.linalg.solve(factor, self._m - other.expectation)
+        spread = np.linalg.solve(factor, self._factor)
+        log_det = 2.0 * float(np.log(np.diag(factor)).sum() - np.log(np.diag(self._factor)).sum())
+        return max(0.0, 0.5 * (float(gap @ gap) + float((spread**2).sum()) - self._m.size + log_det))
 
     def _split(self, vector: Array) -> tuple[Array, Array]:
         k = self._m.size
@@ -407,7 +432,15 @@ class MultivariateGaussian(Fitted):
         """Return the maximum-likelihood member, computed around the first row."""
         data = np.atleast_2d(as_numbers(x, "the data"))
         centre = np.where(np.isfinite(data[0]), data[0], 0.0) if data.size else np.zeros(data.shape[-1])
-        moved = super().fit(data - centre, weights, **structure)
+        only_known(cls, structure)
+        moved = cls._template(data - centre)
+        average = average_statistics(moved, data - centre, weights)
+        if np.isfinite(average).all() and not moved._realisable(average):
+            raise InvalidArgument(
+                "the rows vary in fewer directions than they have columns, and a MultivariateGaussian needs a positive "
+                "definite covariance: give more rows, or leave out columns that are constant or depend on others"
+            )
+        moved = moved.with_mean(average)
         return cls(moved._m + centre, moved._s)
 
     @classmethod

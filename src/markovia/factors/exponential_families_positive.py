@@ -19,7 +19,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.conjugate_priors import ConjugatePrior
 from markovia.factors.distributions import Array, as_numbers, draws, finite_numbers, vectors
 from markovia.factors.exponential_families_discrete import positive
-from markovia.factors.exponential_family import Fitted, newton_to_natural
+from markovia.factors.exponential_family import Fitted, newton_to_natural, total_statistics
 from markovia.seeds import Seed, generator
 
 
@@ -72,8 +72,9 @@ class Exponential(Fitted):
         return as_numbers(x, "a value")[..., None]
 
     def log_base_measure(self, x: Any) -> Any:
-        """Return 0 for x >= 0, minus infinity below."""
-        return np.where(as_numbers(x, "a value") >= 0, 0.0, -np.inf)[()]
+        """Return 0 for finite x >= 0, minus infinity elsewhere."""
+        x = as_numbers(x, "a value")
+        return np.where((x >= 0) & (x < np.inf), 0.0, -np.inf)[()]
 
     def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n times."""
@@ -122,6 +123,19 @@ class Gamma(Fitted):
         self.shape = positive(shape, "the shape of a Gamma")
         self.rate = positive(rate, "the rate of a Gamma")
 
+    @classmethod
+    def conjugate_prior(cls, x: ArrayLike, weights: ArrayLike | None = None) -> ConjugatePrior:
+        """Return the prior that counts pseudo-observations x; it has no closed normaliser.
+
+        Examples
+        --------
+        >>> Gamma.conjugate_prior([1.0, 3.0]).posterior([2.0]).mode(), Gamma.fit([1.0, 3.0, 2.0])
+        (Gamma(shape=5.37521, rate=2.6876), Gamma(shape=5.37521, rate=2.6876))
+        """
+        data = as_numbers(x, "the pseudo-observations")
+        shape = cls._template(data)
+        return ConjugatePrior(shape, *total_statistics(shape, data, weights))
+
     def natural(self) -> Array:
         """Return (shape - 1, -rate)."""
         return np.array([self.shape - 1.0, -self.rate])
@@ -139,22 +153,29 @@ class Gamma(Fitted):
         """Return log Gamma(shape) - shape log rate."""
         from scipy.special import gammaln
 
-        a, b = self._eta(eta)
-        return float(gammaln(a + 1.0) - (a + 1.0) * np.log(-b)) if a > -1 and b < 0 else np.inf
+        a, b = self._usual(eta)
+        return float(gammaln(a) - a * np.log(b)) if a > 0 and b > 0 else np.inf
 
     def mean(self, eta: ArrayLike | None = None) -> Array:
         """Return (digamma(shape) - log rate, shape / rate)."""
         from scipy.special import psi
 
-        a, b = self._eta(eta)
-        return np.array([psi(a + 1.0) - np.log(-b), (a + 1.0) / -b])
+        a, b = self._usual(eta)
+        return np.array([psi(a) - np.log(b), a / b])
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return the covariance of (log x, x)."""
         from scipy.special import polygamma
 
-        a, b = self._eta(eta)
-        return np.array([[polygamma(1, a + 1.0), -1.0 / b], [-1.0 / b, (a + 1.0) / b**2]])
+        a, b = self._usual(eta)
+        return np.array([[polygamma(1, a), 1.0 / b], [1.0 / b, a / b**2]])
+
+    def _usual(self, eta: ArrayLike | None) -> tuple[float, float]:
+        """Return shape and rate; a small shape is not taken through shape - 1, which would cost its digits."""
+        if eta is None:
+            return self.shape, self.rate
+        a, b = self._eta(eta).tolist()
+        return a + 1.0, -b
 
     def sufficient_statistics(self, x: Any) -> Array:
         """Return (log x, x)."""
@@ -163,8 +184,9 @@ class Gamma(Fitted):
             return np.stack([np.log(x), x], axis=-1)
 
     def log_base_measure(self, x: Any) -> Any:
-        """Return 0 for x > 0, minus infinity elsewhere."""
-        return np.where(as_numbers(x, "a value") > 0, 0.0, -np.inf)[()]
+        """Return 0 for finite x > 0, minus infinity elsewhere."""
+        x = as_numbers(x, "a value")
+        return np.where((x > 0) & (x < np.inf), 0.0, -np.inf)[()]
 
     def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n values."""
@@ -228,6 +250,19 @@ class Dirichlet(Fitted):
         alpha.setflags(write=False)
         self.concentration = alpha
 
+    @classmethod
+    def conjugate_prior(cls, x: ArrayLike, weights: ArrayLike | None = None) -> ConjugatePrior:
+        """Return the prior that counts pseudo-observations x; it has no closed normaliser.
+
+        Examples
+        --------
+        >>> Beta.conjugate_prior([0.2, 0.7], weights=[0.5, 0.5]).nu
+        1.0
+        """
+        data = as_numbers(x, "the pseudo-observations")
+        shape = cls._template(data)
+        return ConjugatePrior(shape, *total_statistics(shape, data, weights))
+
     def natural(self) -> Array:
         """Return alpha - 1."""
         return self.concentration - 1.0
@@ -244,25 +279,29 @@ class Dirichlet(Fitted):
     def _made(self, alpha: Array) -> Self:
         return type(self)(alpha)
 
+    def _usual(self, eta: ArrayLike | None) -> Array:
+        """Return the concentrations; small ones are not taken through alpha - 1, which would cost their digits."""
+        return self.concentration if eta is None else self._eta(eta) + 1.0
+
     def log_partition(self, eta: ArrayLike | None = None) -> float:
         """Return sum log Gamma(alpha_k) - log Gamma(sum alpha)."""
         from scipy.special import gammaln
 
-        alpha = self._eta(eta) + 1.0
+        alpha = self._usual(eta)
         return float(gammaln(alpha).sum() - gammaln(alpha.sum())) if np.all(alpha > 0) else np.inf
 
     def mean(self, eta: ArrayLike | None = None) -> Array:
         """Return E[log x_k] = digamma(alpha_k) - digamma(sum alpha)."""
         from scipy.special import psi
 
-        alpha = self._eta(eta) + 1.0
+        alpha = self._usual(eta)
         return np.asarray(psi(alpha) - psi(alpha.sum()))
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return the covariance of log x."""
         from scipy.special import polygamma
 
-        alpha = self._eta(eta) + 1.0
+        alpha = self._usual(eta)
         return np.asarray(np.diag(polygamma(1, alpha)) - polygamma(1, alpha.sum()))
 
     def sufficient_statistics(self, x: Any) -> Array:
@@ -291,7 +330,7 @@ class Dirichlet(Fitted):
         return np.asarray((np.diag(m) - np.outer(m, m)) / (self.concentration.sum() + 1.0))
 
     def _realisable(self, mu: Array) -> bool:
-        return bool(np.exp(mu).sum() < 1.0)
+        return bool(np.all(mu < 0.0) and np.exp(mu).sum() < 1.0)
 
     def _start(self, mu: Array) -> Array:
         """Match the large-concentration expansion: sum exp(mu_k) is about 1 - (K - 1) / (2 sum alpha)."""

@@ -174,6 +174,10 @@ class ExponentialFamily(ABC):
 
     def posterior(self, prior: Any, x: Any, weights: ArrayLike | None = None) -> Any:
         """Return a conjugate prior after seeing data; the same as `prior.posterior(x, weights)`."""
+        if not hasattr(prior, "posterior"):
+            raise InvalidArgument(
+                f"a posterior needs a conjugate prior such as {type(self).__name__}.conjugate_prior(...), not {prior!r}"
+            )
         return prior.posterior(x, weights)
 
     # -- for subclasses --------------------------------------------------------------------------------------------
@@ -250,13 +254,24 @@ class Fitted(ExponentialFamily):
             If a value is outside the support, or the estimate lies on the boundary, where it has no natural parameters.
         """
         data = as_numbers(x, "the data")
+        only_known(cls, structure)
         shape = cls._template(data, **structure)
         return shape.with_mean(average_statistics(shape, data, weights))
+
+    _structures: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
     def _template(cls, data: Array, **structure: Any) -> Self:
         """Return any member with the structure of the data."""
+
+
+def only_known(family: type[Fitted], structure: dict[str, Any]) -> None:
+    """Raise if a fit was given what its family does not know."""
+    for name in structure:
+        if name not in family._structures:
+            known = ", ".join(f"{n}=" for n in ("weights", *family._structures))
+            raise InvalidArgument(f"the fit of a {family.__name__} has no {name}=, only {known}")
 
 
 def average_statistics(family: ExponentialFamily, x: Any, weights: ArrayLike | None = None) -> Array:
@@ -294,7 +309,8 @@ def weighted(n: int, weights: ArrayLike | None) -> Array:
         return np.ones(n)
     held = finite_numbers(weights, "the weights")
     if held.shape != (n,) or not np.all(held >= 0):
-        raise InvalidArgument(f"the weights are {n} numbers that are not negative, not shape {held.shape}")
+        shown = np.round(held, 6).tolist() if held.size <= 10 else f"shape {held.shape}"
+        raise InvalidArgument(f"the weights are {n} numbers that are not negative, not {shown}")
     return held
 
 

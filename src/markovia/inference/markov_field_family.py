@@ -229,6 +229,11 @@ class MarkovField(ExponentialFamily):
             if name not in given:
                 raise InvalidArgument(f"the assignment has no state for {name!r}")
         one = all(np.ndim(given[n]) == 0 for n in known)
+        for name in known:
+            if not one and np.ndim(given[name]) != 1:
+                raise InvalidArgument(
+                    f"some variables have a column of states, but {name!r} has {given[name]!r}"
+                )
         codes = {n: _coded(v, [given[n]] if one else given[n]) for n, v in known.items()}
         if len({len(c) for c in codes.values()}) > 1:
             raise InvalidArgument("the columns have different lengths")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.parameters import normalised_rows, weighted_log
 
@@ -60,14 +61,15 @@ class GaussianColumns:
                 continue
             rows = cells[chosen]
             w = None if weights is None else weights[chosen]
-            if gaps or w is not None:
-                n, mean, squares = _weighted_moments(rows, w)
-            else:
-                n = np.full(rows.shape[1], float(len(rows)))
-                mean = rows.mean(axis=0)
-                rows -= mean
-                squares = np.einsum("ij,ij->j", rows, rows)
-            self._merge(c, n, mean, squares)
+            with np.errstate(over="ignore", invalid="ignore"):  # `estimate` looks at what came out
+                if gaps or w is not None:
+                    n, mean, squares = _weighted_moments(rows, w)
+                else:
+                    n = np.full(rows.shape[1], float(len(rows)))
+                    mean = rows.mean(axis=0)
+                    rows -= mean
+                    squares = np.einsum("ij,ij->j", rows, rows)
+                self._merge(c, n, mean, squares)
 
     def _merge(self, c: int, n: Array, mean: Array, squares: Array) -> None:
         total = self.count[c] + n
@@ -83,7 +85,12 @@ class GaussianColumns:
         some = n > 0
         safe = np.where(some, n, 1.0)
         centre = (self.count * self.centre).sum(axis=0) / safe
-        spread = (self.squares + self.count * (self.centre - centre) ** 2).sum(axis=0) / safe
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = (self.squares + self.count * (self.centre - centre) ** 2).sum(axis=0) / safe
+        if not np.isfinite(spread).all():
+            raise InvalidArgument(
+                f"the variance of column {int(np.argmin(np.isfinite(spread)))} leaves the range of doubles; scale it down"
+            )
         self.epsilon = float(self.var_smoothing * spread.max(initial=0.0))
         own = self.count > 0
         self.mean = np.where(own, self.centre, centre)

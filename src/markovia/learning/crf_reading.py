@@ -55,7 +55,13 @@ class Graph:
         if isinstance(graph, UndirectedGraph):
             names = tuple(graph.nodes)
             return Graph(_named_edges(graph.edges, names), names, len(names))
-        pairs = [tuple(p) for p in graph]
+        if not isinstance(graph, Iterable) or hasattr(graph, "parents"):
+            raise InvalidArgument(
+                f"graph= is 'chain', pairs of nodes, or an UndirectedGraph, not {type(graph).__name__}"
+            )
+        pairs = [tuple(p) if isinstance(p, Iterable) else (p,) for p in graph]
+        if any(len(p) != 2 for p in pairs):
+            raise InvalidGraph("graph= is a list of pairs of nodes")
         if pairs and all(isinstance(v, str) for p in pairs for v in p):
             names = tuple(dict.fromkeys(v for p in pairs for v in p))
             return Graph(_named_edges(pairs, names), names, len(names))
@@ -132,8 +138,17 @@ def read_labels(labels: Any, node_ptr: Ints, graph: Graph | None) -> NDArray[Any
         n = int(node_ptr[g + 1] - node_ptr[g])
         if codes.shape != (n,):
             raise InvalidArgument(f"instance {g} has {n} nodes but labels of shape {codes.shape}")
-        found.append(codes)
-    joined = np.concatenate(found)
+        if codes.dtype.kind in "USO" and not all(isinstance(v, str) for v in y):
+            raise InvalidArgument(
+                f"the labels of instance {g} are not all strings, or all whole numbers: {_few(y)}"
+            )
+        if n:
+            found.append(codes)
+    if not found:
+        return np.zeros(0, dtype=np.int64)
+    if len({c.dtype.kind in "USO" for c in found}) > 1:
+        raise InvalidArgument("the labels of some instances are strings and those of others numbers")
+    joined = np.concatenate([c.astype(str) if c.dtype.kind == "O" else c for c in found])
     if joined.dtype.kind == "f" and (not np.all(np.isfinite(joined)) or np.any(joined != np.round(joined))):
         raise InvalidArgument(
             "labels are categories (strings, whole numbers or truth values), not real numbers"
@@ -143,10 +158,20 @@ def read_labels(labels: Any, node_ptr: Ints, graph: Graph | None) -> NDArray[Any
     return joined
 
 
+def _few(values: Any) -> str:
+    listed = list(values)
+    return ", ".join(repr(v) for v in listed[:5]) + (", ..." if len(listed) > 5 else "")
+
+
 def code_labels(labels: NDArray[Any], classes: NDArray[Any]) -> Ints:
     """Return label codes; a label that is no class is an error."""
-    if labels.dtype.kind != classes.dtype.kind and {labels.dtype.kind, classes.dtype.kind} - set("iub"):
-        labels = labels.astype(classes.dtype) if classes.dtype.kind in "US" else labels.astype(object)
+    if not len(classes):
+        raise InvalidArgument("no instance has a node")
+    if not len(labels):
+        return np.zeros(0, dtype=np.int64)
+    if (labels.dtype.kind in "USO") != (classes.dtype.kind in "USO"):
+        shown = ", ".join(repr(c) for c in classes.tolist()[:12])
+        raise InvalidArgument(f"unknown label {labels[:1].tolist()[0]!r}; the labels are {shown}")
     codes = np.searchsorted(classes, labels).astype(np.int64)
     wrong = (codes >= len(classes)) | (classes[np.minimum(codes, len(classes) - 1)] != labels)
     if np.any(wrong):

@@ -160,6 +160,32 @@ class Layout:
             )
         return cells
 
+    @property
+    def units(self) -> Array:
+        """For each weight the largest absolute value of its feature in a cell; one for features that are zero."""
+        largest = np.asarray(abs(self.design).max(axis=0).todense()).ravel()
+        return np.where(largest > 0, largest, 1.0)
+
+    def extreme(self, means: Array) -> list[str]:
+        """Return the names of features whose mean is the largest or the smallest that the sum of their tables allows."""
+        entries = self.design.tocoo()
+        sizes = np.diff(self.cell_ptr)
+        table = np.repeat(np.arange(len(sizes)), sizes)[entries.row]
+        order = np.lexsort((entries.col, table))
+        table, weight, values = table[order], entries.col[order], entries.data[order]
+        first = np.flatnonzero(np.r_[True, (np.diff(table) != 0) | (np.diff(weight) != 0)][: len(table)])
+        if not len(first):
+            return []
+        least, most = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+        partly = (
+            np.diff(np.append(first, len(table))) < sizes[table[first]]
+        )  # other cells of the table have zero
+        low = np.bincount(weight[first], np.where(partly, np.minimum(least, 0.0), least), self.n_weights)
+        high = np.bincount(weight[first], np.where(partly, np.maximum(most, 0.0), most), self.n_weights)
+        room = 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        found = (high > low + room) & ((means >= high - room) | (means <= low + room))
+        return [self.names[j] for j in np.flatnonzero(found).tolist()]
+
     def spread(self, observed: Array) -> Array:
         """Return for each weight the variance of its feature in the data, its tables taken as independent."""
         squared = self.design.copy()

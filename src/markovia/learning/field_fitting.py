@@ -153,6 +153,14 @@ def fit_field(
             ConvergenceWarning,
             stacklevel=outside(),
         )
+    endless = layout.extreme(task.target) if not free and penalty.none else []
+    if endless:
+        warnings.warn(
+            f"all rows show the largest or the smallest value of {endless[0]!r}, so the likelihood rises for ever with its "
+            "weight, and the reported one only tells where the search stopped; add l2=",
+            ConvergenceWarning,
+            stacklevel=outside(),
+        )
     return replace(
         found, features=tuple(features), penalty=penalty, seconds=perf_counter() - began, details=details
     )
@@ -202,8 +210,9 @@ class _Task:
 
     @property
     def size(self) -> float:
-        """The largest mean feature, at least one."""
-        return max(1.0, float(np.abs(self.target).max(initial=0.0)))
+        """The largest mean feature in units of its largest value, at least one."""
+        units = self.layout.units if self.penalty.smooth else 1.0
+        return max(1.0, float(np.abs(self.target / units).max(initial=0.0)))
 
     @property
     def rows(self) -> CodedTable:
@@ -241,7 +250,7 @@ class _Task:
                 return self.layout.features(expected - cells_of(self.layout, codes[:, rows].T))
 
             return self._by_rows(slope, kind)
-        search = Search(loss, self.penalty)
+        search = Search(loss, self.penalty, self.layout.units)
         tolerance = self.close
         weights, error, stopped = search.run(
             self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
@@ -266,7 +275,7 @@ class _Task:
         loss = PseudoLikelihood(self.layout, self.rows)
         if self.optimizer == "sgd":
             return self._by_rows(lambda w, rows: loss.of_rows(w, rows)[1], "pseudo-likelihood")
-        search = Search(loss, self.penalty)
+        search = Search(loss, self.penalty, self.layout.units)
         tolerance = self.close
         weights, error, stopped = search.run(
             self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
@@ -418,7 +427,10 @@ def _method(method: Any) -> tuple[str, Any]:
 def _start(start: Array | None, layout: Layout) -> Array:
     if start is None:
         return np.zeros(layout.n_weights)
-    found = np.array(start, dtype=np.float64)
+    try:
+        found = np.array(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.full(0, np.nan)
     if found.shape != (layout.n_weights,) or not np.isfinite(found).all():
         raise InvalidArgument(f"start= has one finite number a weight, {layout.n_weights} of them")
     return found

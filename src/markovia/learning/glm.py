@@ -14,6 +14,7 @@ References: McCullagh & Nelder (1989). Cost: n p^2 an iteration (IRLS); see `ite
 """
 
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -176,6 +177,12 @@ class GLM(BaseEstimator):  # type: ignore[misc]
             settings = settings_of(self)
             rows, targets = read_rows(self, X, y, reset=True)
             solved = solve(problem_of(self, rows, targets, sample_weight, offset, exposure), settings)
+        except np.linalg.LinAlgError:
+            self.__dict__ = before
+            raise InvalidArgument(
+                f"the iterations came to means that the family {self.family!r} does not have under the link "
+                f"{link_name(self)!r}; try another link, scaled columns, or l2"
+            ) from None
         except BaseException:
             self.__dict__ = before
             raise
@@ -289,7 +296,15 @@ class GLM(BaseEstimator):  # type: ignore[misc]
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:  # noqa: N803
-        """Return the log probability of each class."""
+        """Return the log probability of each class; with logit, probit and softmax also where it is beyond doubles."""
+        eta = self.linear_predictor(X)
+        if self.family == "categorical":
+            top = eta - eta.max(axis=1, keepdims=True)
+            return np.asarray(top - np.log(np.exp(top).sum(axis=1, keepdims=True)))
+        link = family_and_link(self.family, self.link)[1]
+        if link.tails is not None:
+            up, down, _ = link.tails(eta)
+            return np.column_stack([down, up])
         with np.errstate(divide="ignore"):
             return np.log(self._probabilities(X, None, None))
 
@@ -345,7 +360,7 @@ class GLM(BaseEstimator):  # type: ignore[misc]
         x0               1.98    0.042426      46.669  0.00045882      1.7975      2.1625
         """
         check_is_fitted(self)
-        if not 0.0 < level < 1.0:
+        if not isinstance(level, int | float | np.number) or not 0.0 < level < 1.0:
             raise InvalidArgument(f"level= is a probability between 0 and 1, not {level!r}")
         note = ""
         if self.l1:
@@ -364,14 +379,17 @@ class GLM(BaseEstimator):  # type: ignore[misc]
         dof = self.df_resid_ if dispersed else None
         return coefficient_table(self._names(), self._flat_, self.covariance_, dof, level, header, note)
 
-    def as_conditional(self, columns: dict[str, Any] | None = None, *, max_count: int | None = None) -> Any:
+    def as_conditional(
+        self, columns: Mapping[str, Any] | Sequence[Any] | None = None, *, max_count: int | None = None
+    ) -> Any:
         """Return the fitted model as the conditional distribution of a node with discrete parents.
 
         Parameters
         ----------
         columns
             For each column of X what it is: the name of a parent whose states are numbers (or just two, coded 0 and 1), or a
-            pair (parent, state) for a dummy column that is 1 in that state. By default the names of the columns.
+            pair (parent, state) for a dummy column that is 1 in that state. A mapping by the columns' names, where what it
+            leaves out keeps its name, or a list. By default the names of the columns.
         max_count
             For "poisson": counts from this one on become one last state.
 

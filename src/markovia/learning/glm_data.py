@@ -26,8 +26,20 @@ def settings_of(model: Any) -> Settings:
         raise InvalidArgument(f"solver={model.solver!r} is none of {', '.join(SOLVERS)}")
     for name in ("l2", "l1"):
         value = getattr(model, name)
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value >= 0:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | np.number)
+            or not 0 <= value < np.inf
+        ):
             raise InvalidArgument(f"{name}= is a number >= 0, not {value!r}")
+    for name in ("tol", "learning_rate"):
+        value = getattr(model, name)
+        if value is not None and (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | np.number)
+            or not 0 < value < np.inf
+        ):
+            raise InvalidArgument(f"{name}= is None or a positive number, not {value!r}")
     if model.l1 and model.solver not in ("irls", "newton"):
         raise InvalidArgument(f"solver={model.solver!r} has no L1 penalty; use 'irls' or 'newton'")
     for name in ("max_iter", "batch_size"):
@@ -69,7 +81,7 @@ def read_rows(
     classify = model.family in CLASSIFIERS
     rows, targets = validate_data(model, X, y, reset=reset, dtype=np.float64, y_numeric=not classify)
     if not classify:
-        return rows, np.asarray(targets, dtype=np.float64)
+        return rows, _numbers(targets, "y")
     check_classification_targets(targets)
     if not keep and reset:
         model.classes_ = np.unique(targets if classes is None else np.asarray(classes))
@@ -80,7 +92,7 @@ def read_rows(
             )
         if len(model.classes_) < 2:
             raise InvalidArgument(
-                f"a classifier needs two classes or more, but y has only one class, {model.classes_[0]!r}"
+                f"a classifier needs two classes or more, but y has only one class, {model.classes_.tolist()[0]!r}"
             )
     codes = np.searchsorted(model.classes_, targets)
     codes = np.minimum(codes, len(model.classes_) - 1)
@@ -94,18 +106,29 @@ def row_offset(model: Any, offset: ArrayLike | None, exposure: ArrayLike | None,
     """Return what is added to the linear predictor of n rows."""
     total = np.zeros(n)
     if offset is not None:
-        moved = np.asarray(offset, dtype=np.float64)
-        if moved.shape != (n,) or not np.isfinite(moved).all():
+        moved = _numbers(offset, "the offset")
+        if moved.shape != (n,):
             raise InvalidArgument(f"the offset is one finite number a row, {n}, not shape {moved.shape}")
+        if not np.isfinite(moved).all():
+            raise InvalidArgument(
+                f"the offset of row {int(np.argmin(np.isfinite(moved)))} is missing or infinite"
+            )
         total = total + moved
     if exposure is not None:
         if link_name(model) != "log":
             raise InvalidArgument(f"exposure needs a log link, not {link_name(model)!r}; use offset=")
-        held = np.asarray(exposure, dtype=np.float64)
+        held = _numbers(exposure, "the exposure")
         if held.shape != (n,) or not (np.isfinite(held) & (held > 0)).all():
             raise InvalidArgument(f"the exposure is one positive number a row, {n}")
         total = total + np.log(held)
     return total
+
+
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{what} must be numbers") from None
 
 
 def problem_of(
@@ -132,6 +155,8 @@ def problem_of(
             raise InvalidArgument("successes and failures must not be negative")
         trials = y.sum(axis=1)
         weights = weights * trials
+        if not weights.sum() > 0:
+            raise InvalidArgument("at least one row with a positive weight needs a success or a failure")
         y = np.where(trials > 0, y[:, 0] / np.where(trials > 0, trials, 1.0), 0.5)
     response, link = family_and_link(model.family, model.link)
     if not response.inside(y).all():

@@ -61,9 +61,8 @@ class Identifiability:
 
     def __str__(self) -> str:
         if self.identifiable:
-            return (
-                f"all {self.n_weights} weights are identified: different weights are different distributions"
-            )
+            which = f"all {self.n_weights} weights are" if self.n_weights != 1 else "the one weight is"
+            return f"{which} identified: different weights are different distributions"
         lost = self.n_weights - self.rank
         return (
             f"{self.n_weights} weights, {self.rank} free: {lost} direction{'s' if lost > 1 else ''} of the weights "
@@ -91,7 +90,7 @@ def identifiability(features: list[Feature]) -> Identifiability:
     >>> identifiability(ising_features(ends, [("x1", "x2")])).rank
     3
     >>> print(identifiability([Feature(ends, [[1.0, 0.0], [0.0, 1.0]], "same")]))
-    all 1 weights are identified: different weights are different distributions
+    the one weight is identified: different weights are different distributions
     """
     return identifiability_of(layout_of_features(list(features)))
 

@@ -62,7 +62,7 @@ class FieldFit:
     converged, iterations, history
         Whether the tolerance was met, the steps, and the best objective (a row) after each.
     error
-        Distance from optimal: the largest entry of the gradient, or of a proximal step.
+        Distance from optimal: the largest entry of the gradient, weights in units of their features, or of a proximal step.
     details
         More, by method.
     """
@@ -127,10 +127,18 @@ class Search:
         The mean loss of a row and its gradient at some weights.
     penalty
         Added to it.
+    units
+        The unit of each weight's feature, its largest value; L-BFGS sees weights times units, so that features may be of any
+        size.
     """
 
-    def __init__(self, smooth: Callable[[Array], tuple[float, Array]], penalty: Penalty) -> None:
+    def __init__(
+        self, smooth: Callable[[Array], tuple[float, Array]], penalty: Penalty, units: Array | None = None
+    ) -> None:
         self._smooth, self.penalty = smooth, penalty
+        self.units = np.ones(len(penalty.l2)) if units is None else units
+        if penalty.smooth:  # a penalty far stronger than the data sets the scale instead
+            self.units = np.maximum(self.units, np.sqrt(penalty.l2))
         self.history: list[float] = []
         self.best = np.inf
         self.point = np.zeros(0)
@@ -165,14 +173,20 @@ class Search:
                         self.smooth, self.penalty.rough, self.penalty.shrunk, start, steps, tolerance
                     )
                 else:
-                    minimise_smooth(self.smooth, start, steps, tolerance)
+                    minimise_smooth(self._in_units, start * self.units, steps, tolerance)
             except KeyboardInterrupt:
                 if not len(self.point):
                     raise
                 interrupted = True
         _, gradient = self._smooth(self.point)
         whole = gradient + self.penalty.ridge(self.point)[1]
+        if not rough:
+            whole = whole / self.units
         return self.point, self.penalty.residual(self.point, whole), interrupted
+
+    def _in_units(self, weights: Array) -> tuple[float, Array]:
+        value, gradient = self.smooth(weights / self.units)
+        return value, gradient / self.units
 
 
 def likelihood(

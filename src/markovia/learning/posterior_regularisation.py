@@ -99,11 +99,17 @@ def project(
         If no distribution satisfies the constraints.
     """
     listed = list(features)
-    b = np.asarray(bounds, dtype=np.float64)
+    try:
+        b = np.asarray(bounds, dtype=np.float64)
+    except (TypeError, ValueError):
+        b = np.full(1, np.nan)
     b = np.array(np.broadcast_to(b, (len(listed),))) if b.ndim == 0 else b
     if b.shape != (len(listed),) or not np.isfinite(b).all():
         raise InvalidArgument(f"bounds= has one finite number a feature, {len(listed)} of them")
-    exactly = np.array(np.broadcast_to(np.asarray(equal, dtype=bool), b.shape))
+    same = np.asarray(equal)
+    if same.dtype != bool or same.shape not in ((), b.shape):
+        raise InvalidArgument(f"equal= is True or False, or one truth value a feature, {len(listed)} of them")
+    exactly = np.array(np.broadcast_to(same, b.shape))
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not 0 <= slack < np.inf:
         raise InvalidArgument(f"slack= is a number that is not negative, not {slack!r}")
     layout = layout_of_features(listed, variables, factors)

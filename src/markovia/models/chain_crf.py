@@ -12,10 +12,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.crf_marginals import Method
 from markovia.learning.crf_reading import Inputs
-from markovia.models.crf import CRF
+from markovia.models.crf import CRF, log_weights
 
 
 class ChainCRF(CRF):
@@ -115,6 +116,11 @@ class ChainCRF(CRF):
         made = super().from_weights(classes, coef, edge_coef, intercept, **settings)
         order = np.argsort(np.asarray(classes))
         zero = np.zeros(len(order))
+        for what, given in (("start", start), ("end", end)):
+            if given is not None and log_weights(given, f"{what}=").shape != zero.shape:
+                raise InvalidArgument(
+                    f"{what}= has one weight a label, {len(order)}, not shape {np.shape(given)}"
+                )
         made.start_ = zero if start is None else np.asarray(start, dtype=np.float64)[order]
         made.end_ = zero if end is None else np.asarray(end, dtype=np.float64)[order]
         made.transitions_ = made.edge_coef_[0]

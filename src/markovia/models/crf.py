@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.factors.distributions import as_numbers, finite_numbers
 from markovia.factors.factor import Array
 from markovia.learning.crf_fields import Fields
 from markovia.learning.crf_marginals import Method, Sampler, check_method
@@ -158,6 +159,8 @@ class CRF(StructuredModel):
         self._check()
         inputs, labels, classes = self._read_training(X, Y)
         k = len(classes)
+        if not k:
+            raise InvalidArgument("no instance has a node")
         if k < 2:
             raise InvalidArgument(
                 f"all nodes have the label {classes[0].item()!r}; two different ones are needed"
@@ -231,7 +234,7 @@ class CRF(StructuredModel):
         coef
             Node weights, shape (labels, features).
         edge_coef
-            Edge tables, shape (labels, labels) or (edge features, labels, labels).
+            Edge tables, shape (labels, labels) or (edge features, labels, labels); minus infinity forbids a pair.
         intercept
             One weight a label; zero if left out.
         settings
@@ -245,17 +248,21 @@ class CRF(StructuredModel):
         """
         made = cls(**settings)
         labels = np.asarray(classes)
-        node, edge = np.asarray(coef, dtype=np.float64), np.asarray(edge_coef, dtype=np.float64)
+        node, edge = finite_numbers(coef, "coef"), log_weights(edge_coef, "edge_coef")
         if edge.ndim == 2:
             edge = edge[None]
-        k = len(labels)
+        k = len(labels) if labels.ndim == 1 else 0
+        if k < 2 or len(np.unique(labels)) != k:
+            raise InvalidArgument(f"classes= is a list of two or more different labels, not {classes!r}")
         if node.ndim != 2 or len(node) != k or edge.ndim != 3 or edge.shape[1:] != (k, k):
             raise InvalidArgument(
                 f"with {k} labels coef has shape ({k}, features) and edge_coef (edge features, {k}, {k}), not {node.shape} "
                 f"and {edge.shape}"
             )
         order = np.argsort(labels)
-        bias = np.zeros(k) if intercept is None else np.asarray(intercept, dtype=np.float64)
+        bias = np.zeros(k) if intercept is None else log_weights(intercept, "intercept")
+        if bias.shape != (k,):
+            raise InvalidArgument(f"intercept= has one weight a label, {k}, not shape {bias.shape}")
         made.classes_ = labels[order]
         made.coef_, made.intercept_ = node[order], bias[order]
         made.edge_coef_ = edge[:, order][:, :, order]
@@ -280,9 +287,16 @@ class CRF(StructuredModel):
         for what, number in (("C", self.C), ("edge_C", self.C if self.edge_C is None else self.edge_C)):
             if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not number > 0:
                 raise InvalidArgument(f"{what}= is a positive number, not {number!r}")
+        for what, number in (("tol", self.tol), ("learning_rate", self.learning_rate)):
+            if (
+                isinstance(number, bool)
+                or not isinstance(number, int | float | np.number)
+                or not 0 < number < np.inf
+            ):
+                raise InvalidArgument(f"{what}= is a positive number, not {number!r}")
         if not isinstance(self.l1, int | float | np.number) or not 0 <= self.l1 < np.inf:
             raise InvalidArgument(f"l1= is zero or a positive number, not {self.l1!r}")
-        if not 0 <= self.damping < 1:
+        if not isinstance(self.damping, int | float | np.number) or not 0 <= self.damping < 1:
             raise InvalidArgument(f"damping= is at least 0 and below 1, not {self.damping!r}")
         for what, count in (("max_iter", self.max_iter), ("batch_size", self.batch_size)):
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
@@ -356,7 +370,9 @@ class CRF(StructuredModel):
         split = read.features.shape[1]
         scores = np.asarray(read.features @ weights[:, :split].T) + self.intercept_
         if extra is not None:
-            scores = scores + extra @ weights[:, split:].T
+            for column, weight in zip(extra.T, weights[:, split:].T, strict=True):
+                on = column != 0  # elsewhere a weight of minus infinity says nothing
+                scores[on] += column[on, None] * weight
         k = len(self.classes_)
         fields = self._fields(read, k, own)
         return Scored(fields, scores, edge_tables(fields.rows, self.edge_coef_), graph)
@@ -381,3 +397,11 @@ class CRF(StructuredModel):
         else:
             return
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def log_weights(values: ArrayLike, what: str) -> Array:
+    """Return numbers that are finite, or minus infinity for what is forbidden."""
+    found = as_numbers(values, what)
+    if np.isnan(found).any() or found.max(initial=0.0) == np.inf:
+        raise InvalidArgument(f"{what} must hold finite numbers or minus infinity, not {values!r}")
+    return found

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors import grids
+from markovia.factors.distributions import as_numbers, finite_numbers
 from markovia.factors.factor import Array
 from markovia.inference.flow_network import FlowNetwork
 from markovia.learning.crf_marginals import Method
 from markovia.learning.crf_reading import Graph, Inputs
 from markovia.models.crf import CRF
-from markovia.models.structured import Scored
+from markovia.models.structured import LARGEST_LOG, Scored, largest_range
 
 Ints = NDArray[np.int64]
 EdgeFeatures = Literal["constant", "contrast"]
@@ -48,8 +49,8 @@ class GridCRF(CRF):
         As in `CRF`; edges attract by default.
     edge_C
         The penalty of edge weights, see `CRF`. Where labels are very smooth, pseudo-likelihood trusts neighbours too
-        much, because a pixel's true neighbours say nearly everything about it: thin shapes vanish. A small `edge_C`, such
-        as 0.002, chosen on pictures that were kept back, or `inference="loopy-bp"` on small pictures, is the cure.
+        much, because a pixel's true neighbours say nearly everything about it: thin shapes vanish. A small `edge_C` often
+        helps; its best value depends on the pictures, so choose it on some that were kept back.
     inference
         "pseudo-likelihood" by default. Marginals after training are from loopy belief propagation, or the method named here.
     batch_size, learning_rate, random_state, progress
@@ -171,15 +172,21 @@ class GridCRF(CRF):
 
     def _edge_rows(self, features: Array, tails: Ints, heads: Ints) -> Array:
         if callable(self.edge_features):
-            rows = np.asarray(self.edge_features(features[tails], features[heads]), dtype=np.float64)
-            if rows.ndim != 2 or len(rows) != len(tails) or not np.all(np.isfinite(rows)):
+            rows = finite_numbers(
+                self.edge_features(features[tails], features[heads]), "what edge_features= returns"
+            )
+            if rows.ndim != 2 or len(rows) != len(tails):
                 raise InvalidArgument(
                     f"edge_features= returned shape {rows.shape}, not ({len(tails)}, features)"
                 )
             return rows
         if self.edge_features == "constant":
             return np.ones((len(tails), 1))
-        seen = features if self.contrast_channels is None else features[:, list(self.contrast_channels)]
+        width = features.shape[1]
+        channels = range(width) if self.contrast_channels is None else list(self.contrast_channels)
+        if not all(isinstance(c, int | np.integer) and 0 <= c < width for c in channels):
+            raise InvalidArgument(f"contrast_channels= are numbers from 0 to {width - 1}, not {channels!r}")
+        seen = features[:, channels]
         step = np.sqrt(((seen[tails] - seen[heads]) ** 2).sum(axis=1))
         return np.column_stack([np.ones(len(tails)), 1.0 / (1.0 + step)])
 
@@ -230,6 +237,10 @@ def many_labels(scores: Array, tails: Ints, heads: Ints, tables: Array) -> Ints:
 
     n, k = scores.shape
     m = len(tails)
+    # the best labelling is the same for smaller scores, as long as their exponentials stay above zero
+    largest = max(largest_range(scores), largest_range(tables))
+    if largest > LARGEST_LOG:
+        scores, tables = scores * (LARGEST_LOG / largest), tables * (LARGEST_LOG / largest)
     scope = np.stack([tails, heads], axis=1).ravel()
     ptr, links = link_nodes(n, tails, heads)
     owner = np.repeat(np.arange(n), np.diff(ptr))
@@ -261,7 +272,7 @@ def many_labels(scores: Array, tails: Ints, heads: Ints, tables: Array) -> Ints:
 
 
 def _image(x: Any, g: int) -> Array:
-    array = np.asarray(x, dtype=np.float64)
+    array = as_numbers(x, f"image {g}")
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or not array.size:

@@ -218,6 +218,8 @@ class LabelPropagation(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if table.shape[0] != table.shape[1]:
                 raise InvalidArgument(f"a graph's weights are a square matrix, not of shape {table.shape}")
             weights = table.copy()
+            if weights.min() < 0:
+                raise InvalidArgument("a graph's weights are not negative, but X has a negative entry")
         elif self.graph == "rbf":
             weights = rbf_kernel(table, gamma=self.gamma_)
         else:

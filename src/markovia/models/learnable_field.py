@@ -83,7 +83,8 @@ class LearnableField(MeasuredModel):
             Weights to start the search from; zeros by default.
         seed, max_iterations, tolerance, progress
             Of the random methods; steps at most; the largest entry of the gradient of a row's loss that counts as zero,
-            relative to the largest mean feature (1e-6; 0.02 for random methods); a progress bar.
+            relative to the largest mean feature, each divided by its largest value (1e-6; 0.02 for random methods); a
+            progress bar.
 
         Returns
         -------
@@ -118,7 +119,7 @@ class LearnableField(MeasuredModel):
             listed: list[Feature] = []
             layout = layout_of_tables(self._factors, own)
         else:
-            listed = [_owned(f, self._variables) for f in features]
+            listed = [_owned(f, self._variables) for f in _several(features)]
             layout = layout_of_features(listed, own)
         found = fit_field(
             layout, source, features=listed, free=features is None, method=method, l2=l2, l1=l1, group_l1=group_l1,
@@ -243,7 +244,7 @@ def fit_log_linear(
     unknown = set(settings) - _SETTINGS
     if unknown:
         raise InvalidArgument(f"{sorted(unknown)[0]!r} is no setting of a fit; there are {sorted(_SETTINGS)}")
-    listed = list(features)
+    listed = _several(features)
     layout = layout_of_features(listed)
     source, _ = _rows(data, {v.name: v for v in layout.variables}, weights, missing)
     return LogLinearResult(fit_field(layout, source, features=listed, **settings))
@@ -299,11 +300,17 @@ def posterior_regularisation(
     from markovia.learning.posterior_regularisation import project
     from markovia.models.markov_network import MarkovNetwork
 
+    if not isinstance(model, MeasuredModel):
+        raise InvalidArgument(
+            f"a Markov network, factor graph or Bayesian network is needed, not {type(model).__name__}"
+        )
     problem: Problem = model._problem(given)
+    if not problem.free:
+        raise InvalidArgument("all variables are observed, so there is nothing left to regularise")
     variables = [problem.variables[n] for n in problem.free]
     factors = problem.reduced(None)
     known = {v.name: v for v in variables}
-    listed = [_owned(f, known) for f in features]
+    listed = [_owned(f, known) for f in ([features] if isinstance(features, Feature) else features)]
     found = project(
         variables,
         factors,
@@ -334,6 +341,14 @@ def _rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str)
     if gaps and missing == "drop":
         return source.in_memory().without_gaps(), gaps
     return source, gaps
+
+
+def _several(features: Any) -> list[Any]:
+    """Return a list of features that has at least one."""
+    listed = [features] if isinstance(features, Feature) else list(features)
+    if not listed:
+        raise InvalidArgument("features= is empty; a log-linear model needs at least one mk.Feature")
+    return listed
 
 
 def _owned(feature: Any, variables: dict[str, Variable]) -> Feature:

@@ -317,6 +317,10 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
         cells = numbers(self, X, reset=reset, sparse=True)
+        if self.binarize is not None and (
+            isinstance(self.binarize, bool) or not isinstance(self.binarize, int | float | np.number)
+        ):
+            raise InvalidArgument(f"binarize= is a number or None, not {self.binarize!r}")
         if hasattr(cells, "toarray"):
             return [sparse_ones(cells, self.binarize)]
         if self.binarize is None:

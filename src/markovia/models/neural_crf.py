@@ -17,6 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.factors.distributions import finite_numbers
 from markovia.factors.factor import Array
 from markovia.learning.crf_fields import Fields
 from markovia.learning.crf_jax import import_jax
@@ -124,14 +125,28 @@ class NeuralCRF(StructuredModel):
         for what, count in (("epochs", self.epochs), ("batch_size", self.batch_size)):
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
                 raise InvalidArgument(f"{what}= is a whole number, at least 1, not {count!r}")
+        for what, least, number in (
+            ("learning_rate", 1e-300, self.learning_rate), ("weight_decay", 0.0, self.weight_decay), ("tol", 0.0, self.tol),
+        ):  # fmt: skip
+            if (
+                isinstance(number, bool)
+                or not isinstance(number, int | float | np.number)
+                or not least <= number < np.inf
+            ):
+                kind = "a positive number" if least else "zero or a positive number"
+                raise InvalidArgument(f"{what}= is {kind}, not {number!r}")
         rng = generator(self.random_state)
         inputs = list(X)
         with _sixty_four_bits(jax):
-            params = jax.tree.map(lambda a: jax.numpy.asarray(a, dtype=jax.numpy.float64), self.params)
+            params = jax.tree.map(
+                lambda a: jax.numpy.asarray(finite_numbers(np.asarray(a), "params=")), self.params
+            )
             network = _network(self.potentials)
             fields, graph = self._graphs(network.scores(params, inputs))(inputs)
             flat = read_labels(Y, fields.node_ptr, graph)
             classes = np.unique(flat)
+            if not len(classes):
+                raise InvalidArgument("no instance has a node")
             if len(classes) > fields.k:
                 raise InvalidArgument(f"the network scores {fields.k} labels but the data has {len(classes)}")
             if len(classes) < fields.k:
@@ -314,6 +329,15 @@ class _Network:
             node, edge = (np.asarray(part, dtype=np.float64) for part in answer)
             for at, g in enumerate(group):
                 found[g] = (node[at], edge[at])
+                if (
+                    np.isnan(node[at]).any()
+                    or np.isnan(edge[at]).any()
+                    or np.inf in (node[at].max(initial=0.0), edge[at].max(initial=0.0))
+                ):
+                    raise InvalidArgument(
+                        f"the scores of instance {g} are missing or infinite; look for such numbers in its input, or try a "
+                        "smaller learning_rate="
+                    )
         return found
 
     def pull_back(self, params: Any, inputs: list[Any], slopes: list[tuple[Array, Array]]) -> Any:

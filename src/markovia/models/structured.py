@@ -7,7 +7,7 @@ one input.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -119,8 +119,8 @@ class StructuredModel(BaseEstimator):  # type: ignore[misc]
     def network(self, x: Any) -> MarkovNetwork:
         """Return the Markov network over the labels of one input, for any question and engine.
 
-        Nodes without names are called `y0`, `y1`, ...; log potentials above 600 are lowered by a constant, which changes
-        `log_partition` but no probability.
+        Nodes without names are called `y0`, `y1`, ...; potentials with a logarithm above 600 or below -600 are divided by
+        their largest entry, which changes `log_partition` but no probability.
         """
         return self._network(self._scored([x]), 0)
 
@@ -166,6 +166,12 @@ class StructuredModel(BaseEstimator):  # type: ignore[misc]
         return codes
 
     def _best_with_cycles(self, scored: Scored, g: int) -> Ints:
+        largest = max(largest_range(scored.scores), largest_range(scored.tables))
+        if (
+            largest > LARGEST_LOG
+        ):  # the best labelling is the same for smaller scores, and their exponentials exist
+            share = LARGEST_LOG / largest
+            scored = replace(scored, scores=scored.scores * share, tables=scored.tables * share)
         network = self._network(scored, g)
         found = network.map(engine=getattr(self, "decoding", "auto"))
         return np.array([network.variable(n).index(found[n]) for n in network.variables], dtype=np.int64)
@@ -201,10 +207,16 @@ def _sums(values: Array, ptr: Ints) -> Array:
     return found
 
 
+def largest_range(logs: Array) -> float:
+    """Return the largest difference between two entries of one table."""
+    return float(np.ptp(logs.reshape(len(logs), -1), axis=1).max(initial=0.0)) if logs.size else 0.0
+
+
 def _weights(logs: Array) -> Array:
-    """Return exponentials of log tables, read-only; tables with huge entries are lowered."""
+    """Return exponentials of log tables, read-only; tables with huge entries are lowered, those with tiny ones raised."""
     axes = tuple(range(1, logs.ndim))
     top = logs.max(axis=axes, keepdims=True) if logs.size else np.zeros((0,) + (1,) * len(axes))
-    found = np.exp(logs - np.where(top > LARGEST_LOG, top, 0.0))
+    low = logs.min(axis=axes, keepdims=True, where=np.isfinite(logs), initial=0.0) if logs.size else top
+    found = np.exp(logs - np.where((top > LARGEST_LOG) | (low < -LARGEST_LOG), top, 0.0))
     found.setflags(write=False)
     return found
