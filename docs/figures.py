@@ -20,6 +20,7 @@ import markovia as mk
 from markovia.learning import correlation_graph, partial_correlation_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures_fitting
 import figures_learning
 import figures_map
 from figures_approximate import APPROXIMATE
@@ -138,6 +139,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     exact_speed,
     *APPROXIMATE,
     *figures_map.FIGURES,
+    *figures_fitting.FIGURES,
     *figures_learning.FIGURES,
 )
 

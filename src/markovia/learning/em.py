@@ -176,6 +176,7 @@ def fit_by_em(
         "entropy": expectation.entropy,
         "distinct_cases": len(counter.rows.case_pattern),
         "hidden": never,
+        "latent": list(hidden),
     }
     if not expectation.exact:
         details["unconverged_cases"] = expectation.unconverged

@@ -74,5 +74,8 @@ class Fit:
             lines.append(f"{state} after {self.iterations} iterations")
         unseen = sum(self.unseen_rows.values())
         if unseen:
-            lines.append(f"{unseen:,} parent configurations in {len(self.unseen_rows)} tables never seen")
+            tables = len(self.unseen_rows)
+            lines.append(
+                f"never seen: {unseen:,} parent configuration{'s' * (unseen > 1)} in {tables} table{'s' * (tables > 1)}"
+            )
         return "\n".join(lines)

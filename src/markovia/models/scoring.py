@@ -1,5 +1,6 @@
 """What a directed network says about data: log likelihoods, scores, and missing cells filled in."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from markovia.seeds import Seed
 if TYPE_CHECKING:
     import pandas as pd
 
+    from markovia.factors.variable import Variable
     from markovia.learning.data import RowSource
 
 
@@ -19,7 +21,14 @@ class ScoringNetwork(LearnableNetwork):
     """A directed network that scores and completes rows of data; see `BayesianNetwork`."""
 
     @guided
-    def log_likelihood(self, data: Any, *, by: str | None = None, weights: Any = None) -> Any:
+    def log_likelihood(
+        self,
+        data: Any,
+        *,
+        by: str | None = None,
+        weights: Any = None,
+        latent: str | Iterable[str] | None = None,
+    ) -> Any:
         """Return the log likelihood of data under the network, in nats: in total, by node, or by row.
 
         Parameters
@@ -28,9 +37,12 @@ class ScoringNetwork(LearnableNetwork):
             Rows in any form that `fit` takes. Missing cells are summed out.
         by
             None for the total; "family" for a Series with what each node adds given its parents (complete rows only,
-            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted.
+            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted
+            (data in memory only).
         weights
             The name of a column, or one number a row.
+        latent
+            Variables that have no column; they are summed out. By default those that were latent in the last fit.
 
         Examples
         --------
@@ -42,19 +54,26 @@ class ScoringNetwork(LearnableNetwork):
         >>> round(bn.log_likelihood(rows), 2)
         -207.31
         """
+        from markovia.learning.data import CodedTable
         from markovia.learning.row_counts import family_counts, family_log_likelihood
         from markovia.models.fitting import families_of, read_rows
 
         if by not in (None, "family", "row"):
             raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
         self.pieces()
-        source = read_rows(self, data, weights, None)
+        hidden = self._latent(latent)
+        source = read_rows(self, data, weights, None, hidden)
         gaps = sum(source.missing().values())
-        if gaps and by == "family":
+        if by == "family" and (gaps or hidden):
+            what = f"{gaps:,} cells are missing" if gaps else f"{next(iter(hidden))!r} is not observed"
             raise InvalidArgument(
-                f"{gaps:,} cells are missing, so the log likelihood is no sum over nodes; ask for the total or by='row'"
+                f"{what}, so the log likelihood is no sum over nodes; ask for the total or by='row'"
             )
-        if gaps or by == "row":
+        if by == "row" and not isinstance(source, CodedTable):
+            raise InvalidArgument(
+                "by='row' needs rows in memory, in their order; read them first, or ask for the total"
+            )
+        if gaps or hidden or by == "row":
             return self._row_log_likelihood(source, by)
         families = families_of(self, source.variables, ())
         counts = family_counts(source, families)
@@ -70,8 +89,10 @@ class ScoringNetwork(LearnableNetwork):
         return pd.Series(scores, name="log_likelihood", dtype=np.float64)
 
     @guided
-    def score(self, data: Any, *, weights: Any = None) -> float:
-        """Return the mean log likelihood a row, in nats; missing cells are summed out.
+    def score(self, data: Any, *, weights: Any = None, latent: str | Iterable[str] | None = None) -> float:
+        """Return the mean log likelihood a row, in nats; missing cells and latent variables are summed out.
+
+        The arguments are those of `log_likelihood`.
 
         Examples
         --------
@@ -81,10 +102,11 @@ class ScoringNetwork(LearnableNetwork):
         """
         from markovia.models.fitting import read_rows
 
-        source = read_rows(self, data, weights, None)
+        hidden = self._latent(latent)
+        source = read_rows(self, data, weights, None, hidden)
         if not source.total > 0:
             raise InvalidArgument("there are no rows to score")
-        return float(self.log_likelihood(source)) / source.total
+        return float(self.log_likelihood(source, latent=hidden)) / source.total
 
     @guided
     def impute(self, frame: Any, method: str = "map", *, seed: Seed = None) -> "pd.DataFrame":
@@ -119,9 +141,16 @@ class ScoringNetwork(LearnableNetwork):
 
         return impute(self, frame, method, seed)
 
+    def _latent(self, latent: str | Iterable[str] | None) -> "dict[str, Variable]":
+        """Return the variables that have no column in the data."""
+        if latent is None:
+            names = () if self.fit_ is None else self.fit_.details.get("latent", ())
+            return {n: self._variables[n] for n in names if n in self._variables}
+        return {n: self.variable(n) for n in ([latent] if isinstance(latent, str) else latent)}
+
     def _row_log_likelihood(self, source: "RowSource", by: str | None) -> Any:
         table = source.in_memory()
-        if table.complete:
+        if table.complete and len(table.variables) == len(self._variables):
             logs = np.zeros(table.n_rows)
             for name, own in self._tables.items():
                 if own is not None:
@@ -130,7 +159,7 @@ class ScoringNetwork(LearnableNetwork):
             import pandas as pd
 
             columns: dict[str, Any] = {}
-            for n, v in self._variables.items():
+            for n, v in table.variables.items():
                 states: Any = list(v.states)
                 columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
             logs = self.log_prob(pd.DataFrame(columns))
