@@ -16,7 +16,13 @@ MEMORY = 12
 
 
 def minimise_smooth(
-    function: Callable[[Array], tuple[float, Array]], start: Array, steps: int, tolerance: float
+    function: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    steps: int,
+    tolerance: float,
+    *,
+    flat: float = 0.0,
+    each: Callable[[Array], object] | None = None,
 ) -> tuple[Array, float, float, int]:
     """Minimise a function given with its gradient.
 
@@ -30,6 +36,10 @@ def minimise_smooth(
         Steps at most.
     tolerance
         Stop when no entry of the gradient is larger than this.
+    flat
+        Stop after a step in which the value fell by no more than this share of it.
+    each
+        Called with the point after each step.
 
     Returns
     -------
@@ -74,7 +84,12 @@ def minimise_smooth(
         if bend > 1e-14 * float(step @ step):
             moves.append((step, turn, 1.0 / bend))
             del moves[:-MEMORY]
+        fall = value - tried
         point, value, gradient = point + step, tried, change
+        if each is not None:
+            each(point)
+        if fall <= flat * max(abs(value), abs(value + fall), 1.0) and flat > 0.0:
+            break
     return point, value, float(np.abs(gradient).max(initial=0.0)), calls
 
 
@@ -85,10 +100,10 @@ def _direction(gradient: Array, moves: list[tuple[Array, Array, float]]) -> Arra
     for step, turn, weight in reversed(moves):
         share = weight * float(step @ way)
         shares.append(share)
-        way = way - share * turn
+        way -= share * turn
     if moves:
         step, turn, weight = moves[-1]
-        way = way / (weight * float(turn @ turn))
+        way /= weight * float(turn @ turn)
     for (step, turn, weight), share in zip(moves, reversed(shares), strict=True):
-        way = way + (share - weight * float(turn @ way)) * step
+        way += (share - weight * float(turn @ way)) * step
     return way

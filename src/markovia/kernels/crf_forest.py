@@ -102,6 +102,7 @@ def forest_marginals(
     k = scores.shape[1]
     up = np.empty((1, k))
     message = np.empty((1, k))
+    loss = np.empty(1)
     cavity = np.empty(k)
     for w in range(len(which)):
         g = which[w]
@@ -109,7 +110,12 @@ def forest_marginals(
         if last - first > len(up):
             up = np.empty((last - first, k))
             message = np.empty((last - first, k))
+            loss = np.empty(last - first)
         total = 0.0
+        fine = True
+        loss[: last - first] = (
+            1e-305  # the share of the mass that underflow may have taken, carried to the root
+        )
         for i in range(first, last):
             top = scores[i, 0]
             for a in range(1, k):
@@ -132,10 +138,13 @@ def forest_marginals(
             inverse = 1.0 / size
             for a in range(k):
                 up[o, a] *= inverse
+            loss[o] *= inverse
             p = parent[i]
             if p < 0:
+                fine = fine and loss[o] < 1e-20
                 continue
             p -= first
+            loss[p] += loss[o]
             e = parent_edge[i]
             r = row[e]
             total += tops[r]
@@ -153,8 +162,10 @@ def forest_marginals(
                         message[o, b] += tables[r, a, b] * up[o, a]
             for b in range(k):
                 up[p, b] *= message[o, b]
+                if 0.0 < message[o, b] < 1e-150:
+                    fine = False
         total += np.log(scale)
-        if not np.isfinite(total):
+        if not (fine and np.isfinite(total)):
             log_mass[g] = np.nan
             beliefs[first:last] = 0.0
             continue

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from markovia.factors.factor import Array
 from markovia.learning.crf_fields import Fields
+from markovia.learning.crf_lanes import Lanes
 from markovia.learning.crf_marginals import Method, Sampler, field_marginals
 
 Ints = NDArray[np.int64]
@@ -110,7 +111,10 @@ class PairwiseObjective:
         self.n_node_weights: int = self.k * int(features.shape[1])
         self.n_edge_features = fields.rows.shape[1]
         self.error = 0.0
-        self._room = (np.empty((len(labels), self.k)), np.zeros((len(labels), self.k)))
+        self._room: tuple[Array, Array] | None = None
+        self._lanes: Lanes | None = None
+        if isinstance(features, np.ndarray) and method in ("auto", "exact"):
+            self._lanes = Lanes.of(fields, features)
         decay = np.full((self.k, features.shape[1]), 1.0 / C)
         lasso = np.full((self.k, features.shape[1]), l1)
         if intercept:
@@ -149,19 +153,30 @@ class PairwiseObjective:
         With `which` only these instances count, and the penalty in proportion.
         """
         node, edge = self.unpack(theta)
-        settings: dict[str, Any] = {"labels": self.labels, "sampler": self.sampler, "damping": self.damping}
         tables = self._tables(edge)
+        if which is None and self._lanes is not None:
+            masses, sums, pairs = self._lanes.gradient(node, tables)
+            mass, expected, self.error = float(masses.sum()), self._joined(sums, pairs), 0.0
+            undone = np.flatnonzero(np.isnan(masses))
+            if len(undone):
+                part, rest = self._expected(node, tables, undone)
+                mass, expected = float(np.nansum(masses)) + part, expected + rest
+        else:
+            mass, expected = self._expected(node, tables, which)
+        observed = self.observed(which)
+        share = 1.0 if which is None else len(which) / max(self.fields.n_graphs, 1)
+        pull = share * self.decay * theta
+        value = mass - float(observed @ theta) + float(pull @ theta)
+        return value, expected - observed + 2.0 * pull
+
+    def _expected(self, node: Array, tables: Array, which: Ints | None) -> tuple[float, Array]:
+        """Return the log mass of all instances, or of some, and their expected features."""
+        settings: dict[str, Any] = {"labels": self.labels, "sampler": self.sampler, "damping": self.damping}
         if isinstance(self.features, np.ndarray):
-            found = field_marginals(
-                self.fields,
-                node,
-                tables,
-                self.method,
-                which,
-                features=self.features,
-                room=self._room,
-                **settings,
-            )
+            if self._room is None:
+                self._room = (np.empty((len(self.labels), self.k)), np.zeros((len(self.labels), self.k)))
+            settings |= {"features": self.features, "room": self._room}
+            found = field_marginals(self.fields, node, tables, self.method, which, **settings)
             expected = self._joined(found.sums, found.pairs)
         else:
             features, place = self._some(which)
@@ -172,12 +187,7 @@ class PairwiseObjective:
                 features, found.beliefs if place is None else found.beliefs[place], found.pairs
             )
         self.error = found.error
-        observed = self.observed(which)
-        gradient = expected - observed
-        mass = found.log_mass if which is None else found.log_mass[which]
-        share = 1.0 if which is None else len(which) / max(self.fields.n_graphs, 1)
-        value = float(mass.sum()) - float(observed @ theta) + share * float(self.decay @ theta**2)
-        return value, gradient + share * 2.0 * self.decay * theta
+        return float((found.log_mass if which is None else found.log_mass[which]).sum()), expected
 
     def _tables(self, edge: Array) -> Array:
         return edge_tables(self.fields.rows, edge)

@@ -1,8 +1,8 @@
-"""Minimising the objective of a conditional random field: L-BFGS with bounds, or stochastic gradients.
+"""Minimising the objective of a conditional random field: L-BFGS, or stochastic gradients.
 
-L-BFGS (Byrd, Lu, Nocedal and Zhu 1995) sees the whole data at each step and reaches the optimum of a convex objective to
-many digits; an l1 penalty is handled by writing each weight as a difference of two that are not negative. Stochastic
-gradients take a few instances a step, with AdaGrad's step sizes (Duchi, Hazan and Singer 2011) and the mean of the
+L-BFGS (Nocedal 1980; with bounds Byrd, Lu, Nocedal and Zhu 1995) sees the whole data at each step and reaches the optimum
+of a convex objective to many digits; an l1 penalty is handled by writing each weight as a difference of two that are not
+negative. Stochastic gradients take a few instances a step, with AdaGrad's step sizes (Duchi, Hazan and Singer 2011) and the mean of the
 last half of the path (Polyak and Juditsky 1992) as the answer; use them for very many instances, and for Gibbs
 marginals, which are noisy. With one batch that holds all instances they are plain gradient steps with falling step
 sizes.
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from markovia.factors.factor import Array
+from markovia.inference.limited_memory_bfgs import minimise_smooth
 from markovia.learning.crf_objective import PairwiseObjective
 
 Smooth = Callable[[Array], tuple[float, Array]]
@@ -92,8 +93,6 @@ def minimise(
     >>> found.theta.round(4).tolist(), found.converged
     ([3.0, 2.0], True)
     """
-    from scipy.optimize import minimize
-
     began = perf_counter()
     n = len(start)
     split = lasso is not None and bool(np.any(lasso > 0))
@@ -129,11 +128,21 @@ def minimise(
 
         interrupted = False
         try:
-            options = {"maxiter": max_iter, "gtol": tol, "ftol": flat, "maxfun": 4 * max_iter + 20}
-            found = minimize(
-                value, first, jac=True, method="L-BFGS-B", bounds=bounds, callback=each, options=options
-            )
-            converged, steps = bool(found.status == 0), int(found.nit)
+            if bounds is None:
+                _, _, error, _ = minimise_smooth(value, first, max_iter, tol, flat=flat, each=each)
+                steps = len(history)
+                # a line search that finds nothing lower is no convergence, unless the last steps hardly fell either
+                last = history[-2:] if steps > 1 else [np.inf, 0.0]
+                settled = last[0] - last[1] <= flat * max(abs(last[0]), abs(last[1]), scale)
+                converged = bool(error <= tol or (settled and steps < max_iter))
+            else:
+                from scipy.optimize import minimize
+
+                options = {"maxiter": max_iter, "gtol": tol, "ftol": flat, "maxfun": 4 * max_iter + 20}
+                found = minimize(
+                    value, first, jac=True, method="L-BFGS-B", bounds=bounds, callback=each, options=options
+                )
+                converged, steps = bool(found.status == 0), int(found.nit)
         except KeyboardInterrupt:
             interrupted, converged, steps = True, False, len(history)
     return Training(
