@@ -22,6 +22,7 @@ coverage: kernels
 kernels: $(STAMP)-test
 	@$(BIN)/python -m markovia.inference.kernel_loading & first=$$!; \
 	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"; wait $$first
+	@$(BIN)/python -m markovia.models.kernel_loading
 
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .
@@ -43,6 +44,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/approximate.py
 	$(BIN)/python benchmarks/approximate_ising.py
+	$(BIN)/python benchmarks/learning.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,9 +1,10 @@
 """How long counting takes: alarm's tables from rows in memory, and from a large Parquet file.
 
-Run: python benchmarks/learning_counts.py [--rows N] [--gigabytes G] [--full]
+Run: python benchmarks/learning_counts.py [--rows N] [--gigabytes G] [--quick] [--full]
 
 In memory: maximum likelihood of all tables of alarm from N rows, with the columns as categories, strings, Python
-objects, and in Polars and Arrow; seconds for `fit`, medians. NumPy's `bincount` on ready codes is there for comparison.
+objects, and in Polars and Arrow; seconds for `fit`, medians. For comparison NumPy's `bincount` on ready codes, and
+pybnesian, pyAgrum and pgmpy where they are installed, from categories (pyAgrum from strings).
 
 File: rows sampled from alarm with fixed seeds are written in chunks to a Parquet file of about G gigabytes (plain text,
 no dictionary, no compression; 5 with --full), and a network with alarm's structure is fitted to it in a fresh process,
@@ -17,10 +18,13 @@ import argparse
 import os
 import sys
 import tempfile
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+import pandas as pd
 from stopwatch import benchmark_folder, in_child, median_time, peak_bytes, report
 
 import markovia as mk
@@ -32,6 +36,7 @@ MIB, GIB = 2**20, 2**30
 
 def main() -> int:
     options = _arguments()
+    warnings.simplefilter("ignore")  # a peer warns in every run
     network = benchmark_folder() / "bif" / "alarm.bif.gz"
     if not network.exists():
         print(
@@ -74,6 +79,46 @@ def in_memory(network: Path, n: int) -> None:
 
     seconds = median_time(bincount, model.copy, 1.0).record["seconds"]
     print(f"{'numpy on ready codes':<22}{seconds:>10.4f}")
+    for name, fit in {"pybnesian": _pybnesian, "pyAgrum": _pyagrum, "pgmpy": _pgmpy}.items():
+        try:
+            task = fit(model, rows)
+        except ImportError:
+            print(f"{name:<22}{'not installed':>14}")
+            continue
+        try:
+            seconds = median_time(lambda _, task=task: task(), lambda: None, 1.0).record["seconds"]
+            print(f"{name:<22}{seconds:>10.4f}", flush=True)
+        except Exception as failure:  # a peer that fails is a finding
+            print(f"{name:<22}failed: {type(failure).__name__}: {str(failure).splitlines()[0]}")
+
+
+def _pybnesian(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], object]:
+    import pybnesian as pb
+
+    edges = [(p, n) for n in model.variables for p in model.parents(n)]
+    network = pb.DiscreteBN(list(model.variables), edges)
+    return lambda: network.fit(rows)
+
+
+def _pyagrum(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], object]:
+    import pyagrum as gum
+
+    template = mk.to_pyagrum(model)
+    strings = rows.astype(str)
+
+    def learn() -> object:
+        learner = gum.BNLearner(strings, template)
+        learner.useSmoothingPrior(1e-6)  # it refuses rows of tables that it never saw
+        return learner.learnParameters(template.dag())
+
+    return learn
+
+
+def _pgmpy(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], object]:
+    from pgmpy.estimators import MaximumLikelihoodEstimator
+
+    network = mk.to_pgmpy(model)
+    return lambda: MaximumLikelihoodEstimator(network, rows).get_parameters()
 
 
 def _other_libraries(rows: object, model: mk.BayesianNetwork) -> dict[str, object]:
@@ -145,10 +190,14 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows in memory; 0 for none")
     parser.add_argument("--gigabytes", type=float, default=0.5, help="size of the file; 0 for none")
+    parser.add_argument("--quick", action="store_true", help="100,000 rows and a file of 50 MB")
     parser.add_argument("--full", action="store_true", help="a file of 5 GB")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--unknown", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.quick:
+        options.rows, options.gigabytes = min(options.rows, 100_000), min(options.gigabytes, 0.05)
+    return options
 
 
 if __name__ == "__main__":

@@ -260,6 +260,9 @@ def chains() -> None:
         )
     if find_spec("pycrfsuite"):
         crfsuite(features, labels)
+    lacking = [n for n in ("torch", "torchcrf", "torch_struct", "pycrfsuite") if not find_spec(n)]
+    if lacking:
+        print(f"  not installed: {', '.join(lacking)}")
 
 
 def torch_chains(features: np.ndarray, labels: np.ndarray) -> dict[str, Callable[..., Any]]:
@@ -359,7 +362,9 @@ def crfsuite(features: np.ndarray, labels: np.ndarray) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=["same", "different", "chains"])
-    chosen = parser.parse_args().only
+    parser.add_argument("--quick", action="store_true", help="chains only")
+    options = parser.parse_args()
+    chosen = "chains" if options.quick else options.only
     if chosen in (None, "same"):
         trees(same=True)
     if chosen in (None, "different"):

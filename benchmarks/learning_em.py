@@ -1,6 +1,6 @@
 """How long EM takes on rows with missing cells and with a hidden variable, side by side with pyAgrum and pgmpy.
 
-Run: python benchmarks/learning_em.py [--rows N] [--missing SHARE] [--network NAME] [--limit SECONDS]
+Run: python benchmarks/learning_em.py [--rows N] [--missing SHARE] [--network NAME] [--limit SECONDS] [--quick]
 
 Task 1: N rows are drawn from the network and a share of the cells is blanked completely at random; every library fits the
 tables to a relative change of the log likelihood of 1e-6, from the DataFrame. Task 2: a hidden class with ten observed
@@ -19,6 +19,7 @@ import pickle
 import sys
 import tempfile
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -75,6 +76,9 @@ def _compare(
         task = Path(scratch) / "task"
         task.write_bytes(pickle.dumps((model, frame, latent)))
         for peer in sorted(peers, reverse=True):
+            if find_spec(peer.casefold()) is None:
+                print(f"{peer:24}not installed")
+                continue
             arguments = ["learning_em.py", "--peer", peer, "--task", str(task), "--limit", str(limit)]
             found = in_child(arguments, limit + 30.0)
             ended = found.get("ended", "")
@@ -161,9 +165,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--missing", type=float, default=0.1)
     parser.add_argument("--network", default="alarm")
     parser.add_argument("--limit", type=float, default=150.0)
+    parser.add_argument("--quick", action="store_true", help="500 rows, peers for at most 20 seconds")
     parser.add_argument("--peer", choices=["pyAgrum", "pgmpy"], help=argparse.SUPPRESS)
     parser.add_argument("--task", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.quick:
+        options.rows, options.limit = min(options.rows, 500), min(options.limit, 20.0)
+    return options
 
 
 if __name__ == "__main__":

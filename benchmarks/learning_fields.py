@@ -41,7 +41,10 @@ def main() -> int:
     parser.add_argument("--side", type=int, default=64)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--steps", type=int, default=540)
+    parser.add_argument("--quick", action="store_true", help="a grid of 16 x 16, few rows and steps")
     options = parser.parse_args()
+    if options.quick:
+        options.repeats, options.side, options.samples, options.steps = 1, 16, 200, 54
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     print(f"markovia {mk.__version__}, {thread_count()} threads, best of {options.repeats}")
@@ -107,6 +110,7 @@ def _nodewise(data: Any, edges: list[tuple[str, str]], couplings: dict[tuple[str
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
+        print("  scikit-learn is not there")
         return
     neighbours: dict[str, list[str]] = {}
     for a, b in edges:

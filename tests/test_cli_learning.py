@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 import markovia as mk
 from markovia.cli.app import app
+from markovia.learning.data import read_data
 from markovia.learning.file_blocks import file_blocks
 
 
@@ -142,3 +143,44 @@ def test_em_over_a_file_counts_all_its_rows(tmp_path: Path):
     bn = mk.BayesianNetwork("rain->wet").fit(path)
     assert bn.fit_.n_rows == 150
     assert bn.fit_.total == 150
+
+
+def test_cells_that_fitting_takes_as_missing_are_missing_for_rows_too(tmp_path: Path):
+    path = tmp_path / "few.csv"
+    cells = ["NA", "null", "NaN", "N/A", ""]
+    path.write_text("smoke,lung\n" + "".join(f"yes,{cell}\n" for cell in cells))
+    expected = mk.examples.asia().log_prob({"smoke": ["yes"] * len(cells)}).sum()
+    assert np.isclose(answer("score", "asia", str(path))["log_likelihood"], expected)
+    assert read_data(path, states={"lung": ["no", "yes"]}).missing() == {"smoke": 0, "lung": len(cells)}
+
+
+def test_a_state_that_reads_like_a_missing_cell_is_a_state(tmp_path: Path):
+    path = tmp_path / "few.csv"
+    path.write_text("a,b\nNA,NA\nx,0\n")
+    variables = {"a": mk.Variable("a", ["NA", "x"]), "b": mk.Variable("b", [0, 1])}
+    ((part, _),) = file_blocks(path, variables)
+    assert part["a"].tolist() == ["NA", "x"]
+    assert part["b"].isna().tolist() == [True, False]
+
+
+def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path):
+    variables = {"a": mk.Variable("a", [0, 1]), "b": mk.Variable("b", [False, True])}
+    frame = pd.DataFrame({"a": [1.0, None, 0.0], "b": ["TRUE", "false", "True"]})
+    frame.to_csv(tmp_path / "f.csv", index=False)
+    frame.to_parquet(tmp_path / "f.parquet")
+    for name in ("f.csv", "f.parquet"):
+        ((part, _),) = file_blocks(tmp_path / name, variables)
+        assert part["a"].cat.codes.tolist() == [1, -1, 0]
+        assert part["b"].tolist() == [True, False, True]
+    (tmp_path / "g.csv").write_text("a\n0.5\n")
+    with pytest.raises(mk.UnknownState, match=r"'0\.5' for 'a'"):
+        next(file_blocks(tmp_path / "g.csv", variables))
+
+
+def test_a_pattern_names_several_files(tmp_path: Path):
+    for k, state in enumerate(["yes", "no"]):
+        (tmp_path / f"part{k}.csv").write_text(f"smoke\n{state}\n")
+    found = pd.concat(
+        [p for p, _ in file_blocks(tmp_path / "part*.csv", {"smoke": mk.Variable("smoke", ["no", "yes"])})]
+    )
+    assert found["smoke"].tolist() == ["yes", "no"]

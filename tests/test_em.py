@@ -403,7 +403,7 @@ def test_coded_rows_are_found_by_name_and_hidden_columns_are_not_looked_at():
     em = EM(start="current")
     for latent in ((), "rain"):
         ours = bn.copy().fit(coded, missing=em, latent=latent)
-        theirs = bn.copy().fit(frame, missing=em, latent=latent)
+        theirs = bn.copy().fit(frame.drop(columns=latent or []), missing=em, latent=latent)
         for n in names:
             assert np.allclose(ours[n].values, theirs[n].values)
         assert (ours.fit_.details["hidden"] == ["rain"]) == bool(latent)
@@ -483,7 +483,8 @@ def test_where_trees_are_too_wide_auto_approximates_and_says_so(monkeypatch):
     rng = np.random.default_rng(1)
     bn = grid(3, rng)
     frame = holes(bn.sample(40, seed=3), rng, 0.5)
-    fitted = bn.copy().fit(frame, missing=mk.EM(max_iterations=5))
+    with pytest.warns(mk.ApproximateWarning, match="by loopy belief propagation"):
+        fitted = bn.copy().fit(frame, missing=mk.EM(max_iterations=5))
     assert fitted.fit_.details["exact"] is False
     assert abs(fitted.fit_.log_likelihood - fitted.log_prob(frame).sum()) < 0.5
     with pytest.raises(mk.TooLarge, match="engine='auto' or 'loopy-bp'"):
@@ -528,3 +529,30 @@ def test_starts_and_runs_can_be_driven_by_hand():
     run = run_em(learner, counter, uniform, EM(max_iterations=500))
     assert run.converged
     assert run.history[-1] == run.objective > run.first
+
+
+def test_a_latent_variable_with_a_column_is_refused():
+    bn = mk.examples.sprinkler()
+    frame = bn.sample(20, seed=1)
+    for data in (frame, frame.to_dict("list")):
+        with pytest.raises(
+            mk.InvalidArgument, match="'rain' is said to be latent, but the data have a column"
+        ):
+            bn.fit(data, latent="rain")
+    assert bn.fit_ is None
+
+
+def test_ctrl_c_keeps_the_parallel_runs_that_are_done():
+    from markovia.learning.parallel_tasks import task_results
+
+    def task(i):
+        if i == 2:
+            raise KeyboardInterrupt
+        return i
+
+    told = []
+    found = task_results(task, range(4), progress=False, when_interrupted=lambda: told.append(True))
+    assert list(found) == [0, 1]
+    assert told == [True]
+    with pytest.raises(KeyboardInterrupt):
+        list(task_results(task, range(4), progress=False, least=3))

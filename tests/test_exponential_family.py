@@ -559,3 +559,13 @@ def test_a_markov_field_says_what_it_cannot_do():
 def test_bad_parameters_and_data_are_refused_in_one_sentence(wrong, message):
     with pytest.raises(InvalidArgument, match=message):
         wrong()
+
+
+def test_bernoulli_and_categorical_are_tables_of_a_network():
+    bn = mk.BayesianNetwork()
+    bn.add("x", mk.exponential.Bernoulli(0.3))
+    bn.add("y", mk.exponential.Categorical([0.2, 0.3, 0.5]))
+    assert bn["x"].values.tolist() == [0.7, 0.3]
+    assert np.allclose(bn["y"].values, [0.2, 0.3, 0.5])
+    with pytest.raises(mk.InvalidArgument, match="'z' cannot be Poisson: only discrete"):
+        bn.add("z", mk.exponential.Poisson(2.0))

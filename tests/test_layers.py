@@ -12,7 +12,7 @@ import markovia
 ROOT = Path(markovia.__file__).parent
 LAYERS = ["kernels", "graphs", "factors", "inference", "learning", "models", "causal"]
 OUTSIDE = {"io": set(), "plotting": set(), "cli": {"io", "plotting"}, "studio": set()}
-FOUNDATION = {"errors", "ports", "seeds"}
+FOUNDATION = {"errors", "ports", "progress", "seeds"}
 HEAVY = {"pandas", "matplotlib", "networkx", "scipy", "jax", "numba", "typer", "rich", "pgmpy", "pyagrum"}
 
 

@@ -348,7 +348,7 @@ def test_unseen_states_are_an_error_or_missing():
         model.predict(new)
     lenient = mk.CategoricalNaiveBayes(unseen="missing").fit(X, y)
     assert np.allclose(lenient.predict_proba(new), model.predict_proba(pd.DataFrame({"a": [None], "b": [2]})))
-    with pytest.raises(mk.InvalidArgument, match="fractions; discretise"):
+    with pytest.raises(mk.InvalidArgument, match="not integers; discretise"):
         mk.CategoricalNaiveBayes().fit([[0.5], [1.0]], [0, 1])
     with pytest.raises(mk.UnknownVariable, match="'c' in the discrete features"):
         mk.CategoricalNaiveBayes(states={"c": 2}).fit(X, y)

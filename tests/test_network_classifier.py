@@ -159,7 +159,7 @@ def test_a_pipeline_with_a_discretiser_can_be_searched_and_pickled():
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
     assert model[-1].network_.states("v0") == ["low", "high"]
-    with pytest.raises(mk.InvalidArgument, match="fractions; discretise it first"):
+    with pytest.raises(mk.InvalidArgument, match="not integers; discretise it first"):
         mk.BayesianNetworkClassifier().fit(X, y)
 
 

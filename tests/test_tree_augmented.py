@@ -175,7 +175,7 @@ def test_wrong_settings_are_named():
         mk.TreeAugmentedNaiveBayes().fit(X.set_axis(["f0", "f1", "f1", "f3"], axis=1), y)
     with pytest.raises(mk.InvalidArgument, match="a feature is called 'f0'"):
         mk.TreeAugmentedNaiveBayes(target="f0").fit(X, y)
-    with pytest.raises(mk.InvalidArgument, match="fractions; discretise it first"):
+    with pytest.raises(mk.InvalidArgument, match="not integers; discretise it first"):
         mk.TreeAugmentedNaiveBayes().fit(X + 0.5, y)
     fitted = mk.TreeAugmentedNaiveBayes().fit(X, y)
     before = fitted.predict_proba(X)

@@ -35,6 +35,16 @@ Data = Annotated[
         show_default=False,
     ),
 ]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write to a file instead of the screen; - is the screen.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for scripts.")]
 Given = Annotated[
     list[str] | None,

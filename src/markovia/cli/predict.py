@@ -1,16 +1,15 @@
 """`markovia predict`: the most probable state, or the posterior, of a target for every row of a data file."""
 
-import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from markovia.cli import options
+from markovia.cli.csv_output import names_file, records, refuse_two_outputs, write_csv
 from markovia.cli.evidence import read_names
-from markovia.cli.loading import STREAM, FileError, complete_variable, open_model, require_tables
+from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import heading, print_json, say
-from markovia.errors import InvalidArgument
 from markovia.learning.file_blocks import file_blocks
 from markovia.models.base import GraphicalModel
 
@@ -48,50 +47,28 @@ def predict(
         list[str] | None,
         typer.Option("--keep", "-k", metavar="COLUMN", help="Copy a column of the data.", show_default=False),
     ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write to a file instead of the screen; - is the screen.",
-            show_default=False,
-        ),
-    ] = None,
+    output: options.Rows = None,
     engine: options.Engine = "auto",
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
     """Predict variables for every row of a data file, as CSV; missing cells and columns are summed out."""
-    if output == STREAM and as_json:
-        raise InvalidArgument(
-            "--json and the rows cannot both go to standard output; leave out -o, or name a file"
-        )
+    refuse_two_outputs(output, as_json)
     loaded = open_model(model, format)
     require_tables(loaded, model)
     names = read_names(loaded, target)
     blocks = predictions(loaded, data, names, proba, keep or [], engine)
     document = {**heading(model, loaded), "data": data, "target": names}
-    if output not in (None, STREAM):
-        first = next(blocks, None)  # bad data must not leave an empty file behind
-        n = 0
-        try:
-            with open(output, "w", encoding="utf-8", newline="") as file:
-                while first is not None:
-                    _write(file, first, header=n == 0)
-                    n += len(first)
-                    first = next(blocks, None)
-        except OSError as error:
-            raise FileError.writing(output, error) from error
+    if names_file(output):
+        n = write_csv(blocks, output)
         if as_json:
             print_json({**document, "output": output, "rows": n})
         else:
             say(f"wrote {n:,} predictions of {', '.join(names)} to {output}")
     elif as_json:
-        print_json({**document, "predictions": [row for b in blocks for row in b.to_dict("records")]})
+        print_json({**document, "predictions": records(blocks)})
     else:
-        for k, block in enumerate(blocks):
-            _write(sys.stdout, block, header=k == 0)
+        write_csv(blocks, output)
 
 
 def predictions(
@@ -113,7 +90,3 @@ def predictions(
             parts.append(own.idxmax(axis=1).rename(name).to_frame())
             parts.append(own.rename(columns=lambda state, name=name: f"P({name}={state})"))
         yield pd.concat(parts, axis=1)
-
-
-def _write(file: Any, block: "pd.DataFrame", *, header: bool) -> None:
-    block.to_csv(file, index=False, header=header, lineterminator="\n")

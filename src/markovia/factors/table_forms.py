@@ -59,6 +59,7 @@ def as_conditional(
     >>> as_conditional(b, (a,), {0: [0.9, 0.1], 1: {0: 0.2, 1: 0.8}}).values.tolist()
     [[0.9, 0.1], [0.2, 0.8]]
     """
+    p = discrete_form(p)
     if isinstance(p, Conditional):
         if p.variable != variable or set(p.parents) != set(parents):
             raise InvalidTable(
@@ -69,7 +70,7 @@ def as_conditional(
         raise InvalidArgument(f"p={p.__name__} is a class; write {p.__name__}(...)")
     if isinstance(p, LocalModel):
         return p.bind(variable, parents)
-    if isinstance(p, Distribution):
+    if isinstance(p, Distribution) or _is_exponential(p):
         return ConditionalTable(variable, parents, _of_distribution(variable, p))
     if isinstance(p, str):
         return _by_word(variable, parents, p, seed)
@@ -96,6 +97,22 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
             "a function with *args or **kwargs does not name its parents; pass parents=[...]"
         )
     return tuple(q.name for q in parameters if q.kind in kinds and q.default is inspect.Parameter.empty)
+
+
+def discrete_form(form: Any) -> Any:
+    """Return the Bernoulli or Categorical that one of `mk.exponential` is; anything else as it is."""
+    if not _is_exponential(form):
+        return form
+    from markovia.factors import exponential_families_discrete as families
+
+    if isinstance(form, families.Bernoulli):
+        return Bernoulli(form.probs)
+    return Categorical(form.probs) if isinstance(form, families.Categorical) else form
+
+
+def _is_exponential(form: Any) -> bool:
+    """Say whether this is an exponential family, without loading them."""
+    return type(form).__module__.startswith("markovia.factors.exponential_")
 
 
 def _of_distribution(variable: Variable, p: Distribution) -> Any:

@@ -6,7 +6,6 @@ is passed over together with all cases below it. Answers are added relative to t
 that no mass underflows.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from math import exp, inf, log, prod
 from types import TracebackType
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from markovia.factors.evidence import Finding
 from markovia.factors.factor import Array, Factor
 from markovia.inference.problem import Problem
+from markovia.progress import bar_wanted
 
 Codes = tuple[int, ...]
 
@@ -147,7 +147,7 @@ class Mixture:
 
 def progress_bar(total: int, unit: str, progress: bool | None) -> Any:
     """Return a bar, or None if none is wanted or there is but one step; by default only a terminal shows one."""
-    if total < 2 or not (sys.stderr.isatty() if progress is None else progress):
+    if total < 2 or not bar_wanted(progress):
         return None
     from tqdm import tqdm
 

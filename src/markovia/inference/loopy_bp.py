@@ -146,19 +146,20 @@ class LoopyBP(Approximate):
         )
         return engine.best(problem, targets, m)
 
-    def _beliefs(self, problem: Problem, graph: MessageGraph) -> "_Beliefs":
+    def _beliefs(self, problem: Problem, graph: MessageGraph) -> "Beliefs":
         kept = remembered(problem, self, graph)
         if kept is not None:
-            found: _Beliefs = kept
+            found: Beliefs = kept
             return found
-        found = self._run(graph)
+        found = self.run(graph)
         doubtful = not graph.is_forest and found.log_mass > -np.inf
         if doubtful and proved_impossible(graph.flat, beliefs=found.flat):
             found = replace(found, log_mass=-np.inf)
         remember(problem, self, graph, found)
         return found
 
-    def _run(self, graph: MessageGraph) -> "_Beliefs":
+    def run(self, graph: MessageGraph) -> "Beliefs":
+        """Return the beliefs of a graph that is laid out already; for those who ask again with other numbers."""
         settings = Settings(
             self.schedule,
             self.damping,
@@ -184,7 +185,7 @@ class LoopyBP(Approximate):
                 found = other
         return found
 
-    def _details(self, graph: MessageGraph, found: "_Beliefs") -> dict[str, Any]:
+    def _details(self, graph: MessageGraph, found: "Beliefs") -> dict[str, Any]:
         messages = found.messages
         details: dict[str, Any] = {
             "converged": messages.converged,
@@ -201,7 +202,7 @@ class LoopyBP(Approximate):
 
 
 @dataclass(frozen=True)
-class _Beliefs:
+class Beliefs:
     """Messages, the beliefs of all variables in one array, and the Bethe log partition function."""
 
     messages: Messages
@@ -209,17 +210,17 @@ class _Beliefs:
     log_mass: float
 
 
-def _weighed(graph: MessageGraph, messages: Messages) -> _Beliefs:
+def _weighed(graph: MessageGraph, messages: Messages) -> Beliefs:
     """Return beliefs and the Bethe log partition function of messages."""
     from markovia.kernels.messages import beliefs, log_edges, sweeps
 
     flat = np.zeros(int(graph.flat.starts[-1]))
     if not messages.possible:
-        return _Beliefs(messages, flat, -np.inf)
+        return Beliefs(messages, flat, -np.inf)
     kind, ints, floats = messages.kind, graph.ints, graph.floats(messages.kind)
     total = float(beliefs(kind, ints, floats, messages.incoming, flat))
     if total == -np.inf or not graph.n_factors:
-        return _Beliefs(messages, flat, total + graph.log_scale)
+        return Beliefs(messages, flat, total + graph.log_scale)
     log_z = np.empty(graph.n_factors)
     sweeps(
         kind, 0.0, 0.0, 1, graph.flat.n_factors, graph.flooding, False, ints, floats, messages.incoming,
@@ -228,7 +229,7 @@ def _weighed(graph: MessageGraph, messages: Messages) -> _Beliefs:
     total += float(log_z.sum())
     if total > -np.inf:
         total -= float(log_edges(kind, ints, messages.incoming, messages.outgoing))
-    return _Beliefs(messages, flat, total + graph.log_scale if total < np.inf else -np.inf)
+    return Beliefs(messages, flat, total + graph.log_scale if total < np.inf else -np.inf)
 
 
 def _factor_belief(graph: MessageGraph, messages: Messages, targets: list[int]) -> Factor | None:

@@ -5,7 +5,6 @@ together can make up for: fewer violations always win, then the larger weight. A
 configurations; the answer's weight is computed from the tables themselves.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -22,6 +21,7 @@ from markovia.factors.variable import State, Variable
 from markovia.inference.flat_graph import FlatGraph, Ints, flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.progress import bar_wanted
 from markovia.seeds import Seed, generator
 
 TRACE = 10_000
@@ -167,8 +167,7 @@ class Progress:
         self._stopped = False
         self._lock = Lock()
         self._bar: Any = None
-        shown = sys.stderr.isatty() if self.progress is None else self.progress
-        if shown and self.time_limit is not None:
+        if bar_wanted(self.progress) and self.time_limit is not None:
             from tqdm import tqdm
 
             self._bar = tqdm(total=round(self.time_limit, 1), desc=self.name, unit="s")

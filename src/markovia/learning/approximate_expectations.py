@@ -87,7 +87,7 @@ class ApproximateExpectations:
     def _loopy(self, flat: FlatGraph) -> tuple[float, Array]:
         assert isinstance(self.engine, LoopyBP)
         graph = replace(self.messages, flat=flat, log_scale=flat.log_scale)
-        run = self.engine._run(graph)
+        run = self.engine.run(graph)
         if run.log_mass == -np.inf:
             raise InvalidArgument("loopy belief propagation gave every configuration weight zero")
         self.settled &= run.messages.converged

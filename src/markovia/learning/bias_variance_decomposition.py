@@ -7,7 +7,7 @@ loss. Cost: one training for each data set, run by joblib. Use it to see whether
 (bias) would help.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from markovia import ports
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
+from markovia.learning.parallel_tasks import task_results
 from markovia.seeds import Seed, generator
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def bias_variance(
     streams = generator(seed).spawn(n_datasets)
     held_out = test is None
     task = partial(_train, estimator, data, points, held_out)
-    rows = list(_collected(task, streams, n_jobs, progress))
+    rows = list(task_results(task, streams, n_jobs=n_jobs, progress=progress, unit="fit", least=2))
     predictions = [p for p, _ in rows]
     seen = np.array([s for _, s in rows]) if held_out else np.ones((len(rows), _length(points)), dtype=bool)
     if not seen.any(axis=0).all():
@@ -367,29 +368,6 @@ def _train(
             f"{_length(points)} points were to be predicted, but {len(found)} values came back"
         )
     return found, seen
-
-
-def _collected(
-    task: Any, streams: list[np.random.Generator], n_jobs: int | None, progress: bool | None
-) -> Iterator[Any]:
-    """Yield what the trainings gave, in order; stop early on Ctrl-C if there are at least two."""
-    import sys
-
-    from joblib import Parallel, delayed
-    from tqdm import tqdm
-
-    hidden = progress is False or (progress is None and not sys.stderr.isatty())
-    work = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(task)(s) for s in streams)
-    done = 0
-    with tqdm(total=len(streams), disable=hidden, delay=0.0 if progress else 2.0, unit="fit") as bar:
-        try:
-            for row in work:
-                done += 1
-                bar.update()
-                yield row
-        except KeyboardInterrupt:
-            if done < 2:
-                raise
 
 
 def _natural_loss(estimator: Any, labels: Any) -> str:

@@ -42,9 +42,15 @@ class Coded(NamedTuple):
 
 
 def column_codes(
-    name: str, column: Any, variable: Variable | None, states: int | Sequence[State] | None = None
+    name: str,
+    column: Any,
+    variable: Variable | None,
+    states: int | Sequence[State] | None = None,
+    unseen: str = "error",
 ) -> tuple[Variable, Codes]:
     """Return a column's variable (given, with given states, or inferred) and its cells as codes, -1 for missing.
+
+    With `unseen="missing"` a cell that is no state is missing, too; a number with a fraction stays an error.
 
     Raises
     ------
@@ -55,10 +61,10 @@ def column_codes(
     """
     if variable is None and states is not None:
         variable = Variable(name, states)
-    coded = split(name, column, variable)
+    coded = split(name, column, variable if unseen == "error" else None)
     if variable is None:
         variable = inferred(name, _occurring(coded), coded.categories)
-    return variable, translated(coded, variable)
+    return variable, translated(coded, variable, unseen)
 
 
 def split(name: str, column: Any, variable: Variable | None = None) -> Coded:
@@ -104,13 +110,15 @@ def code_type(variables: Iterable[Variable]) -> type[np.signedinteger[Any]]:
     return np.int8 if all(len(v) < 2**7 for v in variables) else np.int32
 
 
-def translated(coded: Coded, variable: Variable) -> Codes:
-    """Return the codes of a column that was split."""
+def translated(coded: Coded, variable: Variable, unseen: str = "error") -> Codes:
+    """Return the codes of a column that was split; see `column_codes`."""
     known = variable.codes
     positions, values = coded.positions, coded.values
     if coded.categories and tuple(values) == variable.states:
         return positions
     lookup = [_code(known, v) for v in values]
+    if unseen == "missing":
+        lookup = [MISSING if code == UNKNOWN else code for code in lookup]
     if lookup == list(range(len(lookup))):
         return positions
     codes: Codes

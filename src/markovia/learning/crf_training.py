@@ -2,14 +2,13 @@
 
 L-BFGS (Nocedal 1980; with bounds Byrd, Lu, Nocedal and Zhu 1995) sees the whole data at each step and reaches the optimum
 of a convex objective to many digits; an l1 penalty is handled by writing each weight as a difference of two that are not
-negative. Stochastic gradients take a few instances a step, with AdaGrad's step sizes (Duchi, Hazan and Singer 2011) and the mean of the
-last half of the path (Polyak and Juditsky 1992) as the answer; use them for very many instances, and for Gibbs
-marginals, which are noisy. With one batch that holds all instances they are plain gradient steps with falling step
+negative. Stochastic gradients take a few instances a step, with AdaGrad's step sizes (Duchi, Hazan and Singer 2011) and
+the mean of the last half of the path (Polyak and Juditsky 1992) as the answer; use them for very many instances, and
+for Gibbs marginals, which are noisy. With one batch that holds all instances they are plain gradient steps with falling step
 sizes.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -19,9 +18,9 @@ import numpy as np
 from markovia.factors.factor import Array
 from markovia.inference.limited_memory_bfgs import minimise_smooth
 from markovia.learning.crf_objective import PairwiseObjective
+from markovia.progress import progress_bar
 
 Smooth = Callable[[Array], tuple[float, Array]]
-LONG = 2.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def minimise(
     else:
         first = np.asarray(start, dtype=np.float64)
         bounds = None if lower is None else [(None if b == -np.inf else b, None) for b in lower.tolist()]
-    with progress_bar(max_iter, progress) as tick:
+    with progress_bar(progress, max_iter) as tick:
 
         def each(_: Array) -> None:
             history.append(best[0])
@@ -134,7 +133,7 @@ def minimise(
                 # a line search that finds nothing lower is no convergence, unless the last steps hardly fell either
                 last = history[-2:] if steps > 1 else [np.inf, 0.0]
                 settled = last[0] - last[1] <= flat * max(abs(last[0]), abs(last[1]), scale)
-                converged = bool(error <= tol or (settled and steps < max_iter))
+                converged = bool(error <= tol or ((settled or error <= 10 * tol) and steps < max_iter))
             else:
                 from scipy.optimize import minimize
 
@@ -175,7 +174,7 @@ def descend(
     mean, answer, steps, calls = theta.copy(), theta.copy(), 0, 0
     converged = interrupted = False
     fresh = 1  # the pass at which averaging began last; averages start again when passes double
-    with progress_bar(max_iter, progress) as tick:
+    with progress_bar(progress, max_iter) as tick:
         try:
             for epoch in range(1, max_iter + 1):
                 if epoch == 2 * fresh:
@@ -208,17 +207,3 @@ def descend(
     return Training(
         answer, value, tuple(history), converged, len(history), calls, interrupted, perf_counter() - began
     )
-
-
-@contextmanager
-def progress_bar(n: int, progress: bool | None) -> Iterator[Callable[[int], object]]:
-    """Give a function that counts steps: on a bar, where one is asked for or the run takes long on a terminal."""
-    import sys
-
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        yield lambda steps: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=n, unit="step", delay=LONG if progress is None else 0.0) as bar:
-        yield bar.update

@@ -12,16 +12,16 @@ Use it through `fit`; the answer is a local maximum, so with hidden variables tr
 """
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isfinite, isnan
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, ImpossibleEvidence, InvalidArgument
+from markovia.errors import ApproximateWarning, ConvergenceWarning, ImpossibleEvidence, InvalidArgument
 from markovia.factors.conditional import Conditional
 from markovia.factors.factor import Array
 from markovia.inference.engine import Engine, get_engine
@@ -29,7 +29,9 @@ from markovia.inference.result import outside
 from markovia.learning.data import CodedTable
 from markovia.learning.e_step import Expectation, ExpectedCounter
 from markovia.learning.fit_record import Fit
+from markovia.learning.parallel_tasks import task_results
 from markovia.learning.parameters import TableLearner
+from markovia.progress import progress_bar
 from markovia.seeds import Seed, generator
 
 Start = Literal["auto", "available", "current", "uniform", "random"]
@@ -164,6 +166,13 @@ def fit_by_em(
             ConvergenceWarning,
             stacklevel=outside(),
         )
+    if not counter.exact and counter.engine.name == "auto":
+        warnings.warn(
+            "the expected counts are approximate (by loopy belief propagation): the missing cells of "
+            f"{len(counter.rows.wide):,} cases hang together too widely for exact sums",
+            ApproximateWarning,
+            stacklevel=outside(),
+        )
     families = learner.families
     never = [f.variable.name for f in families if not _has(table, f.variable.name)]
     details: dict[str, Any] = {
@@ -208,18 +217,28 @@ def _runs(
     learner: TableLearner, counter: ExpectedCounter, settings: EM, rngs: Sequence[np.random.Generator]
 ) -> list[Run]:
     """Run from every start; a run that is interrupted is the last."""
-    if settings.n_jobs not in (None, 1) and len(rngs) > 1:
-        from joblib import Parallel, delayed
-
-        found: list[Run] = Parallel(n_jobs=settings.n_jobs)(
-            delayed(_one_run)(learner, counter, settings, i, rng) for i, rng in enumerate(rngs)
-        )
-        return found
     runs: list[Run] = []
-    with _bar(settings) as advance:
+    if settings.n_jobs not in (None, 1) and len(rngs) > 1:
+        stopped: list[bool] = []
+        task = partial(_one_run, learner, counter, settings)
+        runs += task_results(
+            task,
+            list(enumerate(rngs)),
+            n_jobs=settings.n_jobs,
+            progress=settings.progress,
+            when_interrupted=lambda: stopped.append(True),
+        )
+        if stopped:
+            runs[-1] = replace(runs[-1], interrupted=True)
+        return runs
+    with progress_bar(settings.progress, unit=" iterations") as count:
+
+        def advance(value: float) -> None:
+            count(1, f"log likelihood {value:.6g}" if isfinite(value) else "")
+
         for i, rng in enumerate(rngs):
             try:
-                runs.append(_one_run(learner, counter, settings, i, rng, advance))
+                runs.append(_one_run(learner, counter, settings, (i, rng), advance))
             except KeyboardInterrupt:
                 if not runs:
                     raise
@@ -233,10 +252,10 @@ def _one_run(
     learner: TableLearner,
     counter: ExpectedCounter,
     settings: EM,
-    number: int,
-    rng: np.random.Generator,
+    which: tuple[int, np.random.Generator],
     advance: Callable[[float], object] | None = None,
 ) -> Run:
+    number, rng = which
     start = settings.start if number == 0 else "random"
     return run_em(learner, counter, starting_tables(learner, counter, start, rng), settings, advance)
 
@@ -352,23 +371,3 @@ def _impossible_family(found: Expectation) -> ImpossibleEvidence:
 
 def _largest_change(before: Sequence[Conditional], after: Sequence[Conditional]) -> float:
     return max(float(np.abs(a.values - b.values).max()) for a, b in zip(before, after, strict=True))
-
-
-@contextmanager
-def _bar(settings: EM) -> Iterator[Callable[[float], object]]:
-    """Give a function that counts iterations on a bar, where one is asked for or the run takes long on a terminal."""
-    import sys
-
-    if settings.progress is False or (settings.progress is None and not sys.stderr.isatty()):
-        yield lambda value: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(unit=" iterations", delay=2.0 if settings.progress is None else 0.0) as bar:
-
-        def advance(value: float) -> None:
-            if isfinite(value):
-                bar.set_postfix_str(f"log likelihood {value:.6g}", refresh=False)
-            bar.update()
-
-        yield advance

@@ -1,9 +1,9 @@
 """Rows of a data file, block by block, as a model reads them.
 
-A file (CSV, TSV or Parquet, also compressed) is read by DuckDB as text, a block of rows at a time and in their order, so
-that a file larger than memory can be predicted from. A cell means the state that prints like it; an empty cell is
-missing. Use it for work that needs rows (prediction, scores of rows); counting has its own, faster way
-(`markovia.learning.file_sources`).
+DuckDB reads the file as text, a block of rows at a time and in their order, so that a file larger than memory can be
+predicted from. A cell means the state that prints like it, or the number it is; what `fit` takes as missing is missing
+here, too, unless it is a state. Use it for work that needs rows (prediction, scores of rows); counting has its own, faster
+way (`markovia.learning.file_sources`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownFormat, UnknownState, UnknownVariable
+from markovia.errors import UnknownState, UnknownVariable
 from markovia.factors.variable import Variable
+from markovia.learning.coding import MISSING, UNKNOWN
+from markovia.learning.data_files import NULLS, connect, find_files, quoted_name, scan, unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK = 100_000
 """Rows a block, about."""
-_READERS = {
-    ".csv": "read_csv({}, all_varchar=true, header=true)",
-    ".tsv": "read_csv({}, all_varchar=true, header=true, delim='\\t')",
-    ".parquet": "read_parquet({})",
-}
 
 
 def file_blocks(
@@ -35,7 +32,7 @@ def file_blocks(
     Parameters
     ----------
     path
-        A file that ends in .csv, .tsv or .parquet (.csv.gz and .tsv.gz too).
+        A file that ends in .csv, .tsv or .parquet (.csv.gz and .tsv.gz too), or a pattern with `*`.
     variables
         The variables to look for; columns of other names are not read.
     keep
@@ -53,60 +50,64 @@ def file_blocks(
     import duckdb
     import pandas as pd
 
-    scan = _scan(path)
-    with duckdb.connect() as connection:
+    files, kind = find_files(path)
+    table = scan(files, kind, ["all_varchar=true"])
+    with connect(ordered=True) as connection:
         try:
-            columns = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()]
+            relation = connection.sql(f"SELECT * FROM {table}")
+            types = dict(zip(relation.columns, (t.id for t in relation.types), strict=True))
+            for name in keep:
+                if name not in types:
+                    raise UnknownVariable(name, types, str(path))
+            found = [name for name in types if name in variables]
+            if not found:
+                raise UnknownVariable(next(iter(types), ""), variables, f"the columns of {str(path)!r}")
+            listed = [_text_of(n, types[n], f"v{i}") for i, n in enumerate(found)]
+            listed += [f"CAST({quoted_name(n)} AS VARCHAR) AS k{i}" for i, n in enumerate(keep)]
+            connection.execute(f"SELECT {', '.join(listed)} FROM {table}")
+            vectors = max(1, block // 2048)  # DuckDB's own unit
+            while len(part := connection.fetch_df_chunk(vectors)):
+                nulls = () if kind == "parquet" else NULLS
+                cells = {n: _as_states(part[f"v{i}"], variables[n], nulls) for i, n in enumerate(found)}
+                kept = part[[f"k{i}" for i in range(len(keep))]].set_axis(list(keep), axis=1)
+                yield pd.DataFrame(cells, index=part.index), kept
         except duckdb.Error as error:
-            raise InvalidArgument(f"cannot read {str(path)!r}: {str(error).splitlines()[0]}") from None
-        for name in keep:
-            if name not in columns:
-                raise UnknownVariable(name, columns, str(path))
-        found = [name for name in columns if name in variables]
-        if not found:
-            raise UnknownVariable(columns[0] if columns else "", variables, f"the columns of {str(path)!r}")
-        wanted = list(dict.fromkeys([*found, *keep]))
-        listed = ", ".join(f"CAST({_quoted(n)} AS VARCHAR) AS {_quoted(n)}" for n in wanted)
-        connection.execute(f"SELECT {listed} FROM {scan}")
-        vectors = max(1, block // 2048)  # DuckDB's own unit
-        while len(part := connection.fetch_df_chunk(vectors)):
-            cells = {n: _as_states(part[n], variables[n]) for n in found}
-            yield pd.DataFrame(cells, index=part.index), part[list(keep)]
+            raise unreadable(files, error) from None
 
 
-def is_data_file(path: str | Path) -> bool:
-    """Say whether a file's name ends like one that can be read as data."""
-    return _suffix(path) in _READERS
+def _text_of(name: str, kind: str, alias: str) -> str:
+    """Return a column as text in SQL; the NaN of numbers is null."""
+    own = quoted_name(name)
+    text = f"CAST({own} AS VARCHAR)"
+    if kind in ("float", "double"):
+        text = f"CASE WHEN isnan({own}) THEN NULL ELSE {text} END"
+    return f"{text} AS {alias}"
 
 
-def _suffix(path: str | Path) -> str:
-    name = Path(path).name.casefold()
-    for packed in (".gz", ".zst"):
-        name = name.removesuffix(packed)
-    return Path(name).suffix
-
-
-def _scan(path: str | Path) -> str:
-    if not is_data_file(path):
-        raise UnknownFormat(f"{str(path)!r}: data files end in {', '.join(_READERS)} (or .csv.gz)")
-    if not Path(path).exists():
-        raise FileNotFoundError(2, "No such file or directory", str(path))
-    return _READERS[_suffix(path)].format("'" + str(path).replace("'", "''") + "'")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _as_states(column: "pd.Series[Any]", variable: Variable) -> Any:
+def _as_states(column: "pd.Series[Any]", variable: Variable, nulls: Sequence[str]) -> Any:
     """Return text as a categorical column of the variable's states."""
     import pandas as pd
 
     known = {str(state): code for code, state in enumerate(variable.states)}
     if all(isinstance(state, bool) for state in variable.states):
         known |= {text.casefold(): code for text, code in known.items()}
+        known |= {text.upper(): code for text, code in known.items()}
+    known = dict.fromkeys(nulls, MISSING) | known
     positions, texts = pd.factorize(column)
-    lookup = np.array([known.get(str(t), -2) for t in texts] + [-1], dtype=np.int64)
-    if (lookup == -2).any():
-        raise UnknownState(variable.name, str(texts[int((lookup == -2).argmax())]), variable.states)
+    codes = [known.get(str(t), UNKNOWN) for t in texts]
+    for k, code in enumerate(codes):
+        if code == UNKNOWN:
+            codes[k] = _number_code(str(texts[k]), variable)
+    if UNKNOWN in codes:
+        raise UnknownState(variable.name, str(texts[codes.index(UNKNOWN)]), variable.states)
+    lookup = np.array([*codes, MISSING], dtype=np.int64)
     return pd.Categorical.from_codes(lookup[positions], categories=pd.Index(variable.states, dtype=object))
+
+
+def _number_code(text: str, variable: Variable) -> int:
+    """Return the code of the number that the text is (1.0 is 1), if that is a state."""
+    try:
+        number = float(text)
+    except ValueError:
+        return UNKNOWN
+    return int(variable.codes.get(int(number), UNKNOWN)) if number.is_integer() else UNKNOWN

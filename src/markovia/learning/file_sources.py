@@ -1,35 +1,40 @@
 """CSV and Parquet files of any size, and DuckDB relations: DuckDB scans them, groups and counts.
 
 All tables come out of one scan with GROUPING SETS. Measured against streaming the codes into compiled code, that is as
-fast where the scan itself is what takes the time, and it moves nothing. DuckDB works within `MEMORY_LIMIT` and writes
-to the temporary folder what does not fit.
+fast where the scan itself is what takes the time, and it moves nothing. How files are opened is in
+`markovia.learning.data_files`.
 Reference: Raasveldt & Mühleisen, DuckDB: an embeddable analytical database (2019).
 """
 
-import glob
 from collections.abc import Mapping, Sequence
-from errno import ENOENT
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.variable import State, Variable
-from markovia.inference.threads import thread_count
 from markovia.learning.coding import Coded, code_type, translated
 from markovia.learning.data import CodedTable
+from markovia.learning.data_files import (
+    NULLS,
+    Kind,
+    connect,
+    find_files,
+    quoted_name,
+    quoted_text,
+    scan,
+    unreadable,
+)
 from markovia.learning.grouped_source import MAX_BYTES, Group, GroupedSource
 from markovia.learning.reading import wanted_columns
 from markovia.learning.table_counts import distinct_rows
 
-MEMORY_LIMIT = "1GB"
 ROWS = "markovia_rows"
-NULLS = ("", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL")
-"""Cells of CSV files that are missing, unless a variable has such a state. "None" is not among them."""
 WHOLE_SNIFF = 2**27
 """CSV files up to this size are read once to find the types of their columns, larger ones only in part."""
+NUMBERS = ("bigint", "integer", "double", "hugeint", "tinyint", "smallint", "float", "decimal")
+"""DuckDB's types of columns that hold numbers."""
 VECTORS = 64
 """How many blocks of 2048 rows are fetched at a time when rows are brought into memory."""
 
@@ -44,26 +49,16 @@ def open_files(
     """Open CSV or Parquet files: a path, a pattern, or a list of them."""
     import duckdb
 
-    files = _files(data)
-    settings: dict[str, Any] = {
-        "memory_limit": MEMORY_LIMIT,
-        "threads": thread_count(),
-        "preserve_insertion_order": False,
-        "temp_directory": str(Path(gettempdir()) / "markovia-duckdb"),
-    }
-    connection = duckdb.connect(":memory:", config=settings)
-    kinds = {_kind(file) for file in files}
-    if len(kinds) > 1:
-        raise InvalidArgument("the files are partly CSV and partly Parquet; give one kind")
-    listed = "[" + ", ".join(_text(file) for file in files) + "]"
+    files, kind = find_files(data)
+    connection = connect(ordered=False)
     try:
-        if kinds == {"parquet"}:
-            relation = connection.sql(f"SELECT * FROM read_parquet({listed}, union_by_name=true)")
+        if kind == "parquet":
+            relation = connection.sql(f"SELECT * FROM {scan(files, kind)}")
             return DuckSource(relation, names, variables, states, weights, connection)
-        scan, texts = _csv_scan(connection, files, listed, kinds.pop(), names, variables, states)
-        return DuckSource(connection.sql(scan), names, variables, states, weights, connection, texts)
+        rows, texts = _csv_scan(connection, files, kind, variables, states)
+        return DuckSource(connection.sql(rows), names, variables, states, weights, connection, texts)
     except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.IOException) as error:
-        raise InvalidArgument(f"{files[0]}: {str(error).splitlines()[0]}") from error
+        raise unreadable(files, error) from error
 
 
 def open_relation(
@@ -110,7 +105,7 @@ class DuckSource(GroupedSource):
 
     def _column(self, name: str) -> str:
         """Return a column as SQL: NaN is null, and numbers that are kept as decimals or floats are what they are."""
-        quoted = _name(name)
+        quoted = quoted_name(name)
         kind = self._kinds[name]
         if kind in ("float", "double"):
             return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END"
@@ -124,7 +119,7 @@ class DuckSource(GroupedSource):
         """Return a query for some columns as c0, c1, ... and the weight w."""
         parts = [f"{self._column(n)} AS c{i}" for i, n in enumerate(names)]
         if self._weight is not None:
-            parts.append(f"CAST({_name(self._weight)} AS DOUBLE) AS w")
+            parts.append(f"CAST({quoted_name(self._weight)} AS DOUBLE) AS w")
         where = ""
         if self._whole:
             where = " WHERE " + " AND ".join(f"({self._column(n)}) IS NOT NULL" for n in self.variables)
@@ -173,7 +168,7 @@ class DuckSource(GroupedSource):
     def _weights_summary(self, column: str) -> tuple[float | None, float | None, int]:
         import duckdb
 
-        w = f"CAST({_name(column)} AS DOUBLE)"
+        w = f"CAST({quoted_name(column)} AS DOUBLE)"
         try:
             ((low, high, gaps),) = self._ask(
                 f"SELECT min({w}), max({w}), count(*) - count({w}) + coalesce(sum(CAST(isnan({w}) AS INT)), 0) FROM {ROWS}"
@@ -193,16 +188,10 @@ class DuckSource(GroupedSource):
         if self._connection is None:
             return super().in_memory()
         own = list(self.variables.values())
-        kind, cards = code_type(own), [len(v) for v in own]
+        kind = code_type(own)
         query = self._connection.execute(self._stream())
         kept: list[tuple[Any, Any]] = []
-        size = 0
-
-        def pressed() -> tuple[Any, Any]:
-            codes = np.concatenate([k[0] for k in kept], axis=1)
-            rows, totals = distinct_rows(codes, np.concatenate([k[1] for k in kept]), cards, True, kind)
-            return np.ascontiguousarray(rows.T), totals
-
+        size, room = 0, MAX_BYTES // 4
         row_bytes = 8 + len(own) * np.dtype(kind).itemsize
         while len(chunk := query.fetch_df_chunk(VECTORS)):
             codes = np.empty((len(own), len(chunk)), dtype=kind)
@@ -211,14 +200,24 @@ class DuckSource(GroupedSource):
             weights = np.ones(len(chunk)) if self._weight is None else chunk["w"].to_numpy()
             kept.append((codes, weights))
             size += row_bytes * len(chunk)
-            if size > MAX_BYTES // 4:
-                kept = [pressed()]
-                size = row_bytes * len(kept[0][1])
-                if size > MAX_BYTES // 8:
-                    raise self._too_many(len(own))
+            if size > room:
+                kept, size = self._pressed(kept)
+                room = max(MAX_BYTES // 4, 2 * size)  # so that rows are not pressed again and again
         if not kept:
             return CodedTable(own, np.zeros((len(own), 0), dtype=kind), np.zeros(0))
-        return CodedTable(own, *pressed())
+        kept, _ = self._pressed(kept)
+        return CodedTable(own, *kept[0])
+
+    def _pressed(self, kept: Sequence[tuple[Any, Any]]) -> tuple[list[tuple[Any, Any]], int]:
+        """Return the distinct ones of some rows with their weights, and how many bytes they take."""
+        own = list(self.variables.values())
+        codes = np.concatenate([k[0] for k in kept], axis=1)
+        weights = np.concatenate([k[1] for k in kept])
+        rows, totals = distinct_rows(codes, weights, [len(v) for v in own], True, code_type(own))
+        size = rows.nbytes + totals.nbytes
+        if size > MAX_BYTES:
+            raise self._too_many(len(own))
+        return [(np.ascontiguousarray(rows.T), totals)], size
 
     def _stream(self) -> str:
         """Return a query for the rows themselves, text as numbers of an enumeration."""
@@ -229,7 +228,7 @@ class DuckSource(GroupedSource):
         for k, name in enumerate(self.variables):
             values = [v for v in self._books[name] if v is not None]
             text = values and all(isinstance(v, str) for v in values) and self._kinds[name] != "enum"
-            listed = ", ".join(_text(v) for v in values) if text else ""
+            listed = ", ".join(quoted_text(v) for v in values) if text else ""
             columns.append(f"CAST(c{k} AS ENUM({listed})) AS c{k}" if text else f"c{k}")
         return f"SELECT {', '.join(columns)}{'' if self._weight is None else ', w'} FROM ({inner})"
 
@@ -255,9 +254,7 @@ def _marks(used: set[int], n: int) -> tuple[int, ...]:
 def _csv_scan(
     connection: Any,
     files: Sequence[str],
-    listed: str,
-    kind: str,
-    names: Sequence[str] | None,
+    kind: Kind,
     variables: Mapping[str, Variable],
     states: Mapping[str, int | Sequence[State]],
 ) -> tuple[str, list[str]]:
@@ -265,64 +262,16 @@ def _csv_scan(
     stated: dict[str, Sequence[Any]] = {n: v.states for n, v in variables.items()}
     stated.update({n: s for n, s in states.items() if not isinstance(s, int)})
     taken = {s for some in stated.values() for s in some if isinstance(s, str)}
-    nulls = ", ".join(_text(s) for s in NULLS if s not in taken)
-    options = f"header=true, union_by_name=true, nullstr=[{nulls}]"
-    if kind == "tsv":
-        options += ", delim='\\t'"
+    options = [f"nullstr=[{', '.join(quoted_text(s) for s in NULLS if s not in taken)}]"]
     if sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
-        options += ", sample_size=-1"
-    sniffed = connection.sql(f"SELECT * FROM read_csv({listed}, {options})")
+        options.append("sample_size=-1")
+    sniffed = connection.sql(f"SELECT * FROM {scan(files, kind, options)}")
     as_text = []
     for name, found in zip(sniffed.columns, sniffed.types, strict=True):
-        numeric = found.id in (
-            "bigint",
-            "integer",
-            "double",
-            "hugeint",
-            "tinyint",
-            "smallint",
-            "float",
-            "decimal",
-        )
+        numeric = found.id in NUMBERS
         words = name in stated and all(isinstance(s, str) for s in stated[name])
         if words or not (numeric or found.id == "varchar"):
             as_text.append((name, found.id == "boolean" and not words))
     if as_text:
-        options += ", types={" + ", ".join(f"{_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}"
-    return f"SELECT * FROM read_csv({listed}, {options})", [n for n, booleans in as_text if booleans]
-
-
-def _files(data: Any) -> list[str]:
-    files: list[str] = []
-    for item in data if isinstance(data, list | tuple) else [data]:
-        text = str(Path(item).expanduser()) if "://" not in str(item) else str(item)
-        if glob.has_magic(text) and not Path(text).exists():
-            found = sorted(glob.glob(text, recursive=True))
-            if not found:
-                raise FileNotFoundError(ENOENT, "no file matches", text)
-            files += found
-        elif "://" in text or Path(text).is_file():
-            files.append(text)
-        else:
-            raise FileNotFoundError(ENOENT, "no such file", text)
-    return files
-
-
-def _kind(file: str) -> str:
-    name = file.lower()
-    for suffix in (".gz", ".zst"):
-        bare = name.removesuffix(suffix)
-        for ending, kind in ((".csv", "csv"), (".tsv", "tsv"), (".txt", "csv")):
-            if name.endswith(ending) or bare.endswith(ending):
-                return kind
-    if name.endswith((".parquet", ".pq")):
-        return "parquet"
-    raise InvalidArgument(f"{file}: rows are read from .csv, .csv.gz, .tsv and .parquet files")
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(text: str) -> str:
-    return "'" + str(text).replace("'", "''") + "'"
+        options.append("types={" + ", ".join(f"{quoted_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}")
+    return f"SELECT * FROM {scan(files, kind, options)}", [n for n, booleans in as_text if booleans]

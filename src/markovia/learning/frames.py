@@ -36,7 +36,8 @@ def as_frame(rows: Any) -> "pd.DataFrame":
         converted: pd.DataFrame = rows.to_pandas()
         return converted
     raise InvalidArgument(
-        f"rows are a DataFrame, a mapping of columns or a list of mappings, not {type(rows).__name__}"
+        "rows are a data frame (pandas, or one with to_pandas, as Polars and PyArrow have), a mapping of columns or a list "
+        f"of mappings, not {type(rows).__name__}"
     )
 
 

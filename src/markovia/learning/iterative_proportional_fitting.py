@@ -18,7 +18,7 @@ import numpy as np
 from markovia.factors.factor import Array
 from markovia.learning.exact_expectations import ExactExpectations, exact_expectations
 from markovia.learning.feature_counts import Layout
-from markovia.learning.log_linear_fit import progress_bar
+from markovia.progress import progress_bar
 
 JOINT = 1 << 20
 """Entries of a joint table up to which it is scaled itself."""
@@ -204,7 +204,7 @@ def _on_joint(
     joint /= joint.sum()
     history = [_value(layout, observed, logs, log_z)]
     error, done = np.inf, 0
-    with progress_bar(max_iterations, progress, "sweep") as advance:
+    with progress_bar(progress, max_iterations, unit="sweep") as advance:
         try:
             while done < max_iterations and error > tolerance:
                 error = 0.0
@@ -241,7 +241,7 @@ def _on_tree(
     log_z, marginals = expectations(logs)
     history = [_value(layout, observed, logs, log_z)]
     error, done = np.inf, 0
-    with progress_bar(max_iterations, progress, "sweep") as advance:
+    with progress_bar(progress, max_iterations, unit="sweep") as advance:
         try:
             while done < max_iterations and error > tolerance:
                 error = 0.0

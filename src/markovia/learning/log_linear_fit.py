@@ -12,7 +12,6 @@ inference, whatever the number of rows. Interrupting keeps the best weights so f
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -27,6 +26,7 @@ from markovia.learning.feature_counts import Layout
 from markovia.learning.identifiability import Identifiability, identifiability_of, most_free
 from markovia.learning.penalties import Penalty
 from markovia.learning.proximal_gradient import minimise_composite
+from markovia.progress import Advance, progress_bar
 
 OPTIMISERS = ("auto", "lbfgs", "proximal", "sgd")
 REPORTED = 300
@@ -142,7 +142,7 @@ class Search:
         self.history: list[float] = []
         self.best = np.inf
         self.point = np.zeros(0)
-        self._advance: Callable[[int], object] = lambda n: None
+        self._advance: Advance = lambda n=1, note="": None
 
     def smooth(self, weights: Array) -> tuple[float, Array]:
         """Return the loss with its L2 penalty, and the gradient."""
@@ -166,7 +166,7 @@ class Search:
                 "l1 and group_l1 have corners, which L-BFGS cannot cross; use optimizer='proximal'"
             )
         interrupted = False
-        with progress_bar(None, progress, "step") as self._advance:
+        with progress_bar(progress) as self._advance:
             try:
                 if rough or optimizer == "proximal":
                     minimise_composite(
@@ -234,17 +234,3 @@ def unseen_cells(layout: Layout, observed: Array) -> Array:
     seen = np.asarray((layout.transposed != 0) @ (observed > 0)) > 0
     dead = (layout.design != 0) @ (~seen) > 0
     return np.where(np.asarray(dead) & (observed == 0), -np.inf, 0.0)
-
-
-@contextmanager
-def progress_bar(total: int | None, progress: bool | None, unit: str) -> Any:
-    """Give a function that counts what was done: on a bar where one is asked for, or on a terminal if it takes long."""
-    import sys
-
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        yield lambda n: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=total, unit=unit, delay=1.0 if progress is None else 0.0) as bar:
-        yield bar.update

@@ -37,9 +37,28 @@ def eager_columns(data: Any) -> Columns:
         return Columns(data.columns, data.get_column, data.height)
     from markovia.learning.frames import as_frame
 
-    frame = as_frame(data)
+    try:
+        frame = as_frame(data)
+    except InvalidArgument as error:
+        raise InvalidArgument(
+            "rows are a data frame (pandas, Polars, PyArrow, Dask, Spark), a DuckDB relation, a mapping of columns, a list "
+            f"of mappings, an array, or CSV and Parquet files by their paths, not {type(data).__name__}"
+        ) from error
     labels = {str(label): label for label in frame.columns}
     return _unique([str(label) for label in frame.columns], lambda name: frame[labels[name]], len(frame))
+
+
+def cheap_columns(data: Any) -> list[str]:
+    """Return the names of the columns where they are known without any reading; files, lazy frames, coded rows: none."""
+    if isinstance(data, Mapping):
+        return [str(name) for name in data]
+    if type(data).__name__ == "LazyFrame":
+        return []
+    for attribute in ("column_names", "columns"):
+        names = getattr(data, attribute, None)
+        if names is not None and not callable(names):
+            return [str(name) for name in names]
+    return list(getattr(getattr(data, "dtype", None), "names", None) or [])
 
 
 def _array_columns(data: Any) -> Columns:

@@ -1,12 +1,13 @@
-"""Logistic and softmax nodes from counts: multinomial logistic regression by Newton's method.
+"""Logistic and softmax nodes from counts: multinomial logistic regression over the states of the parents.
 
-The log likelihood `sum w log softmax(x B)` is concave; Newton steps (iteratively reweighted least squares) with halving
+The log likelihood `sum w log softmax(x B)` is concave; damped Newton steps (`markovia.learning.iteratively_reweighted`)
 reach its top in a few iterations. Collinear weights get the solution of least norm a step. Cost an iteration: rows times
 the square of the number of weights; above `NEWTON` weights L-BFGS is used instead.
 
 Where the parents separate the child's states there is no finite maximum (Albert & Anderson, 1984). This is found exactly,
-by a linear program, and said in a `ConvergenceWarning`; a prior makes the maximum finite. Pseudo-counts enter as rows in
-which one parent alone contributes (Greenland & Christensen, 2001), a `Gaussian` prior as a ridge on the weights.
+by a linear program (`markovia.learning.separation`), and said in a `ConvergenceWarning`; a prior makes the maximum finite.
+Pseudo-counts enter as rows in which one parent alone contributes (Greenland & Christensen, 2001), a `Gaussian` prior as a
+ridge on the weights.
 """
 
 import warnings
@@ -22,13 +23,17 @@ from markovia.factors.logistic import LogisticConditional, SoftmaxConditional
 from markovia.factors.variable import Variable
 from markovia.inference.result import outside
 from markovia.learning.data import Codes
+from markovia.learning.glm_objectives import SoftmaxObjective
+from markovia.learning.iteratively_reweighted import newton
 from markovia.learning.row_counts import RowCounts
+from markovia.learning.separation import separated_classes
 
 NEWTON = 400
 STEPS = 200
 SUSPICIOUS = 8.0
 """A gap between log probabilities from which separation is looked for."""
-LARGEST_PROGRAM = 4_000_000
+CERTAIN = 25.0
+"""A gap that is taken for separation where there are too many rows to decide it."""
 
 
 class SoftmaxFit:
@@ -68,15 +73,15 @@ class SoftmaxFit:
             y = np.concatenate([y, self._pseudo[1]])
             weights = np.concatenate([weights, self._pseudo[2]])
         k = len(self.before.variable)
-        free = [c for c in range(k) if c != self.reference]
-        target = np.zeros((len(y), k))
-        target[np.arange(len(y)), y] = 1.0
-        target = target[:, free]
-        beta = np.zeros((self._width, k - 1))
+        order = [self.reference, *(c for c in range(k) if c != self.reference)]
+        beta = np.zeros((k, self._width))
         if len(y) and k > 1:
-            beta, converged = self._climb(x, target, weights, beta)
-            self._report(x[:seen], target[:seen], weights[:seen], beta, converged)
-        return self._conditional(beta, free)
+            places = np.argsort(order)[y]  # the reference comes first
+            counts = np.zeros((len(y), k))
+            counts[np.arange(len(y)), places] = weights
+            beta, converged = self._climb(x, counts)
+            self._report(x[:seen], places[:seen], counts[:seen], beta, converged)
+        return self._conditional(beta.T, order)
 
     def log_prior(self, conditional: Conditional) -> float:
         """Return the log density of the weights under the prior, up to a constant."""
@@ -115,60 +120,31 @@ class SoftmaxFit:
         w.append(pseudo[-1].ravel())
         return np.concatenate(x), np.concatenate(y), np.concatenate(w)
 
-    def _climb(self, x: Array, target: Array, w: Array, beta: Array) -> tuple[Array, bool]:
-        penalised = np.full(beta.shape, self.ridge)
-        penalised[0] = 0.0
-
-        def value(b: Array) -> tuple[float, Array]:
-            scores = x @ b
-            logs = scores - _log_total(scores)[:, None]
-            reference = -_log_total(scores)
-            chosen = np.where(target.any(axis=1), (logs * target).sum(axis=1), reference)
-            return float(w @ chosen - 0.5 * (penalised * b**2).sum()), np.exp(logs)
-
-        if beta.size > NEWTON:
-            return self._quasi_newton(x, target, w, beta, value, penalised)
-        best, p = value(beta)
-        scale = 1.0 + float(w.sum())
-        for _ in range(STEPS):
-            gradient = x.T @ (w[:, None] * (target - p)) - penalised * beta
-            step = _newton_step(x, w, p, gradient, penalised)
-            if float((gradient * step).sum()) <= 1e-12 * scale:
-                return beta + step, True  # closer than the rounding of the objective can tell
-            length = 1.0
-            while length > 1e-10:
-                trial = beta + length * step
-                found, q = value(trial)
-                if found >= best:
-                    break
-                length /= 2
-            else:
-                return beta, bool(np.abs(gradient).max() <= 1e-6 * scale)
-            gain, beta, best, p = found - best, trial, found, q
-            if gain <= 1e-15 * scale and length == 1.0:
-                return beta, True
-        return beta, False
-
-    def _quasi_newton(
-        self, x: Array, target: Array, w: Array, beta: Array, value: object, penalised: Array
-    ) -> tuple[Array, bool]:
+    def _climb(self, x: Array, counts: Array) -> tuple[Array, bool]:
+        """Return the weights, one row a child state, and whether they are at the top."""
+        ridge = np.full(self._width, self.ridge)
+        ridge[0] = 0.0
+        objective = _objective(x, counts, ridge)
+        start = np.zeros(objective.free * self._width)
+        if start.size <= NEWTON:
+            found = newton(objective, start, max_iter=STEPS)
+            return objective.full(found.coef), found.converged
         from scipy.optimize import minimize
 
-        scale = 1.0 + float(w.sum())
-
-        def negative(flat: Array) -> tuple[float, Array]:
-            b = flat.reshape(beta.shape)
-            found, p = value(b)  # type: ignore[operator]
-            gradient = x.T @ (w[:, None] * (target - p)) - penalised * b
-            return -found / scale, -gradient.ravel() / scale
-
+        scale = 1.0 + float(counts.sum())
         options = {"maxiter": 5000, "maxfun": 10_000, "ftol": 1e-15, "gtol": 1e-10}
-        done = minimize(negative, beta.ravel(), jac=True, method="L-BFGS-B", options=options)
-        return done.x.reshape(beta.shape), bool(done.success)
+        done = minimize(
+            lambda b: (objective.value(b) / scale, objective.gradient(b) / scale),
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
+        )
+        return objective.full(done.x), bool(done.success)
 
-    def _report(self, x: Array, target: Array, w: Array, beta: Array, converged: bool) -> None:
+    def _report(self, x: Array, y: Codes, counts: Array, beta: Array, converged: bool) -> None:
         name = self.before.variable.name
-        unbounded = not self.ridge and self._pseudo is None and _separated(x, target, w, beta)
+        unbounded = not self.ridge and self._pseudo is None and _separated(x, y, counts, beta)
         if unbounded:
             warnings.warn(
                 f"the parents of {name!r} separate its states in these data, so its weights have no finite maximum "
@@ -183,14 +159,11 @@ class SoftmaxFit:
                 stacklevel=outside(),
             )
 
-    def _conditional(self, beta: Array, free: list[int]) -> Conditional:
-        k = len(self.before.variable)
-        logistic = isinstance(self.before, LogisticConditional)
-        full = np.zeros((self._width, 1 if logistic else k))
-        if logistic:
-            full[:, 0] = beta[:, 0]
-        else:
-            full[:, free] = beta
+    def _conditional(self, beta: Array, order: list[int]) -> Conditional:
+        full = np.empty_like(beta)
+        full[:, order] = beta
+        if isinstance(self.before, LogisticConditional):
+            full = full[:, 1:]
         contributions = [basis @ full[part] for basis, part in zip(self.bases, self._slices, strict=True)]
         kind, own = type(self.before), self.before
         return kind(own.variable, own.parents, contributions, full[0], own.n_parameters)
@@ -218,73 +191,32 @@ def _both(odds: Array) -> Array:
     return np.concatenate([np.zeros_like(odds), odds], axis=-1)
 
 
-def _log_total(scores: Array) -> Array:
-    """Return log(1 + sum exp(scores)), a row."""
-    top = np.maximum(scores.max(axis=1), 0.0)
-    total: Array = top + np.log(np.exp(-top) + np.exp(scores - top[:, None]).sum(axis=1))
-    return total
-
-
 def _log_softmax(scores: Array) -> Array:
     shifted = scores - scores.max(axis=1, keepdims=True)
     logs: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return logs
 
 
-def _newton_step(x: Array, w: Array, p: Array, gradient: Array, penalised: Array) -> Array:
-    flat = _information(x, w, p)
-    flat[np.diag_indices(len(flat))] += penalised.T.ravel()
-    step = np.linalg.lstsq(flat, gradient.T.ravel(), rcond=1e-13)[0]
-    return np.ascontiguousarray(step.reshape(gradient.T.shape).T)
+def _objective(x: Array, counts: Array, ridge: Array) -> SoftmaxObjective:
+    return SoftmaxObjective(x, counts, np.zeros(counts.shape), ridge, symmetric=False)
 
 
-def _information(x: Array, w: Array, p: Array) -> Array:
-    """Return minus the second derivatives of the log likelihood, weights of one child state after the other."""
-    d, k = x.shape[1], p.shape[1]
-    blocks = np.empty((k, d, k, d))
-    for a in range(k):
-        for b in range(a, k):
-            rooted = np.sqrt(w * p[:, a] * (1.0 - p[:, a] if a == b else p[:, b]))[:, None] * x
-            block = rooted.T @ rooted if a == b else -(rooted.T @ rooted)
-            blocks[a, :, b, :] = block
-            blocks[b, :, a, :] = block.T
-    return blocks.reshape(k * d, k * d)
-
-
-def _separated(x: Array, target: Array, w: Array, beta: Array) -> bool:
+def _separated(x: Array, y: Codes, counts: Array, beta: Array) -> bool:
     """Say whether some direction of the weights never lowers, and somewhere raises, the likelihood of the rows."""
-    n, (d, k) = len(x), beta.shape
-    if not n or np.abs(x @ beta).max() < SUSPICIOUS:
+    if not len(x):
         return False
-    if beta.size <= NEWTON and not _flat_somewhere(x, w, beta):
+    gap = float(np.abs(x @ beta.T).max())
+    if gap < SUSPICIOUS or (beta[1:].size <= NEWTON and not _flat_somewhere(x, counts, beta)):
         return False
-    if n * k * d * k > LARGEST_PROGRAM:
-        return bool(np.abs(x @ beta).max() > 25.0)
-    from scipy.optimize import linprog
-
-    own = np.concatenate([1.0 - target.sum(axis=1, keepdims=True), target], axis=1)  # reference first
-    margins = []
-    for other in range(k + 1):
-        rows = np.flatnonzero(own[:, other] == 0.0)
-        sign = own[rows].copy()
-        sign[:, other] -= 1.0
-        margins.append((x[rows][:, :, None] * sign[:, None, 1:]).reshape(len(rows), d * k))
-    m = np.unique(np.concatenate(margins), axis=0)
-    done = linprog(
-        -m.sum(axis=0),
-        A_ub=np.concatenate([-m, m]),
-        b_ub=np.concatenate([np.zeros(len(m)), np.ones(len(m))]),
-        bounds=(None, None),
-        method="highs",
-    )
-    return bool(done.status == 0 and -done.fun > 1e-6)
+    found = separated_classes(x, np.asarray(y, dtype=np.int64), len(beta))
+    return gap > CERTAIN if found is None else found
 
 
-def _flat_somewhere(x: Array, w: Array, beta: Array) -> bool:
+def _flat_somewhere(x: Array, counts: Array, beta: Array) -> bool:
     """Say whether the likelihood is flat here along a direction in which it is curved at zero: separation needs that."""
-    scores = x @ beta
-    values, vectors = np.linalg.eigh(_information(x, w, np.exp(scores - _log_total(scores)[:, None])))
-    null = _information(x, w, np.full(scores.shape, 1.0 / (beta.shape[1] + 1)))
+    objective = _objective(x, counts, np.zeros(x.shape[1]))
+    values, vectors = np.linalg.eigh(objective.hessian(beta[1:].ravel()))
+    null = objective.hessian(np.zeros(beta[1:].size))
     top = float(np.trace(null))
     flat = vectors[:, values < 1e-7 * top]
     return bool(((flat * (null @ flat)).sum(axis=0) > 1e-9 * top).any())

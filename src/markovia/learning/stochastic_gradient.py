@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from markovia.factors.factor import Array
-from markovia.learning.log_linear_fit import progress_bar
 from markovia.learning.penalties import Penalty
+from markovia.progress import progress_bar
 
 LAST = 0.25
 """The share of the run over which the gradient is averaged at the end."""
@@ -72,7 +72,7 @@ def descend(
     slope, squares, last = np.zeros(len(start)), np.zeros(len(start)), 0
     norms: list[float] = []
     done = 0
-    with progress_bar(steps, progress, "step") as advance:
+    with progress_bar(progress, steps) as advance:
         try:
             for t in range(steps):
                 g = gradient(weights, t)

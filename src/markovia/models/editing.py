@@ -13,7 +13,7 @@ import numpy as np
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
 from markovia.factors.conditional import Conditional, ConditionalTable, random_table, uniform_table
 from markovia.factors.distributions import Categorical, Distribution
-from markovia.factors.table_forms import LocalModel, argument_names, as_conditional
+from markovia.factors.table_forms import LocalModel, argument_names, as_conditional, discrete_form
 from markovia.factors.variable import State, Variable
 from markovia.graphs.directed import DAG
 from markovia.models.comparison import with_names, with_states
@@ -273,6 +273,7 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
     """Return the states as given, or as the form of the distribution implies them."""
     if states is not None:
         return states
+    form = discrete_form(form)
     if isinstance(form, Conditional):
         return form.variable.states
     if isinstance(form, LocalModel):

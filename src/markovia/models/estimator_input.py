@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, validate_data
@@ -19,6 +20,36 @@ from markovia.factors.variable import Variable
 from markovia.learning.data import row_weights
 
 Codes = NDArray[np.signedinteger[Any]]
+
+
+class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The verbs of a classifier that knows `log p(x, class)`; a subclass writes `_settled` and fits `classes_`."""
+
+    classes_: Array
+    n_features_in_: int
+    impossible: str
+
+    def _settled(self, X: Any) -> Array:  # noqa: N803
+        """Return `log p(x, class)` up to a constant a row, in which every row is possible in some class."""
+        raise NotImplementedError
+
+    def predict_log_proba(self, X: Any) -> Array:  # noqa: N803
+        """Return `log p(class | x)`, one column a class."""
+        return normalised_logs(self._settled(X))
+
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """Return `p(class | x)`, one column a class in the order of `classes_`."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """Return the most probable class of each row."""
+        best = self._settled(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from markovia.learning.em import as_em, fit_by_em
 from markovia.learning.fit_record import Fit
 from markovia.learning.parameters import Family, TableLearner, tied_names
 from markovia.learning.priors import as_prior
+from markovia.learning.reading import cheap_columns
 from markovia.learning.row_counts import (
     Counts,
     RowCounts,
@@ -56,6 +57,12 @@ def fit(
     start = perf_counter()
     settings = as_em(missing)
     hidden = hidden_variables(network, latent)
+    for name in hidden:
+        if name in cheap_columns(data):
+            raise InvalidArgument(
+                f"{name!r} is said to be latent, but the data have a column of that name; leave it out of latent=, or "
+                "leave the column out of the data"
+            )
     source = read_rows(network, data, weights, states, hidden)
     families = families_of(network, {**source.variables, **hidden}, fixed, tied)
     gaps = sum(source.missing().values())

@@ -19,7 +19,7 @@ from markovia.learning.class_conditionals import (
     ClassColumns,
     GaussianColumns,
 )
-from markovia.learning.feature_coding import feature_codes, feature_variables
+from markovia.learning.feature_coding import coded_features
 from markovia.models.estimator_input import columns, feature_names, zeros_and_ones
 from markovia.models.naive_bayes import (
     NaiveBayesClassifier,
@@ -91,18 +91,21 @@ class NaiveBayes(NaiveBayesClassifier):
             at = {kind: [k for k, found in enumerate(self.kinds_) if found == kind] for kind in KINDS}
             self._at = {kind: places for kind, places in at.items() if places}
             chosen = self._at.get("categorical", [])
-            self._features = feature_variables(
-                [parts[k] for k in chosen], [names[k] for k in chosen], self.states
+            self._features, codes = coded_features(
+                [parts[k] for k in chosen], [names[k] for k in chosen], states=self.states
             )
-        unseen = "error" if fitting else self.unseen
         cells: list[Any] = []
         for kind, places in self._at.items():
-            own = [parts[k] for k in places]
+            own, called = [parts[k] for k in places], [names[k] for k in places]
             if kind == "categorical":
-                cells.append(feature_codes(own, self._features, unseen))
+                if not reset:
+                    known = dict(zip(called, self._features, strict=True))
+                    unseen = "error" if fitting else self.unseen
+                    codes = coded_features(own, called, known=known, unseen=unseen)[1]
+                cells.append(codes)
                 continue
-            table = _table(own, [names[k] for k in places], kind)
-            cells.append(table if kind == "gaussian" else zeros_and_ones(table, [names[k] for k in places]))
+            table = _table(own, called, kind)
+            cells.append(table if kind == "gaussian" else zeros_and_ones(table, called))
         return cells
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:

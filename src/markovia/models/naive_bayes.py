@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument, UnsupportedModel
@@ -23,17 +22,17 @@ from markovia.learning.class_conditionals import (
     GaussianColumns,
     has_gaps,
 )
-from markovia.learning.feature_coding import feature_codes, feature_variables
+from markovia.learning.feature_coding import coded_features
 from markovia.learning.parameters import weighted_log
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.estimator_input import (
+    ProbabilisticClassifier,
     class_codes,
     class_variable,
     columns,
     feature_names,
     kept_on_failure,
     labels,
-    normalised_logs,
     numbers,
     sample_weights,
     settled,
@@ -42,16 +41,13 @@ from markovia.models.estimator_input import (
 )
 
 
-class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NaiveBayesClassifier(ProbabilisticClassifier):
     """What all naive Bayes classifiers share; a subclass says how columns are read and scored."""
 
-    classes_: Array
     class_count_: Array
     class_prior_: Array
     log_likelihood_: float
-    n_features_in_: int
     class_prior: Any
-    impossible: str
     _blocks: list[ClassColumns]
     _smoothing = "alpha > 0 avoids that"
 
@@ -160,19 +156,6 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
         return self._joint(self._read(X))
 
-    def predict_log_proba(self, X: Any) -> Array:  # noqa: N803
-        """Return `log p(class | x)`, one column a class."""
-        return normalised_logs(self._settled(X))
-
-    def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """Return `p(class | x)`, one column a class in the order of `classes_`."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
-
-    def predict(self, X: Any) -> Array:  # noqa: N803
-        """Return the most probable class of each row."""
-        best = self._settled(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
     def _joint(self, cells: list[Any]) -> Array:
         with np.errstate(divide="ignore"):
             joint = self._blocks[0].log_prob(cells[0]) + np.log(self.class_prior_)
@@ -207,11 +190,6 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return BayesianNetwork.from_conditionals(
             [ConditionalTable.of(variable, (), np.array(self.class_prior_)), *tables]
         )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 class GaussianNaiveBayes(NaiveBayesClassifier):
@@ -397,10 +375,14 @@ class CategoricalNaiveBayes(NaiveBayesClassifier):
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
         parts = columns(self, X, reset=reset)
+        names = feature_names(self)
         if reset:
-            self._features = feature_variables(parts, feature_names(self), self.states)
+            self._features, codes = coded_features(parts, names, states=self.states)
+            return [codes]
+        known = dict(zip(names, self._features, strict=True))
         # a batch with new states cannot be counted, whatever prediction does with them
-        return [feature_codes(parts, self._features, "error" if fitting else self.unseen)]
+        unseen = "error" if fitting else self.unseen
+        return [coded_features(parts, names, known=known, unseen=unseen)[1]]
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
         check_amount(self.alpha, "alpha")

@@ -11,7 +11,6 @@ from math import prod
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument, UnknownVariable
@@ -21,37 +20,35 @@ from markovia.inference.batches import answers, compiled_for
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Problem
 from markovia.learning.class_conditionals import stretches
+from markovia.learning.coding import code_type
 from markovia.learning.data import MISSING, CodedTable, Codes
-from markovia.learning.feature_coding import feature_codes, feature_variables
+from markovia.learning.feature_coding import coded_features
 from markovia.learning.priors import as_prior
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.estimator_input import (
+    ProbabilisticClassifier,
     class_codes,
     class_variable,
     columns,
     feature_names,
     kept_on_failure,
     labels,
-    normalised_logs,
     sample_weights,
     settled,
 )
 from markovia.models.fitting import without_states
 
 
-class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NetworkClassifier(ProbabilisticClassifier):
     """What all classifiers with a network share; a subclass says which structure."""
 
-    classes_: Array
     network_: BayesianNetwork
-    n_features_in_: int
     target: str | None
     prior: Any
     engine: str | Engine
     states: Mapping[str, int | Sequence[State]] | None
     missing: str
     unseen: str
-    impossible: str
 
     def _structured(self, names: list[str], target: str) -> BayesianNetwork | None:
         """Return the structure; None for one that is learned by `_learned`."""
@@ -102,12 +99,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             of_class = class_variable(target, self.classes_, names)
         place = {n: k for k, n in enumerate(feature_names(self))}
         chosen = [parts[place[n]] for n in names]
-        features = feature_variables(chosen, names, self.states, stated)
+        features, codes = coded_features(chosen, names, states=self.states, known=stated)
         order = np.array([of_class.codes[label] for label in self.classes_.tolist()])
-        codes = feature_codes(chosen, features)
         members = order[class_codes(found, self.classes_)]
-        small = np.int8 if max(map(len, (*features, of_class))) < 2**7 else np.int32
-        rows: Codes = np.empty((len(features) + 1, len(members)), dtype=small)
+        rows: Codes = np.empty((len(features) + 1, len(members)), dtype=code_type((*features, of_class)))
         rows[:-1], rows[-1] = codes, members
         table = CodedTable([*features, of_class], rows, weights)
         network = given if given is not None else self._learned(table, names, target)
@@ -127,8 +122,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return `log p(x, class)` up to a constant a row, one column a class; minus infinity where impossible."""
         check_is_fitted(self)
         parts = columns(self, X, reset=False)
-        variables = [self.network_.variable(n) for n in self._names]
-        codes = feature_codes([parts[k] for k in self._places], variables, self.unseen)
+        known = {n: self.network_.variable(n) for n in self._names}
+        codes = coded_features(
+            [parts[k] for k in self._places], self._names, known=known, unseen=self.unseen
+        )[1]
         engine = get_engine(self.engine)
         n_rows = len(parts[0])
         result = np.empty((n_rows, len(self.classes_)))
@@ -174,19 +171,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             first += done
         return result
 
-    def predict_log_proba(self, X: Any) -> Array:  # noqa: N803
-        """Return `log p(class | x)`, one column a class."""
-        return normalised_logs(self._settled(X))
-
-    def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """Return `p(class | x)`, one column a class in the order of `classes_`."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
-
-    def predict(self, X: Any) -> Array:  # noqa: N803
-        """Return the most probable class of each row."""
-        best = self._settled(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
     def _settled(self, X: Any) -> Array:  # noqa: N803
         joint = self.predict_joint_log_proba(X)
 
@@ -202,7 +186,6 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags

@@ -23,8 +23,8 @@ from markovia.learning.crf_fields import Fields
 from markovia.learning.crf_jax import import_jax
 from markovia.learning.crf_marginals import Method, Sampler, check_method, field_marginals
 from markovia.learning.crf_reading import Graph, code_labels, graph_edges, read_labels
-from markovia.learning.crf_training import progress_bar
 from markovia.models.structured import Ints, Scored, StructuredModel
+from markovia.progress import progress_bar
 from markovia.seeds import generator
 
 Potentials = Callable[[Any, Any], tuple[Any, Any]]
@@ -178,7 +178,7 @@ class NeuralCRF(StructuredModel):
         adam = _Adam(jax, params, self.learning_rate)
         decay = self.weight_decay
         try:
-            with progress_bar(self.epochs, self.progress) as tick:
+            with progress_bar(self.progress, self.epochs) as tick:
                 for _ in range(self.epochs):
                     total = 0.0
                     for which in np.array_split(rng.permutation(n), max(1, -(-n // self.batch_size))):

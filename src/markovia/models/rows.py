@@ -4,8 +4,7 @@ Rows go to `markovia.inference.batches`, which runs them in compiled code where 
 are answered once. Where nothing is compiled yet, complete rows are scored by indexing the tables with NumPy.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from markovia.inference.engine import Engine
 from markovia.inference.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.learning.frames import MISSING, Codes, as_frame, encode
+from markovia.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from markovia.models.base import GraphicalModel
 
 Floats = NDArray[np.float64]
-LONG = 2.0
-"""Seconds after which a run on a terminal shows a progress bar."""
 
 
 def are_rows(given: Any) -> bool:
@@ -53,7 +51,7 @@ def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool
         result[~rest] = _log_weight(model, dict(zip(columns, whole.T, strict=True)), len(whole))
     if rest.any():
         found = np.empty(int(rest.sum()))
-        with _bar(len(found), progress) as advance:
+        with progress_bar(progress, len(found), unit="row", scale=True) as advance:
             for part in answers(problem, engine, (), columns, table[rest], program, advance):
                 found[part.first : part.last] = part.log_mass
         result[rest] = found
@@ -123,7 +121,7 @@ def _posteriors(
     columns, table = encode(data, _variables(model))
     problem = _problem(model)
     program = compiled_for(problem, engine, names, columns, table)
-    with _bar(len(table), progress) as advance:
+    with progress_bar(progress, len(table), unit="row", scale=True) as advance:
         for part in answers(problem, engine, names, columns, table, program, advance) if len(table) else ():
             bad = np.flatnonzero(np.isneginf(part.log_mass))
             if len(bad):
@@ -161,17 +159,3 @@ def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> 
         else:
             total += piece.log_prob(codes[piece.variable.name], [codes[p] for p in piece.parent_names])
     return total
-
-
-@contextmanager
-def _bar(n: int, progress: bool | None) -> Iterator[Callable[[int], object]]:
-    """Give a function that counts rows done: on a bar, where one is asked for or the run takes long on a terminal."""
-    import sys
-
-    if progress is False or (progress is None and not sys.stderr.isatty()):
-        yield lambda rows: None
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=n, unit="row", unit_scale=True, delay=LONG if progress is None else 0.0) as bar:
-        yield bar.update

@@ -1,0 +1,49 @@
+"""Compiling the kernels of learning beforehand, by tiny fits of each kind.
+
+Counting is loaded with the junction tree (`markovia.engines.load_kernels`); here are expectation-maximisation, undirected
+models and conditional random fields. Cost: about a minute the first time, seconds once the code is on disk.
+"""
+
+import warnings
+
+import numpy as np
+
+from markovia.factors.factor import Factor
+from markovia.factors.variable import Variable
+from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.crf import CRF
+from markovia.models.markov_network import MarkovNetwork
+
+
+def load_learning() -> None:
+    """Fit tiny models in every way that has compiled code of its own."""
+    from markovia.kernels.counting import load
+    from markovia.learning.em import EM
+
+    load()  # type: ignore[no-untyped-call]
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 2, (40, 3)).astype(object)
+    rows = {n: table[:, k].tolist() for k, n in enumerate("abc")}
+    holes = {n: [None if rng.random() < 0.3 else cell for cell in column] for n, column in rows.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = BayesianNetwork("a->b; a->c; b->c", states=dict.fromkeys("abc", 2))
+        network.fit(holes, missing=EM(max_iterations=3, seed=0, progress=False), prior="bdeu")
+        network.impute(holes)
+        a, b, c = (Variable(n, 2) for n in "abc")
+        field = MarkovNetwork(factors=[Factor.of(pair, np.ones((2, 2))) for pair in ((a, b), (b, c), (a, c))])
+        for method in ("pseudo-likelihood", "cd"):
+            field.copy().fit(rows, method=method)
+        chain = [rng.normal(size=(4, 2)) for _ in range(3)]
+        ring = [(x, [(0, 1), (1, 2), (2, 3), (0, 3)]) for x in chain]
+        labels = [rng.integers(0, 2, 4) for _ in chain]
+        fitted = CRF(max_iter=2, progress=False).fit(chain, labels)
+        fitted.predict(chain)
+        for how in ("exact", "loopy-bp", "mean-field", "pseudo-likelihood", "gibbs"):
+            solver = "sgd" if how == "gibbs" else "lbfgs"
+            crf = CRF(None, inference=how, solver=solver, max_iter=2, random_state=0, progress=False)  # type: ignore[arg-type]
+            crf.fit(ring, labels).predict(ring)
+
+
+if __name__ == "__main__":
+    load_learning()
