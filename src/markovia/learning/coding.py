@@ -92,9 +92,14 @@ def inferred(name: str, values: Iterable[Any], categories: bool = False) -> Vari
         return Variable(name, found)
     if all(isinstance(v, bool) for v in found):
         return Variable(name, [False, True])
+    if {bool, int} <= {type(v) for v in found}:
+        raise InvalidArgument(
+            f"the column {name!r} mixes booleans and integers, and True equals 1; give its states with states="
+        )
     try:
         return Variable(name, sorted(found))
     except TypeError:
+        found = list(Variable(name, found).states)  # says so if one of them can be no state at all
         return Variable(name, sorted(found, key=lambda v: (type(v).__name__, v)))
 
 
@@ -275,6 +280,10 @@ def _numpy(name: str, cells: NDArray[Any], variable: Variable | None) -> Coded:
         return floats(name, cells, variable)
     if kind == "O":
         return objects(cells, variable)
+    if kind in "mM":
+        raise InvalidArgument(
+            f"the column {name!r} holds times; turn them into text, or into numbers and then bins (mk.Discretizer)"
+        )
     import pandas as pd
 
     positions, values = pd.factorize(cells.astype(object) if kind in "US" else cells)
@@ -313,7 +322,7 @@ def integers(cells: NDArray[Any], gaps: NDArray[np.bool_] | None) -> Coded:
 def floats(name: str, cells: NDArray[Any], variable: Variable | None) -> Coded:
     """Split whole numbers kept as floats; NaN is missing."""
     gaps = np.isnan(cells)
-    whole = np.where(gaps, 0, cells)
+    whole = np.where(gaps, 0, cells).astype(np.float64, copy=False)
     odd = np.flatnonzero((whole != np.floor(whole)) | (np.abs(whole) >= 2.0**62))
     if odd.size:
         if variable is None:

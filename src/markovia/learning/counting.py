@@ -122,7 +122,7 @@ def counts(
     single = isinstance(listed, str) or all(isinstance(v, str) for v in listed)
     scopes = [_scope(s) for s in ([listed] if single else listed)]
     wanted = list(dict.fromkeys(n for scope in scopes for n in scope))
-    for name in states or {}:
+    for name in states if isinstance(states, Mapping) else ():
         if name not in wanted:
             raise InvalidArgument(f"states= names {name!r}, which is not counted")
     source = read_data(_named(data, names), wanted, states=states, weights=weights)

@@ -197,6 +197,8 @@ def read_data(
     UnknownState
         For a cell that is no state of its column.
     """
+    if states is not None and not isinstance(states, Mapping):
+        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
     known, stated = dict(variables or {}), dict(states or {})
     wanted = None if names is None else list(names)
     if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):

@@ -87,8 +87,9 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"strategy= is one of {', '.join(map(repr, STRATEGIES))}, not {self.strategy!r}"
             )
         names, get = _columns(X)
-        if self.target is not None and self.target not in names:
-            raise UnknownVariable(self.target, names, "the data")
+        for name in self._named():
+            if name not in names:
+                raise UnknownVariable(name, names, "the data")
         classes = self._classes(get, y)
         edges: dict[str, Array] = {}
         for name in self._chosen(names, get):
@@ -97,8 +98,14 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             values = cells[known]
             if not len(values):
                 raise InvalidArgument(f"the column {name!r} has no value to find bins for")
-            if np.isinf(values).any():
-                raise InvalidArgument(f"the column {name!r} holds an infinite number")
+            with np.errstate(over="ignore", invalid="ignore"):
+                wide = not np.isfinite(values.max() - values.min())
+            if wide:
+                raise InvalidArgument(
+                    f"the column {name!r} holds an infinite number, or spans too large a range"
+                )
+            if classes is not None and len(classes) != len(cells):
+                raise InvalidArgument(f"there are {len(cells)} rows, but y has {len(classes)}")
             edges[name] = self._edges(name, values, None if classes is None else classes[known])
         self.edges_ = edges
         self.n_features_in_ = len(names)
@@ -138,8 +145,9 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         import pandas as pd
 
         frame = X.copy() if isinstance(X, pd.DataFrame) else pd.DataFrame({n: get(n) for n in names})
+        place = {str(label): label for label in frame.columns}
         for name, found in codes.items():
-            frame[name] = pd.Categorical.from_codes(
+            frame[place[name]] = pd.Categorical.from_codes(
                 found, categories=pd.Index(self._labels[name]), ordered=True
             )
         return frame
@@ -154,13 +162,18 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
+    def _named(self) -> list[str]:
+        """Return every column that an argument names."""
+        named = [] if self.target is None else [self.target]
+        if self.columns is not None:
+            named += [self.columns] if isinstance(self.columns, str) else self.columns
+        for given in (self.bins, self.labels):
+            named += given if isinstance(given, Mapping) else ()
+        return named
+
     def _chosen(self, names: Sequence[str], get: Any) -> list[str]:
         if self.columns is not None:
-            wanted = [self.columns] if isinstance(self.columns, str) else list(self.columns)
-            for name in wanted:
-                if name not in names:
-                    raise UnknownVariable(name, names, "the data")
-            return wanted
+            return [self.columns] if isinstance(self.columns, str) else list(self.columns)
         return [n for n in names if n != self.target and _is_numeric(get(n))]
 
     def _classes(self, get: Any, y: Any) -> NDArray[np.int64] | None:
@@ -220,6 +233,8 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return interval_labels(edges[1:-1])
         if len(given) != n:
             raise InvalidArgument(f"the column {name!r} has {n} bins, but {len(given)} labels are given")
+        if len(set(given)) < n:
+            raise InvalidArgument(f"the labels of {name!r} repeat: {list(given)}")
         return list(given)
 
 
@@ -331,11 +346,19 @@ def _is_numeric(column: Any) -> bool:
         return bool(kind.is_numeric())
     if kind is not None and hasattr(kind, "kind"):
         return kind.kind in "iuf"
+    if type(column).__module__.partition(".")[0] == "pyarrow":
+        from pyarrow import types
+
+        held = column.type
+        return bool(types.is_integer(held) or types.is_floating(held) or types.is_decimal(held))
     return False
 
 
 def _numbers(name: str, column: Any) -> Array:
     """Return a column as floats, NaN where a cell is missing."""
+    kind = getattr(getattr(column, "dtype", None), "kind", "")
+    if isinstance(kind, str) and kind and kind in "mMc":
+        raise InvalidArgument(f"the column {name!r} does not hold real numbers, but {column.dtype}")
     try:
         if hasattr(column, "to_numpy") and type(column).__module__.partition(".")[0] == "pandas":
             return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)

@@ -103,6 +103,10 @@ class EM:
         for name in ("accelerate", "hard"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidArgument(f"{name}= is True or False, not {getattr(self, name)!r}")
+        if self.n_jobs is not None and (
+            not isinstance(self.n_jobs, int) or isinstance(self.n_jobs, bool) or self.n_jobs == 0
+        ):
+            raise InvalidArgument(f"n_jobs= is a whole number other than 0, or None, not {self.n_jobs!r}")
         get_engine(self.engine)
 
 
@@ -110,9 +114,9 @@ def as_em(missing: Any) -> EM | None:
     """Return the settings that `missing=` stands for; None where rows are not to be completed."""
     if isinstance(missing, EM):
         return missing
-    if missing == "em":
+    if isinstance(missing, str) and missing == "em":
         return EM()
-    if missing in ("error", "drop"):
+    if isinstance(missing, str) and missing in ("error", "drop"):
         return None
     raise InvalidArgument(
         f"missing= is 'em', 'drop', 'error' or settings such as mk.EM(restarts=5), not {missing!r}"

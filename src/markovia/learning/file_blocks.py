@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import UnknownState, UnknownVariable
+from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
 from markovia.factors.variable import Variable
 from markovia.learning.coding import MISSING, UNKNOWN
-from markovia.learning.data_files import NULLS, connect, find_files, quoted_name, scan, unreadable
+from markovia.learning.data_files import (
+    NULLS,
+    check_columns,
+    connect,
+    find_files,
+    quoted_name,
+    scan,
+    unreadable,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +51,9 @@ def file_blocks(
     Raises
     ------
     UnknownVariable
-        If a column to be kept is not there, or none of the variables is.
+        If a column to be kept is not there.
+    InvalidArgument
+        If no column is one of the variables, or the file cannot be read.
     UnknownState
         For a cell that is no state of its column's variable.
     """
@@ -54,6 +64,7 @@ def file_blocks(
     table = scan(files, kind, ["all_varchar=true"])
     with connect(ordered=True) as connection:
         try:
+            check_columns(connection, files, kind, list(variables))
             relation = connection.sql(f"SELECT * FROM {table}")
             types = dict(zip(relation.columns, (t.id for t in relation.types), strict=True))
             for name in keep:
@@ -61,7 +72,10 @@ def file_blocks(
                     raise UnknownVariable(name, types, str(path))
             found = [name for name in types if name in variables]
             if not found:
-                raise UnknownVariable(next(iter(types), ""), variables, f"the columns of {str(path)!r}")
+                shown = ", ".join(map(repr, list(types)[:6])) + (", ..." if len(types) > 6 else "")
+                raise InvalidArgument(
+                    f"{str(path)!r} has no column of the model's variables; its columns are {shown}"
+                )
             listed = [_text_of(n, types[n], f"v{i}") for i, n in enumerate(found)]
             listed += [f"CAST({quoted_name(n)} AS VARCHAR) AS k{i}" for i, n in enumerate(keep)]
             connection.execute(f"SELECT {', '.join(listed)} FROM {table}")
@@ -72,7 +86,7 @@ def file_blocks(
                 kept = part[[f"k{i}" for i in range(len(keep))]].set_axis(list(keep), axis=1)
                 yield pd.DataFrame(cells, index=part.index), kept
         except duckdb.Error as error:
-            raise unreadable(files, error) from None
+            raise unreadable(repr(files[0]), error) from None
 
 
 def _text_of(name: str, kind: str, alias: str) -> str:

@@ -19,6 +19,7 @@ from markovia.learning.data import CodedTable
 from markovia.learning.data_files import (
     NULLS,
     Kind,
+    check_columns,
     connect,
     find_files,
     quoted_name,
@@ -51,14 +52,17 @@ def open_files(
 
     files, kind = find_files(data)
     connection = connect(ordered=False)
+    stated: dict[str, Sequence[Any]] = {n: v.states for n, v in variables.items()}
+    stated.update({n: s for n, s in states.items() if not isinstance(s, int)})
     try:
+        check_columns(connection, files, kind, [*(names or ()), *stated])
         if kind == "parquet":
             relation = connection.sql(f"SELECT * FROM {scan(files, kind)}")
             return DuckSource(relation, names, variables, states, weights, connection)
-        rows, texts = _csv_scan(connection, files, kind, variables, states)
+        rows, texts = _csv_scan(connection, files, kind, stated)
         return DuckSource(connection.sql(rows), names, variables, states, weights, connection, texts)
-    except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.IOException) as error:
-        raise unreadable(files, error) from error
+    except duckdb.Error as error:
+        raise unreadable(repr(files[0]), error) from error
 
 
 def open_relation(
@@ -69,9 +73,14 @@ def open_relation(
     weights: Any,
 ) -> "DuckSource":
     """Open a DuckDB relation; it is grouped by the connection it belongs to."""
-    if not hasattr(data, "query") or not hasattr(data, "types"):
-        raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
-    return DuckSource(data, names, variables, states, weights)
+    import duckdb
+
+    try:
+        if not hasattr(data, "query") or not hasattr(data, "types"):
+            raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
+        return DuckSource(data, names, variables, states, weights)
+    except duckdb.Error as error:
+        raise unreadable("the relation", error) from error
 
 
 class DuckSource(GroupedSource):
@@ -100,8 +109,16 @@ class DuckSource(GroupedSource):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_rows:,} rows over {len(self.variables)} variables>"
 
-    def _ask(self, sql: str) -> Any:
-        return self._relation.query(ROWS, sql)
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        import duckdb
+
+        try:
+            rows: list[tuple[Any, ...]] = self._relation.query(ROWS, sql).fetchall()
+        except duckdb.ConversionException:  # of weights, or of a file that was looked at only in part
+            raise
+        except duckdb.Error as error:
+            raise unreadable("the rows", error) from error
+        return rows
 
     def _column(self, name: str) -> str:
         """Return a column as SQL: NaN is null, and numbers that are kept as decimals or floats are what they are."""
@@ -111,7 +128,7 @@ class DuckSource(GroupedSource):
             return f"CASE WHEN isnan({quoted}) THEN NULL ELSE {quoted} END"
         if kind == "decimal":
             return f"CAST({quoted} AS DOUBLE)"
-        if kind in ("date", "time", "timestamp", "timestamp with time zone", "uuid", "interval"):
+        if kind.startswith(("date", "time", "uuid", "interval")):
             return f"CAST({quoted} AS VARCHAR)"
         return quoted
 
@@ -130,7 +147,7 @@ class DuckSource(GroupedSource):
         at = {n: i for i, n in enumerate(names)}
         weight = "count(*)" if self._weight is None else "sum(w)"
         if not names:  # tables without axes: the weight of all rows
-            rows = self._ask(f"SELECT count(*), {weight} FROM ({self._select([])})").fetchall()
+            rows = self._ask(f"SELECT count(*), {weight} FROM ({self._select([])})")
             return [list(rows) for _ in sets]
         grouped = ", ".join("(" + ", ".join(f"c{at[n]}" for n in one) + ")" for one in sets)
         columns = [f"c{i}" for i in range(len(names))]
@@ -144,7 +161,7 @@ class DuckSource(GroupedSource):
         for place, one in enumerate(sets):
             places.setdefault(_marks({at[n] for n in one}, len(names)), []).append(place)
         results: list[list[Group]] = [[] for _ in sets]
-        for row in self._ask(sql).fetchall():
+        for row in self._ask(sql):
             place = places[row[: len(marks)]][0]
             values = row[len(marks) :]
             results[place].append((*(values[at[n]] for n in sets[place]), values[-2], values[-1]))
@@ -162,7 +179,7 @@ class DuckSource(GroupedSource):
         if not floats:
             return None
         tests = ", ".join(f"bool_or(({self._column(n)}) <> floor({self._column(n)}))" for n in floats)
-        (found,) = self._ask(f"SELECT {tests} FROM {ROWS}").fetchall()
+        (found,) = self._ask(f"SELECT {tests} FROM {ROWS}")
         return next((n for n, odd in zip(floats, found, strict=True) if odd), None)
 
     def _weights_summary(self, column: str) -> tuple[float | None, float | None, int]:
@@ -172,7 +189,7 @@ class DuckSource(GroupedSource):
         try:
             ((low, high, gaps),) = self._ask(
                 f"SELECT min({w}), max({w}), count(*) - count({w}) + coalesce(sum(CAST(isnan({w}) AS INT)), 0) FROM {ROWS}"
-            ).fetchall()
+            )
         except duckdb.ConversionException:
             raise InvalidArgument("weights are numbers, one a row") from None
         return low, high, int(gaps)
@@ -255,12 +272,9 @@ def _csv_scan(
     connection: Any,
     files: Sequence[str],
     kind: Kind,
-    variables: Mapping[str, Variable],
-    states: Mapping[str, int | Sequence[State]],
+    stated: Mapping[str, Sequence[Any]],
 ) -> tuple[str, list[str]]:
-    """Return the scan of CSV files, and the columns of text in which booleans may be written."""
-    stated: dict[str, Sequence[Any]] = {n: v.states for n, v in variables.items()}
-    stated.update({n: s for n, s in states.items() if not isinstance(s, int)})
+    """Return the scan of CSV files, and the columns of text in which states are printed that are no text."""
     taken = {s for some in stated.values() for s in some if isinstance(s, str)}
     options = [f"nullstr=[{', '.join(quoted_text(s) for s in NULLS if s not in taken)}]"]
     if sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
@@ -268,10 +282,9 @@ def _csv_scan(
     sniffed = connection.sql(f"SELECT * FROM {scan(files, kind, options)}")
     as_text = []
     for name, found in zip(sniffed.columns, sniffed.types, strict=True):
-        numeric = found.id in NUMBERS
-        words = name in stated and all(isinstance(s, str) for s in stated[name])
-        if words or not (numeric or found.id == "varchar"):
-            as_text.append((name, found.id == "boolean" and not words))
+        kinds = {type(s) for s in stated.get(name, ())}
+        if kinds == {str} or len(kinds) > 1 or found.id not in NUMBERS:
+            as_text.append((name, kinds != {str} and (bool(kinds) or found.id == "boolean")))
     if as_text:
         options.append("types={" + ", ".join(f"{quoted_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}")
-    return f"SELECT * FROM {scan(files, kind, options)}", [n for n, booleans in as_text if booleans]
+    return f"SELECT * FROM {scan(files, kind, options)}", [n for n, printed in as_text if printed]

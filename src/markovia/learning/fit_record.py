@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
+from math import log, nan
 from typing import Any
 
 
@@ -51,7 +51,9 @@ class Fit:
 
     @property
     def bic(self) -> float:
-        """Log likelihood minus `log(total) / 2` a parameter; larger is better."""
+        """Log likelihood minus `log(total) / 2` a parameter; larger is better. NaN without rows."""
+        if not self.total > 0:
+            return nan
         return self.log_likelihood - 0.5 * log(self.total) * self.n_parameters
 
     @property

@@ -56,6 +56,8 @@ class LazySource(GroupedSource):
 
         schema = frame.collect_schema()
         chosen, weight = wanted_columns(list(schema), names, weights)
+        if not chosen:
+            raise InvalidArgument("the data have no columns that are wanted")
         self._floats = [n for n in chosen if schema[n] in (nw.Float32, nw.Float64, nw.Decimal)]
         cleaned = [nw.col(n) for n in chosen if n not in self._floats]
         for name in self._floats:
@@ -169,15 +171,21 @@ def _collected(asked: Sequence[Any]) -> list[Any]:
 
     implementation = asked[0].implementation
     natives = [nw.to_native(a) for a in asked]
-    if implementation.is_polars():
-        import polars as pl
+    try:
+        if implementation.is_polars():
+            import polars as pl
 
-        return [nw.from_native(f) for f in pl.collect_all(natives, engine="streaming")]
-    if implementation.is_dask():
-        return [
-            nw.from_native(f.reset_index(drop=True)) for f in import_module("dask.base").compute(*natives)
-        ]
-    return [a.collect() for a in asked]
+            return [nw.from_native(f) for f in pl.collect_all(natives, engine="streaming")]
+        if implementation.is_dask():
+            return [
+                nw.from_native(f.reset_index(drop=True)) for f in import_module("dask.base").compute(*natives)
+            ]
+        return [a.collect() for a in asked]
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever the library raises when the frame's own steps fail
+        told = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise InvalidArgument(f"the rows of the lazy frame cannot be computed: {told}") from error
 
 
 def _categories(frame: Any, schema: Any, names: Sequence[str]) -> dict[str, list[Any]]:

@@ -33,8 +33,9 @@ def as_frame(rows: Any) -> "pd.DataFrame":
     if isinstance(rows, list | tuple) and all(isinstance(r, Mapping) for r in rows):
         return pd.DataFrame([dict(r) for r in rows])
     if hasattr(rows, "to_pandas"):
-        converted: pd.DataFrame = rows.to_pandas()
-        return converted
+        converted = rows.to_pandas()
+        if isinstance(converted, pd.DataFrame):
+            return converted
     raise InvalidArgument(
         "rows are a data frame (pandas, or one with to_pandas, as Polars and PyArrow have), a mapping of columns or a list "
         f"of mappings, not {type(rows).__name__}"

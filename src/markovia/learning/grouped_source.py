@@ -77,8 +77,8 @@ class GroupedSource:
     ) -> None:
         """Read off states and missing cells.
 
-        `categories` are those of columns that have them; `texts` are columns of text in which "true" and "false" may mean
-        booleans.
+        `categories` are those of columns that have them; `texts` are columns of text in which numbers and booleans may be
+        printed.
         """
         if not names:
             raise InvalidArgument("the data have no columns that are wanted")
@@ -103,13 +103,14 @@ class GroupedSource:
                     f"the column {name!r} has over {MAX_VALUES:,} different values; is it discrete?"
                 )
             values = [g[0] for g in groups if g[0] is not None]
+            nested = next((v for v in values if isinstance(v, list | dict)), None)
+            if nested is not None:
+                raise InvalidArgument(
+                    f"a state of {name!r} is a string, an integer or a boolean, not {nested!r}"
+                )
             reading = dict(zip(values, values, strict=True))
-            if name in texts and (
-                _all_bool(known[name].states)
-                if name in known
-                else {str(v).casefold() for v in values} <= {"true", "false"}
-            ):
-                reading = {v: {"true": True, "false": False}.get(str(v).casefold(), v) for v in values}
+            if name in texts:
+                reading = printed_states(values, known[name].states if name in known else None)
             if name not in known:
                 stated = categories.get(name)
                 variable = (
@@ -227,5 +228,14 @@ class GroupedSource:
         )
 
 
-def _all_bool(states: Sequence[object]) -> bool:
-    return all(isinstance(s, bool) for s in states)
+def printed_states(values: Sequence[str], states: Sequence[State] | None) -> dict[Any, Any]:
+    """Return what text means: the state that prints like it; booleans in any case, also where no states are known."""
+    booleans: dict[str, State] = {"true": True, "false": False}
+    if states is None:
+        if not {v.casefold() for v in values} <= set(booleans):
+            return {v: v for v in values}
+        return {v: booleans[v.casefold()] for v in values}
+    # where a number and a text print alike, the text is meant
+    printed = {str(s): s for s in sorted(states, key=lambda s: isinstance(s, str))}
+    lowered = {str(s).casefold(): s for s in states if isinstance(s, bool)}
+    return {v: printed.get(v, lowered.get(v.casefold(), v)) for v in values}

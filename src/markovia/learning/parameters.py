@@ -19,7 +19,7 @@ from markovia.factors.factor import Array
 from markovia.factors.local_models import CausalIndependence
 from markovia.factors.variable import Variable
 from markovia.learning.local_fits import LocalFit, local_fit
-from markovia.learning.priors import Prior
+from markovia.learning.priors import Dirichlet, Prior
 from markovia.learning.row_counts import Counts, RowCounts, pooled
 
 DENSE_LOCAL = 2**14
@@ -82,6 +82,8 @@ class TableLearner:
     def __init__(self, families: Sequence[Family], prior: Prior | None = None) -> None:
         self.families = tuple(families)
         self.prior = prior
+        if isinstance(prior, Dirichlet):
+            prior.check_names({f.variable.name for f in self.families})
         self.groups = _groups(self.families)
         self.local: dict[int, LocalFit] = {}
         self.pseudo: list[Array | None] = [None] * len(self.families)
@@ -186,6 +188,13 @@ def _groups(families: Sequence[Family]) -> list[list[int]]:
                     f"{lead.variable.name!r} and {f.variable.name!r} cannot share a table: their shapes are {lead.shape} "
                     f"and {f.shape}; they need the same numbers of states (state them with states=) and matching parents"
                 )
+            for one, other in zip((*lead.parents, lead.variable), (*f.parents, f.variable), strict=True):
+                if one.states != other.states and set(one.states) & set(other.states):
+                    raise InvalidArgument(
+                        f"{lead.variable.name!r} and {f.variable.name!r} cannot share a table: the states of "
+                        f"{one.name!r} are {list(one.states)} and those of {other.name!r} {list(other.states)}; "
+                        "state them alike (states=)"
+                    )
             if f.local != lead.local or (f.local and type(f.before) is not type(lead.before)):
                 raise InvalidArgument(
                     f"{lead.variable.name!r} and {f.variable.name!r} cannot share parameters: their distributions "

@@ -18,6 +18,8 @@ def split_polars(name: str, column: Any, variable: Variable | None) -> Coded:
     kind = column.dtype
     if kind == pl.Boolean:
         return Coded(_positions(column.cast(pl.Int8), 2), [False, True])
+    if kind in (pl.Int128, pl.UInt128):  # NumPy has none
+        return objects(np.array([*column.to_list(), None], dtype=object)[:-1], variable)
     if kind.is_integer():
         gaps = column.is_null().to_numpy() if column.null_count() else None
         return integers(column.fill_null(0).to_numpy() if gaps is not None else column.to_numpy(), gaps)

@@ -9,14 +9,14 @@ parents is treated as if it were the only one: the prior's pseudo-counts for the
 and for the child alone, count as seen. `Gaussian` instead shrinks the weights of logistic and softmax nodes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.conditional import table_shape
 from markovia.factors.factor import Array
 from markovia.factors.variable import Variable
@@ -121,6 +121,12 @@ class Dirichlet:
             raise InvalidArgument(f"the pseudo-counts of {variable.name!r} must be finite and not negative")
         return full.copy()
 
+    def check_names(self, known: Collection[str]) -> None:
+        """Raise `UnknownVariable` if a mapping names a node that is not fitted."""
+        for name in self.alpha if isinstance(self.alpha, Mapping) else ():
+            if name not in known:
+                raise UnknownVariable(name, known, "the network that the prior is for")
+
     def __repr__(self) -> str:
         if not isinstance(self.alpha, Mapping):
             return f"Dirichlet({self.alpha:g})"
@@ -217,7 +223,7 @@ def Laplace(alpha: float = 1.0) -> Dirichlet:  # noqa: N802
 
 def as_prior(prior: Any) -> Prior | None:
     """Return the prior that a name, a number of pseudo-counts a cell, or an object stands for; None for none."""
-    if prior is None or isinstance(prior, Prior):
+    if prior is None or (isinstance(prior, Prior) and not isinstance(prior, type)):
         return prior
     if isinstance(prior, str):
         named: dict[str, Callable[[], Prior]] = {

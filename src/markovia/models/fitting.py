@@ -72,8 +72,11 @@ def fit(
         learner = TableLearner(families, as_prior(prior))
         tables, expected, record = fit_by_em(learner, source.in_memory(), settings, hidden)
         install(network, families, tables)
-        unseen, seconds = _unseen(learner, expected), perf_counter() - start
-        network.fit_ = replace(record, n_rows=source.n_rows, unseen_rows=unseen, seconds=seconds)
+        unseen, seconds = unseen_rows(learner, expected), perf_counter() - start
+        # the source knows about all rows; in memory there may be only the distinct ones
+        network.fit_ = replace(
+            record, n_rows=source.n_rows, missing_cells=gaps, unseen_rows=unseen, seconds=seconds
+        )
         return
     if gaps and missing == "error":
         worst = max(source.missing().items(), key=lambda item: item[1])
@@ -108,7 +111,7 @@ def partial_fit(
             "the network has no counts to add to: its tables were changed since the last fit, or fitted otherwise; "
             "use fit(), with prior=mk.priors.Dirichlet.from_network(bn, n) to build on the present tables"
         )
-    source = read_rows(network, data, weights, states)
+    source = read_rows(network, data, weights, states, hint=False)
     gaps = sum(source.missing().values())
     if gaps:
         raise InvalidArgument(f"{gaps:,} cells are missing; partial_fit needs complete rows")
@@ -148,7 +151,7 @@ def hidden_variables(
     """Return the variables that are never observed, with their states."""
     found = {}
     assumed = without_states(network)
-    for name in [latent] if isinstance(latent, str) else latent:
+    for name in _names(latent, "latent"):
         known = network.variable(name)
         if isinstance(latent, Mapping):
             said = Variable(name, latent[name])
@@ -169,9 +172,13 @@ def read_rows(
     weights: Any,
     states: Mapping[str, int | Sequence[State]] | None,
     hidden: Mapping[str, Variable] = MappingProxyType({}),
+    *,
+    hint: bool = True,
 ) -> RowSource:
-    """Open the data for this network's variables, hidden ones left out."""
+    """Open the data for this network's variables, hidden ones left out; `hint` tells of `latent=` if one has no column."""
     assumed = without_states(network)
+    if states is not None and not isinstance(states, Mapping):
+        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
     for name in states or {}:
         if name not in assumed:
             network.variable(name)
@@ -184,10 +191,19 @@ def read_rows(
         if lacking:
             raise UnknownVariable(lacking[0], source.variables, "the data")
     except UnknownVariable as error:
-        if error.name in network._variables:
+        if hint and error.name in network._variables:
             error.args = (f"{error}; if it is never observed, say latent=[{error.name!r}]",)
         raise
     return source
+
+
+def _names(given: object, argument: str) -> list[str]:
+    """Return a name, or names, as a list."""
+    if isinstance(given, str):
+        return [given]
+    if not isinstance(given, Iterable):
+        raise InvalidArgument(f"{argument}= is a name or a list of names, not {given!r}")
+    return list(given)
 
 
 def without_states(network: "LearnableNetwork") -> set[str]:
@@ -203,7 +219,7 @@ def families_of(
     tied: Sequence[Sequence[str]] = (),
 ) -> list[Family]:
     """Return every node with its parents and what holds it: fixed tables, groups that share parameters."""
-    held = {fixed} if isinstance(fixed, str) else set(fixed)
+    held = set(_names(fixed, "fixed"))
     for name in held:
         if name not in network._variables:
             raise UnknownVariable(name, network._variables)
@@ -247,7 +263,7 @@ def learn(
         by_family,
         learner.n_parameters(tables),
         missing_cells,
-        _unseen(learner, counts),
+        unseen_rows(learner, counts),
         seconds=perf_counter() - start,
         details={"prior": learner.prior, "tied": _listed_groups(learner.families)},
     )
@@ -277,10 +293,13 @@ def _listed_groups(families: Sequence[Family]) -> list[list[str]]:
     return list(groups.values())
 
 
-def _unseen(learner: TableLearner, counts: Sequence[Counts]) -> dict[str, int]:
+def unseen_rows(
+    learner: TableLearner, counts: Sequence[Counts], names: Sequence[str] | None = None
+) -> dict[str, int]:
     """Return for each table how many parent configurations have no count; those without any, and local models, are left out.
 
-    A tied group has one table, under the name of its first node.
+    A tied group has one table, under the name of its first node. `names` are those of the families, where they are not
+    those of the variables.
     """
     unseen = {}
     for group in learner.groups:
@@ -290,5 +309,5 @@ def _unseen(learner: TableLearner, counts: Sequence[Counts]) -> dict[str, int]:
             continue
         lacking = prod(n.shape[:-1]) - int(np.count_nonzero(n.any(axis=-1)))
         if lacking:
-            unseen[family.variable.name] = lacking
+            unseen[names[group[0]] if names else family.variable.name] = lacking
     return unseen

@@ -29,6 +29,9 @@ def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.
     if method not in METHODS:
         raise InvalidArgument(f"method= is 'map', 'mode' or 'sample', not {method!r}")
     data = as_frame(frame)
+    if data.columns.has_duplicates:
+        twice = data.columns[data.columns.duplicated()][0]
+        raise InvalidArgument(f"the rows have two columns named {twice!r}")
     variables = [model.variable(n) for n in model.variables]
     codes = np.full((len(variables), len(data)), -1, dtype=np.int32)
     for i, v in enumerate(variables):

@@ -160,9 +160,12 @@ class ScoringNetwork(LearnableNetwork):
 
             columns: dict[str, Any] = {}
             for n, v in table.variables.items():
-                states: Any = list(v.states)
+                states: Any = pd.Index(v.states, dtype=object)
                 columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
-            logs = self.log_prob(pd.DataFrame(columns))
+            logs = self.log_prob(pd.DataFrame(columns, index=pd.RangeIndex(table.n_rows)))
         if by == "row":
             return logs
-        return float(logs.sum() if table.weights is None else table.weights @ logs)
+        if table.weights is None:
+            return float(logs.sum())
+        some = table.weights > 0  # an impossible row of weight zero does not count
+        return float(table.weights[some] @ logs[some])

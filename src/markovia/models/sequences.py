@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.conditional import Conditional
+from markovia.factors.variable import Variable
+from markovia.learning.coding import column_codes
 from markovia.learning.data import read_data
 from markovia.learning.fit_record import Fit
 from markovia.learning.frames import as_frame
 from markovia.learning.parameters import Family, TableLearner
 from markovia.learning.priors import as_prior
 from markovia.learning.row_counts import Counts, family_counts, family_log_likelihood
+from markovia.models.fitting import unseen_rows, without_states
 from markovia.models.learnable import LearnableNetwork
 
 if TYPE_CHECKING:
@@ -39,12 +42,17 @@ def fit_sequences(
     for name in shared:
         if name not in names:
             raise UnknownVariable(name, names, "the first step")
-    first, later = _laid_out(_frames(sequences, names), names, transition.variables)
+    frames = _frames(sequences, names)
+    gaps = sum(int(frame.isna().to_numpy().sum()) for frame in frames)
+    if gaps:
+        raise InvalidArgument(f"{gaps:,} cells of the sequences are missing; fit needs complete ones")
+    first, later = _laid_out(frames, names, transition.variables)
+    known = _with_states(initial, transition, frames)
     families: list[Family] = []
     counts: list[Counts] = []
     for network, frame in ((initial, first), (transition, later)):
         own = [n for n in network.variables if not n.endswith(PREVIOUS)]
-        variables = {n: network.variable(n) for n in network.variables}
+        variables = {n: known[n.removesuffix(PREVIOUS)].renamed(n) for n in network.variables}
         found = [
             Family(
                 variables[n],
@@ -55,20 +63,17 @@ def fit_sequences(
             for n in own
         ]
         source = read_data(frame, variables, variables=variables)
-        gaps = sum(source.missing().values())
-        if gaps:
-            raise InvalidArgument(f"{gaps:,} cells of the sequences are missing")
         counts += family_counts(source, found)
         families += found
     learner = TableLearner(families, as_prior(prior))
     tables = learner.estimate(counts)
     split = len(names)
-    _take(initial, tables[:split])
-    _take(transition, tables[split:])
+    _take(initial, tables[:split], known)
+    _take(transition, tables[split:], known)
     scores = [family_log_likelihood(n, t) for n, t in zip(counts, tables, strict=True)]
     steps = len(first) + len(later)
-    by_family = {f"{f.variable.name}@0": s for f, s in zip(families[:split], scores[:split], strict=True)}
-    by_family |= {f.variable.name: s for f, s in zip(families[split:], scores[split:], strict=True)}
+    labels = [f.variable.name if i >= split else f"{f.variable.name}@0" for i, f in enumerate(families)]
+    by_family = dict(zip(labels, scores, strict=True))
     return Fit(
         "counting",
         steps,
@@ -76,6 +81,7 @@ def fit_sequences(
         sum(scores),
         by_family,
         learner.n_parameters(tables),
+        unseen_rows=unseen_rows(learner, counts, labels),
         seconds=perf_counter() - start,
         details={"sequences": len(first), "prior": learner.prior},
     )
@@ -113,6 +119,21 @@ def _laid_out(
     return first, both[columns]
 
 
-def _take(network: LearnableNetwork, tables: list[Conditional]) -> None:
+def _with_states(
+    initial: LearnableNetwork, transition: LearnableNetwork, frames: "list[pd.DataFrame]"
+) -> dict[str, Variable]:
+    """Return the variables of a step; states that neither network states are read off all steps."""
+    import pandas as pd
+
+    known = {n: initial.variable(n) for n in initial.variables}
+    later = without_states(transition)
+    for name in without_states(initial):
+        if all(n in later for n in (name, name + PREVIOUS) if n in transition):
+            known[name] = column_codes(name, pd.concat([f[name] for f in frames]), None)[0]
+    return known
+
+
+def _take(network: LearnableNetwork, tables: list[Conditional], known: Mapping[str, Variable]) -> None:
+    network._variables = {n: known[n.removesuffix(PREVIOUS)].renamed(n) for n in network.variables}
     network._tables = {**network._tables, **{t.variable.name: t for t in tables}}
     network._assumed = set()
