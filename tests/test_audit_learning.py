@@ -81,8 +81,9 @@ def test_a_network_with_a_hidden_node_is_scored_without_its_column():
     assert bn.score(rows, latent=["h"]) == pytest.approx(bn.fit_.log_likelihood / 3)
     with pytest.raises(InvalidArgument, match="is not observed"):
         bn.log_likelihood(rows, latent="h", by="family")
+    assert bn.log_likelihood(rows) == pytest.approx(bn.fit_.log_likelihood)
     with pytest.raises(UnknownVariable, match="latent="):
-        bn.log_likelihood(rows)
+        bn.log_likelihood(rows, latent=())
 
 
 @pytest.mark.parametrize(
