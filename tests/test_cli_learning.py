@@ -184,3 +184,30 @@ def test_a_pattern_names_several_files(tmp_path: Path):
         [p for p, _ in file_blocks(tmp_path / "part*.csv", {"smoke": mk.Variable("smoke", ["no", "yes"])})]
     )
     assert found["smoke"].tolist() == ["yes", "no"]
+
+
+def test_hidden_variables_are_named_on_the_command_line(tmp_path: Path):
+    structure, data, out = tmp_path / "s.json", tmp_path / "d.csv", tmp_path / "m.json"
+    mk.save(mk.BayesianNetwork("z[2]->a{n|y}; z->b{n|y}", tables="uniform"), structure)
+    data.write_text("a,b\n" + "y,y\nn,n\n" * 20)
+    assert "if it is never observed, say --latent z" in complaint(
+        "fit", str(structure), str(data), "-o", str(out)
+    )
+    told = answer("fit", str(structure), str(data), "--latent", "z", "--seed", "0", "-o", str(out))
+    assert told["method"] == "em"
+    assert np.isclose(told["log_likelihood"], 40 * np.log(0.5), rtol=1e-3)
+    assert "--latent is a name" in complaint(
+        "fit", str(structure), str(data), "--latent", "z=many", "-o", str(out)
+    )
+
+
+def test_no_rows_give_a_header_and_a_failed_prediction_no_file(tmp_path: Path, monkeypatch):
+    data, out = tmp_path / "d.csv", tmp_path / "o.csv"
+    data.write_text("smoke\n")
+    header = run("predict", "asia", str(data), "-t", "lung", "--proba").stdout
+    assert header == "lung,P(lung=yes),P(lung=no)\n"
+    data.write_text("smoke\n" + "yes\n" * 5000 + "perhaps\n")
+    monkeypatch.setattr("markovia.learning.file_blocks.file_blocks.__defaults__", ((), 2048))
+    assert "perhaps" in complaint("predict", "asia", str(data), "-t", "lung", "-o", str(out))
+    assert not out.exists()
+    assert "both name 'smoke'" in complaint("predict", "asia", str(data), "-t", "smoke", "-k", "smoke")

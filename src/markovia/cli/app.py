@@ -25,7 +25,7 @@ from markovia.cli import (
 )
 from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
-from markovia.errors import MarkoviaError, TooLarge, Unanswered
+from markovia.errors import MarkoviaError, TooLarge
 
 # Typer carries its own copy of Click in some versions and imports Click in others
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -61,10 +61,8 @@ class Commands(TyperGroup):
             except TooLarge as error:
                 # the rest of the sentence is for those who build an engine in Python
                 _fail(str(error).partition(", or raise ")[0])
-            except Unanswered as error:
-                _fail(_as_options(str(error)))
             except (MarkoviaError, FileError) as error:
-                _fail(str(error))
+                _fail(_as_options(str(error)))
             except OSError as error:
                 _fail(_about_file(error))
         sys.exit(code if isinstance(code, int) else 0)
@@ -107,8 +105,11 @@ def _fail(sentence: str) -> None:
 
 
 def _as_options(sentence: str) -> str:
-    """Say an engine's advice in the words of the command line: `engine='gibbs'` is `--engine gibbs` there."""
-    return re.sub(r"\bengine='([\w-]+)'", r"--engine \1", sentence).replace("targets=[...]", "--targets")
+    """Say advice in the words of the command line: `engine='gibbs'` is `--engine gibbs` there."""
+    said = re.sub(r"\b(engine|missing)='([\w-]+)'", r"--\1 \2", sentence).replace(
+        "targets=[...]", "--targets"
+    )
+    return re.sub(r"\blatent=\['([^']+)'\]", r"--latent \1", said)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

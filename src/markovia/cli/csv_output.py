@@ -1,14 +1,16 @@
 """Rows that commands write as CSV, block by block, to a file or to standard output.
 
-The first block is made before the file is opened, so that bad input leaves no empty file behind.
+The first block is made before the file is opened, so that bad input leaves no empty file behind; where a later block
+fails, what was written so far is taken away.
 """
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markovia.cli.loading import STREAM, FileError
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, MarkoviaError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +39,10 @@ def write_csv(blocks: "Iterator[pd.DataFrame]", output: str | None) -> int:
             return _write(file, blocks, first)
     except OSError as error:
         raise FileError.writing(output, error) from error
+    except MarkoviaError:
+        if Path(output).is_file():
+            Path(output).unlink()
+        raise
 
 
 def records(blocks: "Iterator[pd.DataFrame]") -> list[dict[Any, Any]]:

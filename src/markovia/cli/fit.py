@@ -1,7 +1,8 @@
 """`markovia fit`: a network's tables learned from a data file."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -10,6 +11,7 @@ from markovia.cli.convert import write_model
 from markovia.cli.loading import STREAM, FileError, open_model
 from markovia.cli.output import heading, print_json, say
 from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.learning.em import EM
 from markovia.learning.priors import BDeu, Prior, as_prior
 from markovia.models.bayesian_network import BayesianNetwork
 
@@ -51,6 +53,16 @@ def fit(
         str | None,
         typer.Option("--weights", metavar="COLUMN", help="A column of row weights.", show_default=False),
     ] = None,
+    latent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--latent",
+            metavar="VAR[=K]",
+            help="A variable without a column, with K states where the model does not say. Repeat it for several.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: options.Seed = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -63,7 +75,10 @@ def fit(
         raise UnsupportedModel(
             f"{model!r} holds a {type(network).__name__}; `markovia fit` takes directed networks"
         )
-    network.fit(Path(data), prior=chosen, missing=missing, weights=weights)
+    how = EM(seed=seed) if missing == "em" else missing
+    network.fit(
+        Path(data), prior=chosen, missing=how, weights=weights, latent=read_latent(network, latent or [])
+    )
     record = network.fit_
     assert record is not None
     try:
@@ -92,6 +107,28 @@ def fit(
         )
     else:
         say(*str(record).splitlines(), f"wrote {output} ({size:,} bytes)")
+
+
+def read_latent(network: BayesianNetwork, words: Sequence[str]) -> dict[str, Any]:
+    """Return the states of each variable that has no column: as many as said, else those of the model.
+
+    Examples
+    --------
+    >>> read_latent(BayesianNetwork("z->x"), ["z=3"])
+    {'z': 3}
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, mark, number = word.rpartition("=")
+        if not mark:
+            found[word] = network.states(word)
+            continue
+        if not number.isdecimal() or int(number) < 1:
+            raise InvalidArgument(
+                f"--latent is a name or a name and a number of states such as z=3, not {word!r}"
+            )
+        found[name] = int(number)
+    return found
 
 
 def read_prior(name: str, sample_size: float | None) -> Prior | None:

@@ -10,6 +10,7 @@ from markovia.cli.csv_output import names_file, records, refuse_two_outputs, wri
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import heading, print_json, say
+from markovia.errors import InvalidArgument
 from markovia.learning.file_blocks import file_blocks
 from markovia.models.base import GraphicalModel
 
@@ -78,7 +79,13 @@ def predictions(
     import pandas as pd
 
     variables = {n: model.variable(n) for n in model.variables}
+    if shared := set(keep) & set(names):
+        raise InvalidArgument(
+            f"--keep and --target both name {min(shared)!r}; the output has one column of that name"
+        )
+    empty = True
     for rows, kept in file_blocks(data, variables, keep):
+        empty = False
         if not proba:
             modes = model.predict(rows, names, engine=engine)
             yield pd.concat([kept.reset_index(drop=True), modes.reset_index(drop=True)], axis=1)
@@ -90,3 +97,6 @@ def predictions(
             parts.append(own.idxmax(axis=1).rename(name).to_frame())
             parts.append(own.rename(columns=lambda state, name=name: f"P({name}={state})"))
         yield pd.concat(parts, axis=1)
+    if empty:  # a header all the same
+        states = {n: [f"P({n}={s})" for s in model.states(n)] if proba else [] for n in names}
+        yield pd.DataFrame(columns=[*keep, *(c for n in names for c in (n, *states[n]))])
