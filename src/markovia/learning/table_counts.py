@@ -29,6 +29,8 @@ ROWS_A_CELL = 64
 """A merged table has at most one cell for so many rows."""
 WIDENED_CELLS = 2**20
 """Above this size, rows that miss a cell are taken out first instead of being counted as a further state."""
+LOOKED_AT = 32
+"""Groups that a table is tried with, of the latest and of those with each of its columns."""
 PART_ROWS = 2**17
 """What one thread counts at a time."""
 PART_CELLS = 2**20
@@ -103,22 +105,33 @@ def count_codes(
 
 
 def merged(scopes: Sequence[Sequence[int]], cards: Sequence[int], limit: int) -> list[Merged]:
-    """Put tables together where their union has at most `limit` cells, the largest first, where it grows least."""
+    """Put tables together where their union has at most `limit` cells, the largest first, where it grows least.
+
+    A table looks at the latest groups, and at the latest that have one of its columns, so the work is linear in the tables.
+    """
     sizes = [prod(cards[c] for c in scope) for scope in scopes]
     groups: list[tuple[set[int], int, list[int]]] = []
+    having: dict[int, list[int]] = {}
     for t in sorted(range(len(scopes)), key=lambda t: -sizes[t]):
         best, least = -1, float("inf")
-        for g, (columns, size, _) in enumerate(groups):
+        near = {g for c in scopes[t] for g in having.get(c, ())[-LOOKED_AT:]}
+        near.update(range(max(0, len(groups) - LOOKED_AT), len(groups)))
+        for g in sorted(near):
+            columns, size, _ = groups[g]
             growth = prod(cards[c] for c in scopes[t] if c not in columns)
             if growth == 1 or (size * growth <= limit and growth < least):
                 best, least = g, growth
                 if growth == 1:
                     break
         if best < 0:
-            groups.append((set(scopes[t]), sizes[t], [t]))
+            best, fresh = len(groups), set(scopes[t])
+            groups.append((fresh, sizes[t], [t]))
         else:
             columns, size, holds = groups[best]
+            fresh = set(scopes[t]) - columns
             groups[best] = (columns | set(scopes[t]), size * int(least), [*holds, t])
+        for c in fresh:
+            having.setdefault(c, []).append(best)
     made = []
     for columns, _, holds in groups:
         order = tuple(scopes[holds[0]]) if len(holds) == 1 else tuple(sorted(columns))
