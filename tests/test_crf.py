@@ -592,3 +592,13 @@ def test_the_clique_plan_refuses_before_it_allocates():
     scopes = list(itertools.combinations(range(60), 2))
     with pytest.raises(mk.TooLarge):
         clique_plan([3] * 60, scopes)
+
+
+def test_training_says_when_auto_is_not_exact(monkeypatch):
+    monkeypatch.setattr("markovia.learning.crf_fields.Fields.plan", lambda fields, g: None)
+    rng = np.random.default_rng(0)
+    square = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
+    inputs = [rng.normal(size=(4, 1)) for _ in range(20)]
+    labels = [(x[:, 0] + rng.normal(size=4) > 0).astype(int) for x in inputs]
+    with pytest.warns(mk.ApproximateWarning, match="too wide for exact training"):
+        mk.CRF(square).fit(inputs, labels)

@@ -209,6 +209,8 @@ class CRF(StructuredModel):
                 progress=self.progress,
             )
         self._warn(found, objective.error)
+        if self.inference == "auto":
+            self._warn_if_wide(fields, "training")
         node, edge = objective.unpack(found.theta)
         self.classes_ = classes
         self._take_weights(node.copy(), edge.copy(), inputs.vocabulary)

@@ -146,15 +146,18 @@ class StructuredModel(BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        elif method == "auto" and any(
-            scored.fields.plan(int(g)) is None for g in np.flatnonzero(~scored.fields.forest)
-        ):
-            warnings.warn(
-                "some graphs are too wide for exact marginals; loopy belief propagation was used",
-                ApproximateWarning,
-                stacklevel=3,
-            )
+        elif method == "auto":
+            self._warn_if_wide(scored.fields, "marginals")
         return found
+
+    def _warn_if_wide(self, fields: Fields, what: str) -> None:
+        """Say that "auto" did not find exact marginals everywhere."""
+        if any(fields.plan(int(g)) is None for g in np.flatnonzero(~fields.forest)):
+            warnings.warn(
+                f"some graphs are too wide for exact {what}; loopy belief propagation was used",
+                ApproximateWarning,
+                stacklevel=4,
+            )
 
     def _best(self, scored: Scored) -> Ints:
         """Return the best label codes of all nodes."""
