@@ -114,8 +114,13 @@ _EXPORTS = {
         "to_pgmpy",
         "to_pyagrum",
     ),
+    "markovia.learning.structure.knowledge": ("Knowledge",),
+    "markovia.learning.structure.learn": ("learn_structure",),
+    "markovia.learning.structure.methods": ("structure_methods",),
+    "markovia.learning.structure.result": ("LearnedStructure",),
 }
 _MODULES = {
+    "ci_tests": "markovia.ci_tests",
     "distributions": "markovia.distributions",
     "engines": "markovia.engines",
     "errors": "markovia.errors",
@@ -131,11 +136,13 @@ _MODULES = {
     "monte_carlo": "markovia.monte_carlo",
     "plotting": "markovia.plotting",
     "priors": "markovia.learning.priors",
+    "scores": "markovia.scores",
     "variational": "markovia.variational",
 }
 _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
 _ports.bind("save", "markovia.io:save")
+_ports.bind("fit-structure", "markovia.models.learned_structure:fit_structure")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-graph", "markovia.plotting:plot_graph")
 _ports.bind("plot-trace", "markovia.plotting:plot_trace")
@@ -164,6 +171,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from markovia import (
+        ci_tests,
         distributions,
         engines,
         errors,
@@ -175,6 +183,7 @@ if TYPE_CHECKING:
         learning,
         monte_carlo,
         plotting,
+        scores,
         variational,
     )
     from markovia.errors import (
@@ -253,6 +262,10 @@ if TYPE_CHECKING:
         PoissonRegression,
         SoftmaxRegression,
     )
+    from markovia.learning.structure.knowledge import Knowledge
+    from markovia.learning.structure.learn import learn_structure
+    from markovia.learning.structure.methods import structure_methods
+    from markovia.learning.structure.result import LearnedStructure
     from markovia.models import examples, generators, images
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.chain_crf import ChainCRF
