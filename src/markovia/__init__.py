@@ -114,6 +114,7 @@ _EXPORTS = {
         "to_pgmpy",
         "to_pyagrum",
     ),
+    "markovia.learning.structure.independence_test": ("IndependenceTest", "independence_test"),
     "markovia.learning.structure.knowledge": ("Knowledge",),
     "markovia.learning.structure.learn": ("learn_structure",),
     "markovia.learning.structure.methods": ("structure_methods",),
@@ -262,6 +263,7 @@ if TYPE_CHECKING:
         PoissonRegression,
         SoftmaxRegression,
     )
+    from markovia.learning.structure.independence_test import IndependenceTest, independence_test
     from markovia.learning.structure.knowledge import Knowledge
     from markovia.learning.structure.learn import learn_structure
     from markovia.learning.structure.methods import structure_methods

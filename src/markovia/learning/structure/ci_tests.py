@@ -5,17 +5,21 @@ is x independent of y given a set? Variables are numbers.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from copy import copy
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.factor import Array
 from markovia.graphs._named import Names, as_names
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.separation import d_separated
+from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.structure.result import TestMade
 from markovia.learning.structure.scores import named
 from markovia.learning.structure.study import StructureData
@@ -24,8 +28,18 @@ Query = tuple[int, int, tuple[int, ...]]
 """Two variables and what is given, in increasing order."""
 
 
+class Measured(NamedTuple):
+    """What a test finds for many queries: p-values, statistics and degrees of freedom (NaN where there are none)."""
+
+    p_value: Array
+    statistic: Array
+    dof: Array
+
+
 class CITest(ABC):
     """A test bound to data.
+
+    A test of one's own derives from it and defines `_compute`; `_measure` as well if it has a statistic to show.
 
     Attributes
     ----------
@@ -35,9 +49,19 @@ class CITest(ABC):
         The variables.
     alpha
         Independence is accepted where the p-value is larger.
+    batch
+        How many queries are asked at once where a search could also ask one by one.
+    costly
+        Whether one query takes long enough to be worth a process of its own (`jobs`).
+    jobs
+        Processes for costly tests, as joblib understands it.
+    threads
+        Threads for compiled tests; None for as many as there are processors.
     """
 
     name: str
+    batch = 1
+    costly = False
 
     def __init__(self, names: Sequence[str], alpha: float) -> None:
         if not 0 < alpha < 1:
@@ -45,6 +69,9 @@ class CITest(ABC):
         self.names = tuple(names)
         self.alpha = alpha
         self.known: dict[Query, float] = {}
+        self.measured: dict[Query, tuple[float, float]] = {}
+        self.jobs: int | None = None
+        self.threads: int | None = None
 
     @property
     def n(self) -> int:
@@ -60,29 +87,65 @@ class CITest(ABC):
     def _compute(self, queries: Sequence[Query]) -> Array:
         """Return the p-values of queries that are not known yet; x < y, given in increasing order."""
 
+    def _measure(self, queries: Sequence[Query]) -> Measured:
+        """Return p-values with their statistics; by default there are none."""
+        nothing = np.full(len(queries), np.nan)
+        return Measured(self._compute(queries), nothing, nothing)
+
     def p_values(self, queries: Sequence[Query]) -> Array:
         """Return the p-values of many queries."""
         asked = [_ordered(q) for q in queries]
         fresh = [q for q in dict.fromkeys(asked) if q not in self.known]
         if fresh:
-            self.known.update(zip(fresh, self._compute(fresh).tolist(), strict=True))
+            found = self._shared_out(fresh)
+            self.known.update(zip(fresh, found.p_value.tolist(), strict=True))
+            pairs = zip(found.statistic.tolist(), found.dof.tolist(), strict=True)
+            self.measured.update(zip(fresh, pairs, strict=True))
         return np.array([self.known[q] for q in asked])
+
+    def _shared_out(self, queries: list[Query]) -> Measured:
+        if not self.costly or self.jobs in (None, 1) or len(queries) < 2:
+            return self._measure(queries)
+        from joblib import Parallel, delayed
+
+        bare = copy(self)
+        bare.known, bare.measured, bare.jobs = {}, {}, None
+        parts = Parallel(n_jobs=self.jobs)(delayed(bare._measure)([q]) for q in queries)
+        return Measured(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def p_value(self, x: int, y: int, given: Sequence[int] = ()) -> float:
         """Return the p-value of one query."""
         return float(self.p_values([(x, y, tuple(given))])[0])
 
+    def statistic(self, x: int, y: int, given: Sequence[int] = ()) -> tuple[float, float]:
+        """Return the statistic of one query and its degrees of freedom, NaN where the test has none."""
+        self.p_value(x, y, given)
+        return self.measured[_ordered((x, y, tuple(given)))]
+
     def independent(self, x: int, y: int, given: Sequence[int] = ()) -> bool:
         """Say whether independence is accepted."""
         return self.p_value(x, y, given) > self.alpha
 
-    def made(self) -> list[TestMade]:
-        """Return the tests made so far, in their order."""
+    def made(self, most: int | None = None) -> list[TestMade]:
+        """Return the tests made so far, in their order; the first `most` of them."""
         names = self.names
         return [
             TestMade(names[x], names[y], tuple(names[z] for z in given), p, p > self.alpha)
-            for (x, y, given), p in self.known.items()
+            for (x, y, given), p in islice(self.known.items(), most)
         ]
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which linear algebra uses one thread: small matrices lose more by waiting than they gain."""
+    found: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    return found
 
 
 def _ordered(query: Query) -> Query:
@@ -96,59 +159,144 @@ class Oracle:
     Parameters
     ----------
     truth
-        A `DAG`, a `MixedGraph`, a Bayesian network; a function of (x, y, given) with names; or a model whose
-        distribution decides (`by="distribution"`).
+        A `DAG`, a `MixedGraph`, an `UndirectedGraph`; a model, by its graph or by its distribution
+        (`by="distribution"`); or a function of (x, y, given), with names, that says whether they are independent.
     latent
         Nodes that are not observed.
     selection
-        Nodes that every row is selected by.
+        Nodes that every row is selected by: they are always given and never seen.
     by
         "graph" or "distribution": what a model is asked.
+    names
+        The observed variables in their order; by default the nodes that are neither latent nor selection.
 
     Examples
     --------
     >>> oracle = Oracle(DAG([("a", "b"), ("b", "c")]))
     >>> oracle.bind(None).independent(0, 2, [1])
     True
+    >>> Oracle(DAG([("a", "c"), ("b", "c")]), selection="c").bind(None).independent(0, 1)
+    False
     """
 
-    def __init__(self, truth: Any, latent: Names = (), selection: Names = (), by: str = "graph") -> None:
+    def __init__(
+        self,
+        truth: Any,
+        latent: Names = (),
+        selection: Names = (),
+        by: str = "graph",
+        names: Sequence[str] | None = None,
+    ) -> None:
         self.truth = truth
         self.latent = tuple(as_names(latent))
         self.selection = tuple(as_names(selection))
         self.by = by
+        self.names = None if names is None else tuple(as_names(names))
         if by not in ("graph", "distribution"):
             raise InvalidArgument(f"by= is 'graph' or 'distribution', not {by!r}")
+        both = set(self.latent) & set(self.selection)
+        if both:
+            raise InvalidArgument(f"{sorted(both)[0]!r} is latent and selected by")
+        nodes = self._nodes()
+        for name in (*self.latent, *self.selection, *(self.names or ())):
+            if nodes is not None and name not in nodes:
+                raise UnknownVariable(name, nodes, "the oracle")
+        for name in self.names or ():
+            if name in self.latent or name in self.selection:
+                raise InvalidArgument(f"{name!r} is named as observed, and as latent or selection")
+
+    def _nodes(self) -> list[str] | None:
+        nodes = getattr(self.truth, "nodes", None)
+        if nodes is None:
+            nodes = getattr(self.truth, "variables", None)
+        return None if nodes is None or callable(nodes) else list(nodes)
 
     @property
     def observed(self) -> list[str]:
         """The variables that are seen."""
-        hidden = {*self.latent, *self.selection}
-        nodes = getattr(self.truth, "nodes", None)
-        if nodes is None:
-            nodes = getattr(self.truth, "variables", None)
+        if self.names is not None:
+            return list(self.names)
+        nodes = self._nodes()
         if nodes is None:
             raise InvalidArgument("an oracle that is a function does not name its variables; give names=")
+        hidden = {*self.latent, *self.selection}
         return [n for n in nodes if n not in hidden]
 
     def bind(self, data: StructureData | None, names: Sequence[str] | None = None) -> "CITest":
         """Return the test over the observed variables, or over the named ones."""
-        return _OracleTest(list(names or self.observed), self._answer(), self.selection)
+        chosen, nodes = list(names or self.observed), self._nodes()
+        for name in chosen:
+            if nodes is not None and name not in nodes:
+                raise UnknownVariable(name, nodes, "the oracle")
+            if name in self.latent or name in self.selection:
+                raise InvalidArgument(f"the oracle hides {name!r}, which is latent or selection")
+        return _OracleTest(chosen, self._answer(), self.selection)
 
     def _answer(self) -> Callable[[str, str, list[str]], bool]:
         truth = self.truth
         if self.by == "distribution":
+            if not hasattr(truth, "query"):
+                raise InvalidArgument(f"by='distribution' asks a model, not {type(truth).__name__}")
             return lambda x, y, given: _independent_in(truth, x, y, given)
-        graph = truth if isinstance(truth, DAG | MixedGraph) else getattr(truth, "graph", None)
+        graph = (
+            truth if isinstance(truth, DAG | MixedGraph | UndirectedGraph) else getattr(truth, "graph", None)
+        )
         if isinstance(graph, DAG):
-            dag = graph
-            return lambda x, y, given: d_separated(dag, x, y, given)
+            return _separation(graph)
+        if isinstance(graph, UndirectedGraph):
+            graph = MixedGraph.from_undirected(graph)
         if isinstance(graph, MixedGraph):
             mixed = graph
             return lambda x, y, given: mixed.m_separated(x, y, given)
         if callable(truth):
             return lambda x, y, given: bool(truth(x, y, given))
         raise InvalidArgument(f"an oracle is a graph, a model or a function, not {type(truth).__name__}")
+
+
+def _separation(dag: DAG) -> Callable[[str, str, list[str]], bool]:
+    """Return d-separation in one graph for many questions: reachability in the ancestors' moral graph, sets as bits."""
+    number = {name: k for k, name in enumerate(dag.nodes)}
+    parents, children = [0] * len(number), [0] * len(number)
+    for a, b in dag.edges:
+        parents[number[b]] |= 1 << number[a]
+        children[number[a]] |= 1 << number[b]
+    above = [0] * len(number)
+    for name in dag.topological_order():
+        k = number[name]
+        above[k] = 1 << k
+        for p in _members(parents[k]):
+            above[k] |= above[p]
+
+    def separated(x: str, y: str, given: list[str]) -> bool:
+        start, goal, blocked = number[x], 1 << number[y], 0
+        ancestors = above[start] | above[number[y]]
+        for z in given:
+            blocked |= 1 << number[z]
+            ancestors |= above[number[z]]
+        seen = waiting = 1 << start
+        while waiting:
+            low = waiting & -waiting
+            waiting ^= low
+            node = low.bit_length() - 1
+            below = children[node] & ancestors
+            near = parents[node] | below
+            for child in _members(below):
+                near |= parents[child]
+            if near & goal:
+                return False
+            near &= ~(seen | blocked)
+            seen |= near
+            waiting |= near
+        return True
+
+    return separated
+
+
+def _members(bits: int) -> Iterator[int]:
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
 
 
 def _independent_in(model: Any, x: str, y: str, given: list[str]) -> bool:
@@ -217,6 +365,11 @@ def bind_test(test: Any, data: StructureData | None, names: Sequence[str]) -> CI
     A name may come with its level, as a pair.
     """
     if isinstance(test, CITest):
+        if test.names != tuple(names):
+            raise InvalidArgument(
+                f"the test is about {', '.join(test.names[:8])}, the search about {', '.join(list(names)[:8])}; "
+                "bind the test to the same columns in the same order"
+            )
         return test
     if isinstance(test, DAG | MixedGraph) or isinstance(getattr(test, "graph", None), DAG | MixedGraph):
         test = Oracle(test)

@@ -1,0 +1,158 @@
+"""MMHC: tests say which edges are worth a look, a score decides among them.
+
+Method: Tsamardinos, Brown and Aliferis, *The max-min hill-climbing Bayesian network structure learning algorithm*,
+Machine Learning 65 (2006). For each variable MMPC collects candidates: the one joins next whose smallest association,
+over all subsets of the candidates so far, is largest; what some subset makes independent is out for good. Then every
+candidate is checked once more against subsets of the others, and a pair stays only if each is among the other's
+candidates. Hill climbing (`hill_climbing.py`) then searches among directed graphs with edges between such pairs only.
+
+Association is compared by p-values, and by the statistic for a degree of freedom where p-values are equal.
+Cost: tests grow exponentially with the number of candidates unless `depth` bounds the subsets; the climb scores few
+families. Use it for many variables with sparse graphs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.learning.structure.ci_tests import CITest, Query
+from markovia.learning.structure.hill_climbing import hill_climb
+from markovia.learning.structure.knowledge import Rules
+from markovia.learning.structure.result import Found
+from markovia.learning.structure.task import Task
+from markovia.learning.structure.watch import Watch
+
+Flags = NDArray[np.bool_]
+
+
+def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) -> Found:
+    """Learn a directed graph by max-min hill climbing.
+
+    Parameters
+    ----------
+    task
+        Data, what is known, and the score and test that are asked for.
+    depth
+        The largest conditioning set of the tests; None for all subsets of the candidates.
+    keep_tests
+        Whether the tests are in the result; a number keeps the first so many.
+
+    Returns
+    -------
+    Found
+        The directed graph; `details["candidates"]` is the undirected graph of the pairs that were allowed.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> found = mk.learn_structure(rows, method="mmhc", test="g2", score="bic")
+    >>> sorted(found.details["candidates"].edges) == sorted(found.skeleton.edges)
+    True
+    """
+    test: CITest = task.bound_test()
+    test.jobs = task.jobs
+    pairs = max_min_candidates(test, task.rules, task.watch, depth=depth)
+    narrow = Rules(
+        task.rules.allowed & (pairs | task.rules.required), task.rules.required, task.rules.max_parents
+    )
+    inner = replace(task, rules=narrow)
+    found = hill_climb(inner)
+    task.score_name = inner.score_name
+    names = task.names
+    found.tests = [] if keep_tests is False else test.made(None if keep_tests is True else int(keep_tests))
+    found.n_tests = test.n_made
+    edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(pairs))]
+    found.details = {**found.details, "candidates": UndirectedGraph(edges, nodes=names)}
+    return found
+
+
+def max_min_candidates(test: CITest, rules: Rules, watch: Watch, *, depth: int | None = None) -> Flags:
+    """Return the pairs that are in each other's max-min sets, a symmetric matrix; required pairs are always.
+
+    When time is over before all sets are found, variables without a set allow every pair the rules allow.
+    """
+    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+        raise InvalidArgument(f"depth is a whole number, 0 or more, or None, not {depth!r}")
+    chosen = rules.pairs.copy()
+    for target in range(test.n):
+        if watch.over():
+            break
+        chosen[target] = False
+        chosen[target, _candidates(test, rules, watch, target, depth)] = True
+        watch.advance(note=f"candidates of {test.names[target]}")
+    both: Flags = (chosen & chosen.T) | rules.required_pairs
+    return both
+
+
+def _candidates(test: CITest, rules: Rules, watch: Watch, target: int, depth: int | None) -> list[int]:
+    kept = np.flatnonzero(rules.required_pairs[target]).tolist()
+    waiting = [v for v in np.flatnonzero(rules.pairs[target]).tolist() if v not in kept]
+    chosen: list[int] = []
+    least: dict[int, tuple[float, float]] = {}  # the smallest association so far: (minus p-value, strength)
+    fresh: list[tuple[int, ...]] = [()]  # subsets of the chosen that were not tried yet
+    joining = list(kept)
+    while True:
+        waiting = _lowered(test, target, waiting, fresh, least)
+        if joining:
+            best = joining.pop(0)
+        elif waiting and not watch.over():
+            best = max(waiting, key=lambda v: (*least[v], -v))
+            waiting.remove(best)
+        else:
+            break
+        fresh = [(*given, best) for given in _subsets(chosen, None if depth is None else depth - 1)]
+        chosen.append(best)
+    for v in list(chosen):
+        if v in kept or watch.over():
+            continue
+        others = [c for c in chosen if c != v]
+        if _separated(test, target, v, _subsets(others, depth)):
+            chosen.remove(v)
+    return chosen
+
+
+def _lowered(
+    test: CITest,
+    target: int,
+    waiting: list[int],
+    fresh: Iterable[tuple[int, ...]],
+    least: dict[int, tuple[float, float]],
+) -> list[int]:
+    """Lower each association by the new subsets, one batch a subset; return who still depends."""
+    for given in fresh:
+        if not waiting:
+            break
+        queries: list[Query] = [(target, v, given) for v in waiting]
+        found = test.p_values(queries).tolist()
+        left = []
+        for (_, v, _), p in zip(queries, found, strict=True):
+            if p > test.alpha:
+                continue
+            statistic, free = test.statistic(target, v, given)
+            strength = abs(statistic) / (free if free > 0 else 1.0)
+            now = (-p, strength if strength == strength else 0.0)
+            least[v] = min(least.get(v, now), now)
+            left.append(v)
+        waiting = left
+    return waiting
+
+
+def _separated(test: CITest, target: int, other: int, subsets: Iterable[tuple[int, ...]]) -> bool:
+    waiting = list(subsets)
+    for first in range(0, len(waiting), max(1, test.batch)):
+        some = waiting[first : first + max(1, test.batch)]
+        if (test.p_values([(target, other, given) for given in some]) > test.alpha).any():
+            return True
+    return False
+
+
+def _subsets(members: list[int], most: int | None) -> Iterable[tuple[int, ...]]:
+    """Yield the subsets by size; none where `most` is negative."""
+    for size in range((len(members) if most is None else min(most, len(members))) + 1):
+        yield from combinations(members, size)
