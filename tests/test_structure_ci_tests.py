@@ -95,7 +95,7 @@ def test_dense_hashed_weighted_and_far_counts_agree(chi, monkeypatch, tmp_path):
     weighed = spec.bind(read_study(grouped, weights="size", continuous=False)).p_values(queries)
     assert weighed == pytest.approx(plain, rel=1e-8)
     frame.to_parquet(tmp_path / "rows.parquet")
-    far = read_study(str(tmp_path / "rows.parquet"))
+    far = read_study(str(tmp_path / "rows.parquet"), in_memory=False)
     assert not isinstance(far.table, CodedTable)
     assert spec.bind(far).p_values(queries) == pytest.approx(plain, rel=1e-8)
 

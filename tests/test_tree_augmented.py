@@ -186,11 +186,11 @@ def test_wrong_settings_are_named():
 
 
 def test_counting_in_several_passes_changes_nothing(monkeypatch):
-    from markovia.models import tree_augmented
+    from markovia.learning.structure import pair_information
 
     X, y = split(rows(6))
     once = mk.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_
-    monkeypatch.setattr(tree_augmented, "CELLS_AT_ONCE", 20)
+    monkeypatch.setattr(pair_information, "CELLS_AT_ONCE", 20)
     assert np.array_equal(mk.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_, once)
 
 

@@ -69,6 +69,7 @@ _EXPORTS = {
     "markovia.factors.logistic": ("Logistic", "Softmax"),
     "markovia.factors.log_linear": ("Feature", "LogLinear"),
     "markovia.factors.noisy": ("NoisyAnd", "NoisyMax", "NoisyMin", "NoisyOr"),
+    "markovia.graphs.comparison": ("GraphComparison", "compare_graphs", "shd", "sid"),
     "markovia.graphs.directed": ("DAG",),
     "markovia.graphs.undirected": ("UndirectedGraph",),
     "markovia.graphs.mixed": ("MixedGraph",),
@@ -115,10 +116,16 @@ _EXPORTS = {
         "to_pyagrum",
     ),
     "markovia.learning.structure.independence_test": ("IndependenceTest", "independence_test"),
+    "markovia.learning.structure.bootstrap": ("bootstrap_structure",),
+    "markovia.learning.structure.edge_strength": ("EdgeStrength", "edge_strength"),
     "markovia.learning.structure.knowledge": ("Knowledge",),
     "markovia.learning.structure.learn": ("learn_structure",),
     "markovia.learning.structure.methods": ("structure_methods",),
+    "markovia.learning.structure.model_averaging": ("EdgeConfidence",),
+    "markovia.learning.structure.posterior_edges": ("EdgePosterior", "edge_posterior"),
+    "markovia.learning.structure.pairwise_direction": ("PairwiseDirection", "pairwise_direction"),
     "markovia.learning.structure.result": ("LearnedStructure",),
+    "markovia.learning.structure.scoring": ("score_graph",),
 }
 _MODULES = {
     "ci_tests": "markovia.ci_tests",
@@ -144,12 +151,15 @@ _HOME = {name: module for module, names in _EXPORTS.items() for name in names}
 
 _ports.bind("save", "markovia.io:save")
 _ports.bind("fit-structure", "markovia.models.learned_structure:fit_structure")
+_ports.bind("query-averaged", "markovia.models.averaged_query:averaged_query")
+_ports.bind("plot-edge-confidence", "markovia.plotting.edge_confidence_plot:plot_edge_confidence")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-graph", "markovia.plotting:plot_graph")
 _ports.bind("plot-trace", "markovia.plotting:plot_trace")
 _ports.bind("plot-autocorrelation", "markovia.plotting:plot_autocorrelation")
 _ports.bind("plot-calibration", "markovia.plotting:plot_calibration")
 _ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
+_ports.bind("plot-comparison", "markovia.plotting.comparison_plot:plot_comparison")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
@@ -230,6 +240,7 @@ if TYPE_CHECKING:
     from markovia.factors.noisy import NoisyAnd, NoisyMax, NoisyMin, NoisyOr
     from markovia.factors.sparse import SparseFactor
     from markovia.factors.variable import Variable
+    from markovia.graphs.comparison import GraphComparison, compare_graphs, shd, sid
     from markovia.graphs.directed import DAG
     from markovia.graphs.mixed import MixedGraph
     from markovia.graphs.undirected import UndirectedGraph
@@ -263,11 +274,17 @@ if TYPE_CHECKING:
         PoissonRegression,
         SoftmaxRegression,
     )
+    from markovia.learning.structure.bootstrap import bootstrap_structure
+    from markovia.learning.structure.edge_strength import EdgeStrength, edge_strength
     from markovia.learning.structure.independence_test import IndependenceTest, independence_test
     from markovia.learning.structure.knowledge import Knowledge
     from markovia.learning.structure.learn import learn_structure
     from markovia.learning.structure.methods import structure_methods
+    from markovia.learning.structure.model_averaging import EdgeConfidence
+    from markovia.learning.structure.pairwise_direction import PairwiseDirection, pairwise_direction
+    from markovia.learning.structure.posterior_edges import EdgePosterior, edge_posterior
     from markovia.learning.structure.result import LearnedStructure
+    from markovia.learning.structure.scoring import score_graph
     from markovia.models import examples, generators, images
     from markovia.models.bayesian_network import BayesianNetwork
     from markovia.models.chain_crf import ChainCRF

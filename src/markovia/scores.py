@@ -1,5 +1,28 @@
-"""Scores of directed graphs, for `mk.learn_structure(score=...)`."""
+"""Scores of directed graphs, for `mk.learn_structure(score=...)` and `mk.score_graph`.
 
+Examples
+--------
+>>> import markovia as mk
+>>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+>>> found = mk.learn_structure(rows, method="hill-climb", score=mk.scores.BDeu(equivalent_sample_size=5))
+>>> sorted(found.skeleton.edges)[:2]
+[('cloudy', 'rain'), ('cloudy', 'sprinkler')]
+"""
+
+from markovia.learning.structure.conditional_gaussian_score import ConditionalGaussianBIC
+from markovia.learning.structure.gaussian_scores import GaussianBIC
+from markovia.learning.structure.quotient_nml import QNML
 from markovia.learning.structure.scores import BIC, LocalScore
+from markovia.learning.structure.table_scores import AIC, K2, BDeu, LogLikelihood
 
-__all__ = ["BIC", "LocalScore"]
+__all__ = [
+    "AIC",
+    "BIC",
+    "K2",
+    "QNML",
+    "BDeu",
+    "ConditionalGaussianBIC",
+    "GaussianBIC",
+    "LocalScore",
+    "LogLikelihood",
+]

@@ -11,12 +11,14 @@ from typer.core import TyperGroup
 
 from markovia import __version__
 from markovia.cli import (
+    compare,
     convert,
     demo,
     explain,
     fit,
     independent,
     info,
+    learn,
     listing,
     predict,
     query,
@@ -95,7 +97,21 @@ def markovia(
         typer.echo(context.get_help())
 
 
-for module in (info, query, explain, sample, independent, fit, score, predict, convert, listing, demo):
+for module in (
+    info,
+    query,
+    explain,
+    sample,
+    independent,
+    learn,
+    fit,
+    score,
+    predict,
+    compare,
+    convert,
+    listing,
+    demo,
+):
     module.register(app)
 
 
@@ -106,7 +122,7 @@ def _fail(sentence: str) -> None:
 
 def _as_options(sentence: str) -> str:
     """Say advice in the words of the command line: `engine='gibbs'` is `--engine gibbs` there."""
-    said = re.sub(r"\b(engine|missing)='([\w-]+)'", r"--\1 \2", sentence).replace(
+    said = re.sub(r"\b(engine|missing|method)='([\w-]+)'", r"--\1 \2", sentence).replace(
         "targets=[...]", "--targets"
     )
     return re.sub(r"\blatent=\['([^']+)'\]", r"--latent \1", said)

@@ -3,7 +3,8 @@
 They are small enough to check by hand and famous enough to compare with a book: `sprinkler`, `student`, `asia`,
 `cancer`, `earthquake`, `monty_hall`, `wet_grass`, `misconception` and `dishonest_casino`. The models of
 worked examples (`three_chain`, `chain_crf`, `rain_chain` and others) are written down in
-`markovia.models.textbook_examples`. `names()` lists all of them and `get()` builds one by name.
+`markovia.models.textbook_examples`. `names()` lists all of them and `get()` builds one by name. `roll_call()` is a data set:
+votes of a senate over time.
 
 >>> from markovia.models import examples
 >>> print(examples.get("monty-hall").query("car", given={"choice": 1, "opened": 3}))
@@ -17,6 +18,7 @@ from collections.abc import Callable
 
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.factors.factor import Factor
+from markovia.learning.structure.roll_call import roll_call as roll_call
 from markovia.models.bayesian_network import BayesianNetwork
 from markovia.models.markov_network import MarkovNetwork
 from markovia.models.textbook_examples import (

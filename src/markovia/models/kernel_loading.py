@@ -1,7 +1,7 @@
 """Compiling the kernels of learning beforehand, by tiny fits of each kind.
 
 Counting is loaded with the junction tree (`markovia.engines.load_kernels`); here are expectation-maximisation, undirected
-models and conditional random fields. Cost: about a minute the first time, seconds once the code is on disk.
+models, conditional random fields and structure learning. Cost: about a minute the first time, seconds once the code is on disk.
 """
 
 import warnings
@@ -45,5 +45,32 @@ def load_learning() -> None:
             crf.fit(ring, labels).predict(ring)
 
 
+def load_structure() -> None:
+    """Learn tiny graphs in every way that has compiled code of its own."""
+    from markovia.kernels import family_scores, table_tests
+    from markovia.learning.structure.learn import learn_structure
+
+    family_scores.load()  # type: ignore[no-untyped-call]
+    table_tests.load()  # type: ignore[no-untyped-call]
+    rng = np.random.default_rng(0)
+    bits = (np.cumsum(rng.normal(size=(200, 13)), axis=1) > 0).astype(int)
+    numbers = np.cumsum(rng.uniform(-1.0, 1.0, (200, 4)), axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for method, options in (
+            ("boss", {}),
+            ("exact", {"algorithm": "dynamic-programming", "max_parents": 2}),
+            ("exact", {"algorithm": "a-star", "max_parents": 2}),
+        ):
+            learn_structure(bits, method, seed=0, progress=False, **options)  # type: ignore[arg-type]
+        few = bits[:, :4]
+        learn_structure(few, "ising", progress=False)
+        learn_structure(few, "kernel-weighted", times=np.arange(200.0), progress=False)
+        learn_structure(few, "tesla", times=np.arange(200) // 100, tolerance=1e-2, progress=False)
+        for method in ("direct-lingam", "graphical-lasso", "neighbourhood"):
+            learn_structure(numbers, method, progress=False)
+
+
 if __name__ == "__main__":
     load_learning()
+    load_structure()

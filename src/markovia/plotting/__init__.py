@@ -14,6 +14,7 @@ digraph {
 from markovia.plotting.bias_variance_plot import plot_bias_variance
 from markovia.plotting.calibration_plot import plot_calibration
 from markovia.plotting.chain_plot import plot_autocorrelation, plot_trace
+from markovia.plotting.comparison_plot import plot_comparison
 from markovia.plotting.dot import to_dot
 from markovia.plotting.graph_plot import plot_graph, plot_model
 from markovia.plotting.posterior_plot import plot_posterior
@@ -22,6 +23,7 @@ __all__ = [
     "plot_autocorrelation",
     "plot_bias_variance",
     "plot_calibration",
+    "plot_comparison",
     "plot_graph",
     "plot_model",
     "plot_posterior",

@@ -216,9 +216,26 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
         arrow.set(zorder=2.0 + 0.2 * bool(edge.highlights), gid="edge" if not k else "edge-underlay")
         if edge.dashed:
             arrow.set_linestyle((0, (4, 2.5)))
-        proportions.keep(arrow.set_linewidth, (2.4 if edge.highlights else 1.2) + 2.8 * k)
+        width = (2.4 if edge.highlights else 1.2) + 2.8 * k
+        if edge.share is not None:
+            width = 0.6 + 2.6 * edge.share
+            arrow.set_alpha(0.2 + 0.8 * edge.share)
+        proportions.keep(arrow.set_linewidth, width)
         proportions.keep(arrow.set_mutation_scale, ARROW)
         ax.add_patch(arrow)
+    if edge.labelled and edge.share is not None:
+        middle = route[len(route) // 2] if len(route) > 2 else route.mean(axis=0)
+        text = ax.text(
+            float(middle[0]),
+            float(middle[1]),
+            f"{edge.share:.2f}",
+            ha="center",
+            va="center",
+            zorder=2.4,
+            gid="share",
+        )
+        text.set_bbox({"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.4})
+        proportions.keep(text.set_fontsize, style.SMALL_FONT_SIZE)
 
 
 def _routed(picture: sc.Scene, layout: Layout) -> list[Array]:

@@ -92,7 +92,10 @@ class Node:
 
 @dataclass
 class Edge:
-    """An edge between two nodes (by number) with a mark at each end."""
+    """An edge between two nodes (by number) with a mark at each end.
+
+    A `share` between 0 and 1 makes it thinner and paler, and is written beside it where `labelled`.
+    """
 
     a: int
     b: int
@@ -100,6 +103,8 @@ class Edge:
     mark_b: Mark = Mark.TAIL
     dashed: bool = False
     highlights: list[str] = field(default_factory=list)
+    share: float | None = None
+    labelled: bool = False
 
 
 @dataclass

@@ -1,9 +1,10 @@
-"""Rows that are not in memory: whether they hold measurements, and how to fetch them.
+"""Rows that are not in memory: which columns hold measurements, and how to fetch them.
 
-Counts are made where rows live; measurements are needed as numbers, so files, data bases, lazy and distributed frames with
-continuous columns are read into memory.
+Counts are made where rows live; measurements are needed as numbers, so the wanted columns of files, data bases, lazy and
+distributed frames are read into memory where some are continuous.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from markovia.learning.data_files import (
     check_columns,
     connect,
     find_files,
+    quoted_name,
     quoted_text,
     scan,
     unreadable,
 )
 
-_FRACTIONS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
+FRACTIONS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
+"""DuckDB's types for numbers with fractions."""
 
 
 def is_far(data: Any) -> bool:
@@ -38,27 +41,83 @@ def is_files(data: Any) -> bool:
     return isinstance(data, str | Path)
 
 
-def may_have_fractions(data: Any) -> bool:
-    """Say whether some column is of a type for numbers with fractions."""
+def far_rows(data: Any) -> "DuckRows | LazyRows":
+    """Open rows that are not in memory: paths, a DuckDB relation, a Polars LazyFrame, a Dask or a Spark frame."""
     if is_files(data):
-        return any(str(t).startswith(_FRACTIONS) for t in _relation(data).types)
-    if hasattr(data, "types") and hasattr(data, "query"):
-        return any(str(t).startswith(_FRACTIONS) for t in data.types)
-    if hasattr(data, "collect_schema"):
-        return any(t.is_float() or t.is_decimal() for t in data.collect_schema().values())
-    kinds = data.dtypes
-    listed = [k for _, k in kinds] if isinstance(kinds, list) else [str(k) for k in kinds]
-    return any(k.startswith(("float", "double", "decimal")) for k in listed)
+        return DuckRows(_relation(data))
+    if type(data).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+        if not hasattr(data, "aggregate") or not hasattr(data, "types"):
+            raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
+        return DuckRows(data)
+    return LazyRows(data)
 
 
-def fetched(data: Any) -> Any:
-    """Bring the rows into a frame in memory."""
-    if is_files(data):
-        return _relation(data).to_arrow_table()
-    for verb in ("to_arrow_table", "toPandas", "compute", "collect"):
-        if hasattr(data, verb):
-            return getattr(data, verb)()
-    raise InvalidArgument(f"a {type(data).__name__} cannot be read into memory")
+class DuckRows:
+    """Rows of files and data bases, seen through DuckDB."""
+
+    def __init__(self, relation: Any) -> None:
+        self._relation = relation
+        self.names: list[str] = list(relation.columns)
+
+    def with_fractions(self, names: Sequence[str]) -> list[str]:
+        """Return those of the columns that hold numbers which are not whole; one pass where some are of such a type."""
+        import duckdb
+
+        kinds = {n: str(t) for n, t in zip(self.names, self._relation.types, strict=True)}
+        typed = [n for n in names if kinds[n].startswith(FRACTIONS)]
+        if not typed:
+            return []
+        tests = []
+        for name in typed:
+            cell = f"CAST({quoted_name(name)} AS DOUBLE)"
+            tests.append(f"bool_or(NOT isnan({cell}) AND (isinf({cell}) OR {cell} <> floor({cell})))")
+        try:
+            (found,) = self._relation.aggregate(", ".join(tests)).fetchall()
+        except duckdb.Error as error:
+            raise unreadable("the rows", error) from error
+        return [n for n, odd in zip(typed, found, strict=True) if odd]
+
+    def fetched(self, names: Sequence[str]) -> Any:
+        """Bring some columns into a table in memory, in the order of the rows."""
+        return self._relation.project(
+            ", ".join(quoted_name(n) for n in dict.fromkeys(names))
+        ).to_arrow_table()
+
+
+class LazyRows:
+    """Rows of lazy and distributed frames, seen through Narwhals."""
+
+    def __init__(self, data: Any) -> None:
+        import narwhals as nw
+
+        frame = nw.from_native(data, pass_through=True)
+        if not isinstance(frame, nw.LazyFrame):
+            raise InvalidArgument(f"the rows of a {type(data).__name__} cannot be read")
+        self._frame = frame
+        self._schema = frame.collect_schema()
+        self._backend: Any = "pandas" if frame.implementation.is_dask() else "pyarrow"
+        self.names: list[str] = list(self._schema)
+
+    def with_fractions(self, names: Sequence[str]) -> list[str]:
+        """Return those of the columns that hold numbers which are not whole; one pass where some are of such a type."""
+        import narwhals as nw
+
+        typed = [n for n in names if self._schema[n].is_float() or self._schema[n].is_decimal()]
+        if not typed:
+            return []
+        tests = []
+        for name in typed:
+            cells = nw.col(name).cast(nw.Float64)
+            known = nw.when(~cells.is_nan()).then(cells).otherwise(None)
+            rest = known % 1
+            odd = (rest > 0) | (rest < 0) | ~known.is_finite()
+            tests.append(odd.cast(nw.Int64).max().alias(name))
+        found = self._frame.select(*tests).collect(backend=self._backend)
+        return [n for n in typed if (found[n].to_list() or [0])[0] == 1]
+
+    def fetched(self, names: Sequence[str]) -> Any:
+        """Bring some columns into a frame in memory."""
+        return self._frame.select(*dict.fromkeys(names)).collect(backend=self._backend).to_native()
 
 
 def _relation(data: Any) -> Any:

@@ -1,71 +1,132 @@
-"""Hill climbing over directed graphs: add, remove or reverse the one edge that raises the score most."""
+"""Hill climbing over directed graphs: add, remove or reverse the one edge that raises the score most.
+
+Equivalent graphs score the same but have other neighbours. So between its steps the search walks at random through the class
+of its graph by reversing covered edges, which keeps the score and saves it from early directions that were mere chance
+(Castelo & Kocka 2003, "On inclusion-driven learning of Bayesian networks"); it climbs a few times so and keeps the best.
+`walks=0` is plain hill climbing. Random restarts go on from the best graph after random moves.
+Cost: all pairs once, then a step scores a few children with each further parent. A fast first choice; `ges` and `boss` find
+better graphs in more time.
+"""
+
+from typing import Any
 
 import numpy as np
 
-from markovia.graphs.directed import DAG
+from markovia.learning.structure.edge_moves import WORDS, EdgeMoves, as_dag, check_count, start_edges
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
+LEAST_TRIES = 10
+"""Edges that a walk through equivalent graphs looks at, at least."""
+LONG_WALK = 10
+"""Edges that a walk looks at for each edge of the graph, at a local optimum."""
 
-def hill_climb(task: Task) -> Found:
-    """Climb from the required edges."""
-    score = task.bound_score()
-    n, rules, watch = score.n, task.rules, task.watch
-    parents: list[set[int]] = [set(np.flatnonzero(rules.required[:, j]).tolist()) for j in range(n)]
-    path = [Step("start", score.total([sorted(p) for p in parents]), watch.seconds)]
-    while not watch.over():
-        best = (1e-9, "", -1, -1)
-        below = _descendants(parents)
-        for child in range(n):
-            own = sorted(parents[child])
-            now = score.local(child, own)
-            if len(own) < rules.max_parents:
-                free = [
-                    c for c in range(n) if rules.allowed[c, child] and c not in own and not below[child, c]
-                ]
-                if free:
-                    gains = score.added(child, own, free) - now
-                    k = int(gains.argmax())
-                    if gains[k] > best[0]:
-                        best = (float(gains[k]), "add", free[k], child)
-            for p, after in zip(own, score.removed(child, own).tolist() if own else (), strict=True):
-                if rules.required[p, child]:
-                    continue
-                if after - now > best[0]:
-                    best = (after - now, "remove", p, child)
-                if not rules.allowed[child, p] or len(parents[p]) >= rules.max_parents:
-                    continue
-                if any(below[k, child] for k in _children(parents, p) if k != child):
-                    continue
-                turned = score.local(p, [*parents[p], child]) - score.local(p, sorted(parents[p]))
-                if after - now + turned > best[0]:
-                    best = (after - now + turned, "reverse", p, child)
-        gain, move, a, b = best
-        if not move:
+
+def hill_climb(
+    task: Task,
+    *,
+    start: Any = None,
+    restarts: int = 0,
+    perturbations: int | None = None,
+    climbs: int = 3,
+    walks: int = 10,
+    max_steps: int | None = None,
+) -> Found:
+    """Climb to a graph that no single edge improves.
+
+    Parameters
+    ----------
+    task
+        Data, knowledge and limits.
+    start
+        A directed graph or model to begin with; by default no edges but the required ones.
+    restarts
+        How often to go on from the best graph after random moves.
+    perturbations
+        Random moves of a restart; by default a tenth of the graph's edges and at least four.
+    climbs
+        How often to climb from the start; the best counts.
+    walks
+        How many walks through equivalent graphs in a row may find nothing better before a climb ends; 0 is plain hill
+        climbing, once. Walks use random numbers of their own, so that a search without restarts always gives the same graph.
+        Scores that differ between equivalent graphs (K2) take none.
+    max_steps
+        The most moves, of all restarts together.
+    """
+    check_count("restarts", restarts)
+    check_count("climbs", climbs, 1)
+    check_count("walks", walks)
+    if perturbations is not None:
+        check_count("perturbations", perturbations, 1)
+    if max_steps is not None:
+        check_count("max_steps", max_steps)
+    score, watch = task.bound_score(), task.watch
+    edges = start_edges(task.names, task.rules, start)
+    moves = EdgeMoves(score, task.rules, edges)
+    path = [Step("start", moves.total, watch.seconds)]
+    climb = _Climb(task, moves, path, walks if score.equivalent else 0, max_steps)
+    climb.run()
+    best, best_score = moves.edges.copy(), moves.total
+    for again in range(2, climbs + 1 if climb.walks else 0):
+        if climb.over():
             break
-        if move == "add":
-            parents[b].add(a)
-        else:
-            parents[b].discard(a)
-            if move == "reverse":
-                parents[a].add(b)
-        path.append(Step(f"{move} {task.names[a]} -> {task.names[b]}", path[-1].score + gain, watch.seconds))
-        watch.advance(note=f"{path[-1].score:.6g}")
-    names = task.names
-    graph = DAG([(names[a], names[b]) for b in range(n) for a in sorted(parents[b])], nodes=names)
-    return Found(graph, score=score.total([sorted(p) for p in parents]), path=path)
+        moves.restart(edges)
+        path.append(Step(f"climb {again}", moves.total, watch.seconds))
+        climb.run()
+        if moves.total > best_score + moves.rounding:
+            best, best_score = moves.edges.copy(), moves.total
+    made = 0
+    while made < restarts and not climb.over():
+        made += 1
+        moves.restart(best)
+        moves.disturb(perturbations or max(4, int(best.sum()) // 10), task.rng)
+        path.append(Step(f"restart {made}", moves.total, watch.seconds))
+        climb.run()
+        if moves.total > best_score + moves.rounding:
+            best, best_score = moves.edges.copy(), moves.total
+    details = {"steps": climb.steps, "walks": climb.walked, "restarts": made, "families": score.n_computed}
+    return Found(as_dag(task.names, best), score=best_score, path=path, details=details)
 
 
-def _children(parents: list[set[int]], node: int) -> list[int]:
-    return [k for k, own in enumerate(parents) if node in own]
+class _Climb:
+    """One climb after the other over the same gains."""
 
+    def __init__(
+        self, task: Task, moves: EdgeMoves, path: list[Step], walks: int, max_steps: int | None
+    ) -> None:
+        self.task, self.moves, self.path = task, moves, path
+        self.walks, self.max_steps = walks, max_steps
+        self.steps = self.walked = 0
+        self.rng = np.random.default_rng(0)
 
-def _descendants(parents: list[set[int]]) -> np.ndarray:
-    n = len(parents)
-    reach = np.eye(n, dtype=bool)
-    for j, own in enumerate(parents):
-        for p in own:
-            reach[p, j] = True
-    for k in range(n):
-        reach |= reach[:, [k]] & reach[[k], :]
-    return reach
+    def over(self) -> bool:
+        """Say whether the search must stop."""
+        return self.task.watch.over() or (self.max_steps is not None and self.steps >= self.max_steps)
+
+    def run(self) -> None:
+        """Climb to a local optimum, then walk through its class and climb on while that helps."""
+        moves = self.moves
+        self._ascend()
+        idle = 0
+        while idle < self.walks and not self.over():
+            self.walked += 1
+            if not moves.walk_in_class(LONG_WALK * int(moves.edges.sum()), self.rng):
+                break
+            idle = 0 if self._ascend() else idle + 1
+
+    def _ascend(self) -> int:
+        moves, task = self.moves, self.task
+        done = 0
+        while not self.over():
+            move = moves.best()
+            if move is None or move.gain <= moves.rounding:
+                break
+            moves.apply(move.what, move.tail, move.head)
+            done += 1
+            self.steps += 1
+            edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
+            self.path.append(Step(edge, moves.total, task.watch.seconds))
+            task.watch.advance(note=f"{moves.total:.6g}")
+            if self.walks:
+                moves.walk_in_class(max(LEAST_TRIES, int(moves.edges.sum())), self.rng)
+        return done

@@ -51,8 +51,8 @@ class Knowledge:
     max_parents: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "required", tuple(_pair(e, "required") for e in self.required))
-        object.__setattr__(self, "forbidden", tuple(_pair(e, "forbidden") for e in self.forbidden))
+        object.__setattr__(self, "required", _edges(self.required, "required"))
+        object.__setattr__(self, "forbidden", _edges(self.forbidden, "forbidden"))
         object.__setattr__(self, "tiers", _tiers(self.tiers))
         if self.max_parents is not None and (
             not isinstance(self.max_parents, int | np.integer)
@@ -83,9 +83,21 @@ class Knowledge:
         for a, b in self.forbidden:
             allowed[place(a), place(b)] = False
         required = np.zeros((n, n), dtype=bool)
+        barred = set(self.forbidden)
         for a, b in self.required:
+            if a == b:
+                raise InvalidArgument(
+                    f"the edge {a!r} -> {b!r} is required, but no variable is its own parent"
+                )
             if not allowed[place(a), place(b)]:
-                why = "forbidden" if (a, b) in set(self.forbidden) else "against the order of the tiers"
+                inside = levels[place(a)] == levels[place(b)]
+                why = (
+                    "forbidden"
+                    if (a, b) in barred
+                    else "inside a tier, where within_tiers=False forbids edges"
+                    if inside
+                    else "against the order of the tiers"
+                )
                 raise InvalidArgument(f"the edge {a!r} -> {b!r} is required and {why}")
             required[place(a), place(b)] = True
         try:
@@ -154,18 +166,40 @@ def as_knowledge(knowledge: Knowledge | None, given: Mapping[str, Any]) -> Knowl
 def _pair(edge: Any, what: str) -> tuple[str, str]:
     if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
         raise InvalidArgument(f"{what} edges are pairs (parent, child), not {edge!r}")
-    return str(edge[0]), str(edge[1])
+    for end in edge:
+        if not isinstance(end, str):
+            raise InvalidArgument(f"{what} edges are pairs of names, and {end!r} in {tuple(edge)!r} is none")
+    return edge[0], edge[1]
+
+
+def _edges(edges: Any, what: str) -> tuple[tuple[str, str], ...]:
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise InvalidArgument(f"{what}= is a list of edges (parent, child), not {edges!r}")
+    listed = tuple(edges)
+    if len(listed) == 2 and all(isinstance(end, str) for end in listed):
+        raise InvalidArgument(f"{what}= is a list of edges; write {what}=[({listed[0]!r}, {listed[1]!r})]")
+    return tuple(_pair(e, what) for e in listed)
 
 
 def _tiers(tiers: Any) -> tuple[tuple[str, ...], ...]:
+    if isinstance(tiers, str) or not isinstance(tiers, Iterable):
+        raise InvalidArgument(
+            f"tiers= is a list of lists of names, or a mapping from names to numbers, not {tiers!r}"
+        )
     if isinstance(tiers, Mapping):
+        for name, level in tiers.items():
+            if isinstance(level, bool) or not isinstance(level, int | float | np.integer | np.floating):
+                raise InvalidArgument(f"the tier of {name!r} is a number, not {level!r}")
         levels = sorted(set(tiers.values()))
         return tuple(tuple(str(n) for n, level in tiers.items() if level == at) for at in levels)
     groups = []
     for group in tiers:
         if isinstance(group, str):
             raise InvalidArgument(f"tiers are lists of names, not {group!r}; write [[{group!r}], ...]")
-        groups.append(tuple(group))
+        listed = tuple(group) if isinstance(group, Iterable) else ()
+        if not isinstance(group, Iterable) or not all(isinstance(name, str) for name in listed):
+            raise InvalidArgument(f"a tier is a list of names, not {group!r}")
+        groups.append(listed)
     everyone = [name for group in groups for name in group]
     if len(set(everyone)) < len(everyone):
         twice = next(n for i, n in enumerate(everyone) if n in everyone[:i])

@@ -2,14 +2,18 @@
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
+
+import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.variable import State
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
 from markovia.learning.structure.ci_tests import CITest, Oracle
-from markovia.learning.structure.knowledge import Knowledge, as_knowledge
+from markovia.learning.structure.knowledge import Knowledge, Rules, as_knowledge
 from markovia.learning.structure.methods import Method, method_named
 from markovia.learning.structure.result import Found, LearnedStructure
 from markovia.learning.structure.study import StructureData, read_study
@@ -35,6 +39,7 @@ def learn_structure(
     states: Mapping[str, int | Sequence[State]] | None = None,
     weights: Any = None,
     missing: str = "error",
+    in_memory: bool | None = None,
     seed: Seed = None,
     n_jobs: int | None = None,
     time_limit: float | None = None,
@@ -56,7 +61,8 @@ def learn_structure(
         For methods that test: a name such as "g2" or "fisher-z", or `mk.ci_tests.G2()`; or a graph, a model or
         `mk.ci_tests.Oracle`, which then answers instead of data. By default the test for the kind of data.
     alpha
-        The level of a test that is given by name; 0.05 by default.
+        The level of a test that is given by name; 0.05 by default. Methods without tests that name a level or a penalty
+        `alpha` take it too.
     knowledge
         A `Knowledge`. Instead of it the next four.
     required, forbidden
@@ -66,7 +72,7 @@ def learn_structure(
     max_parents
         The largest number of parents.
     names
-        The columns that are wanted; all by default.
+        The columns that are wanted, in the order that the graph's nodes shall have; all by default.
     continuous
         The columns that are measurements; True for all. By default those with fractions.
     states
@@ -74,7 +80,12 @@ def learn_structure(
     weights
         The name of a column of weights; or one number a row.
     missing
-        "error", or "drop": rows that miss a cell are left out. Methods for incomplete data (structural EM) take them.
+        "error", or "drop": rows that miss a cell are left out, and a note says how many. Methods for incomplete data
+        (structural EM) take them.
+    in_memory
+        For discrete rows in files, data bases, lazy and distributed frames: False counts them where they are, again for each
+        batch of counts; True fetches them once as small codes, equal rows only once; None fetches those that take up to
+        1 GiB.
     seed
         For methods that draw.
     n_jobs
@@ -98,52 +109,159 @@ def learn_structure(
     >>> sorted(found.skeleton.edges)[:2]
     [('cloudy', 'rain'), ('cloudy', 'sprinkler')]
     """
-    how = method_named(method)
-    known = as_knowledge(
-        knowledge,
-        {"required": required, "forbidden": forbidden, "tiers": tiers, "max_parents": max_parents},
+    search = plan_search(
+        data,
+        method,
+        score=score,
+        test=test,
+        alpha=alpha,
+        knowledge=knowledge,
+        required=required,
+        forbidden=forbidden,
+        tiers=tiers,
+        max_parents=max_parents,
+        names=names,
+        continuous=continuous,
+        states=states,
+        weights=weights,
+        missing=missing,
+        in_memory=in_memory,
+        **options,
     )
+    rng = generator(seed)
+    with Watch(time_limit, progress) as watch:
+        return search.run(search.study, rng, watch, n_jobs)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A call of `learn_structure` that was checked and whose data were read, ready to run on these or on resampled rows.
+
+    Attributes
+    ----------
+    how
+        The method.
+    order
+        The variables.
+    rules
+        What is known beforehand.
+    study
+        The rows; None where an oracle answers.
+    score, test, options
+        As they were given.
+    """
+
+    how: Method
+    order: tuple[str, ...]
+    rules: Rules
+    study: StructureData | None
+    score: Any = None
+    test: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def run(
+        self,
+        study: StructureData | None,
+        rng: np.random.Generator,
+        watch: Watch,
+        n_jobs: int | None = None,
+        score: Any = None,
+    ) -> LearnedStructure:
+        """Run the method on rows over the same variables; `score` takes the place of the one that was asked for."""
+        started = watch.seconds
+        task = Task(
+            self.order,
+            study,
+            self.rules,
+            watch,
+            rng,
+            self.score if score is None else score,
+            self.test,
+            n_jobs,
+        )
+        found: Found = self.how.function(task, **self.options)
+        return LearnedStructure(
+            graph=found.graph,
+            method=self.how.name,
+            score=found.score,
+            score_name=task.score_name,
+            test_name=task.test_name,
+            path=found.path,
+            tests=found.tests,
+            n_tests=found.n_tests,
+            separating_sets=found.separating_sets,
+            weights=found.weights,
+            optimal=found.optimal,
+            bound=found.bound,
+            stopped=watch.reason,
+            seconds=watch.seconds - started,
+            notes=[*self.notes, *found.notes],
+            details=found.details,
+            data=study,
+        )
+
+
+def plan_search(
+    data: Any,
+    method: str = "hill-climb",
+    *,
+    score: Any = None,
+    test: Any = None,
+    alpha: float | None = None,
+    knowledge: Knowledge | None = None,
+    required: Iterable[tuple[str, str]] | None = None,
+    forbidden: Iterable[tuple[str, str]] | None = None,
+    tiers: Sequence[Iterable[str]] | Mapping[str, int] | None = None,
+    max_parents: int | None = None,
+    names: Sequence[str] | None = None,
+    continuous: bool | Sequence[str] | None = None,
+    states: Mapping[str, int | Sequence[State]] | None = None,
+    weights: Any = None,
+    missing: str = "error",
+    in_memory: bool | None = None,
+    **options: Any,
+) -> Search:
+    """Check what `learn_structure` is given and read the data."""
+    how = method_named(method)
+    given = {"required": required, "forbidden": forbidden, "tiers": tiers, "max_parents": max_parents}
+    known = as_knowledge(knowledge, given)
+    takes = _takes(how.function)
+    if alpha is not None and how.takes not in ("test", "both") and "alpha" in takes:
+        options, alpha = {**options, "alpha": alpha}, None  # the level, or the penalty, of the method itself
     _check_asked(how, score, test, alpha, missing)
-    function = how.function
-    _check_options(how, function, options)
+    _check_options(how, takes, options)
     if alpha is not None:
         test = _with_alpha(test, alpha)
-    study: StructureData | None = None
     if _answers_itself(test) and data is None:
         order = _observed(test, names)
-    else:
-        if data is None:
-            raise InvalidArgument(
-                f"{how.name} needs data" + (", or an oracle as test=" if how.takes != "score" else "")
-            )
-        measured = True if how.numbers and continuous is None else continuous
-        study = read_study(data, names=names, continuous=measured, states=states, weights=weights)
-        if not how.gaps:
-            study = _complete(study, missing)
-        order = study.names
-    rules = known.rules(order)
-    with Watch(time_limit, progress) as watch:
-        task = Task(tuple(order), study, rules, watch, generator(seed), score, test, n_jobs)
-        found: Found = function(task, **options)
-        seconds = watch.seconds
-    return LearnedStructure(
-        graph=found.graph,
-        method=how.name,
-        score=found.score,
-        score_name=task.score_name,
-        test_name=task.test_name,
-        path=found.path,
-        tests=found.tests,
-        n_tests=found.n_tests,
-        separating_sets=found.separating_sets,
-        weights=found.weights,
-        optimal=found.optimal,
-        bound=found.bound,
-        stopped=watch.reason,
-        seconds=seconds,
-        notes=found.notes,
-        details=found.details,
-        data=study,
+        return Search(how, order, known.rules(order), None, score, test, options)
+    if data is None:
+        oracle = "" if how.takes in ("score", "neither") else ", or an oracle as test="
+        raise InvalidArgument(f"{how.name} needs data{oracle}")
+    measured = True if how.numbers and continuous is None else continuous
+    study = read_study(
+        data, names=names, continuous=measured, states=states, weights=weights, in_memory=in_memory
+    )
+    notes: tuple[str, ...] = ()
+    if not how.gaps:
+        whole = complete_rows(study, missing)
+        if whole is not study:
+            lost = study.total - whole.total
+            notes = (f"{lost:,.10g} of {study.total:,.10g} rows miss a cell and were left out",)
+        study = whole
+    if not counts_do(how, test):
+        study = study.spread()
+    return Search(how, study.names, known.rules(study.names), study, score, test, options, notes)
+
+
+def counts_do(how: Method, test: Any) -> bool:
+    """Say whether a method only counts discrete rows, so that equal ones may be held once with their number."""
+    if how.takes == "score":
+        return True
+    word = test[0] if isinstance(test, tuple) else test
+    return how.takes in ("test", "both") and (
+        word is None or (isinstance(word, str) and word.lower() in ("auto", "g2", "chi2"))
     )
 
 
@@ -156,11 +274,23 @@ def _check_asked(how: Method, score: Any, test: Any, alpha: float | None, missin
         raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
 
 
-def _check_options(how: Method, function: Any, options: Mapping[str, Any]) -> None:
-    takes = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+def _check_options(how: Method, takes: Sequence[str], options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in takes:
-            raise UnknownArgument(f"{how.name} takes no {name}=; it takes {', '.join(takes) or 'no options'}")
+            doors = [p for p in inspect.signature(learn_structure).parameters if p not in ("data", "options")]
+            near = get_close_matches(name, [*takes, *doors], n=1, cutoff=0.7)
+            meant = f"; did you mean {near[0]}=?" if near else ""
+            raise UnknownArgument(
+                f"{how.name} takes no {name}={meant or f'; it takes {_listed(takes)} besides what every method takes'}"
+            )
+
+
+def _takes(function: Any) -> list[str]:
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
+def _listed(takes: Sequence[str]) -> str:
+    return ", ".join(f"{t}=" for t in takes) or "no options"
 
 
 def _with_alpha(test: Any, alpha: float) -> Any:
@@ -185,13 +315,17 @@ def _observed(test: Any, names: Sequence[str] | None) -> tuple[str, ...]:
     return tuple((test if isinstance(test, Oracle) else Oracle(test)).observed)
 
 
-def _complete(study: StructureData, missing: str) -> StructureData:
+def complete_rows(study: StructureData, missing: str) -> StructureData:
+    """Return rows without missing cells: all of them, or with `missing="drop"` those that have every cell."""
     gaps = {name: n for name, n in study.missing().items() if n}
     if not gaps:
         return study
-    if missing == "drop":
-        return study.without_gaps()
     name = max(gaps, key=lambda n: gaps[n])
+    if missing == "drop":
+        whole = study.without_gaps()
+        if not whole.n_rows or not whole.total > 0:
+            raise InvalidArgument(f"every row misses a cell; {name!r} misses most")
+        return whole
     raise InvalidArgument(
         f"cells are missing ({gaps[name]:,} in {name!r}); missing='drop' leaves such rows out, "
         "method='structural-em' learns from them"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markovia import ports
@@ -9,12 +10,15 @@ from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.mixed import Mark, MixedGraph, edge_string
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.learning.data import CodedTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN = 40
+"""How many edges are printed."""
 Graph = DAG | MixedGraph | UndirectedGraph
 
 
@@ -53,7 +57,7 @@ class Found:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LearnedStructure:
     """A graph learned from data, and how it was found.
 
@@ -182,22 +186,106 @@ class LearnedStructure:
 
         return pd.DataFrame(list(self.tests), columns=list(TestMade._fields))
 
-    def __str__(self) -> str:
-        kind = type(self.graph).__name__
+    def save(self, path: Any, format: str | None = None) -> None:  # noqa: A002
+        """Write the graph to a file, without parameters; `fit().save(...)` writes a model.
+
+        Parameters
+        ----------
+        path
+            The file: `.json` keeps every graph, `.dagitty` those with directions.
+        format
+            The format's name where the suffix does not say it.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import markovia as mk
+        >>> found = mk.learn_structure(mk.examples.sprinkler().sample(500, seed=1))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder) / "graph.dagitty"
+        ...     found.save(file)
+        ...     mk.load(file) == found.graph
+        True
+        """
+        ports.call("save", self.graph, path, format=format)
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the edges as a table: from, to, the edge as text, and its weight where the method has weights."""
+        import pandas as pd
+
+        number = {name: i for i, name in enumerate(self.nodes)}
+        rows = []
+        for a, b, text in self._listed():
+            row = {"from": a, "to": b, "edge": text}
+            if self.weights is not None:
+                i, j = number[a], number[b]
+                row["weight"] = self.weights[i, j] if self.weights[i, j] else self.weights[j, i]
+            rows.append(row)
+        columns = ["from", "to", "edge", *(["weight"] if self.weights is not None else [])]
+        return pd.DataFrame(rows, columns=columns)
+
+    def _listed(self) -> list[tuple[str, str, str]]:
+        """Return the edges as (a, b, text)."""
         if isinstance(self.graph, MixedGraph):
-            circles = any(Mark.CIRCLE in (e[2], e[3]) for e in self.graph.edges)
-            kind = "partial ancestral graph" if circles else "partially directed graph"
-        elif isinstance(self.graph, DAG):
-            kind = "directed graph"
-        else:
-            kind = "undirected graph"
+            return [(e[0], e[1], edge_string(e)) for e in self.graph.edges]
+        sign = "---" if isinstance(self.graph, UndirectedGraph) else "-->"
+        return [(a, b, f"{a} {sign} {b}") for a, b in self.graph.edges]
+
+    @property
+    def kind(self) -> str:
+        """What kind of graph it is, in words."""
+        if isinstance(self.graph, DAG):
+            return "directed graph"
+        if isinstance(self.graph, UndirectedGraph):
+            return "undirected graph"
+        marks = [(e[2], e[3]) for e in self.graph.edges]
+        if any(Mark.CIRCLE in m or m == (Mark.ARROW, Mark.ARROW) for m in marks):
+            return "partial ancestral graph"
+        return "partially directed graph"
+
+    def _summary(self) -> list[str]:
         by = f" ({self.score_name or self.test_name})" if self.score_name or self.test_name else ""
-        lines = [f"{kind} with {len(self.graph)} nodes and {self.n_edges} edges, by {self.method}{by}"]
+        nodes, edges = len(self.graph), self.n_edges
+        lines = [
+            f"{self.kind} with {nodes} node{'s' * (nodes != 1)} and {edges} edge{'s' * (edges != 1)}, "
+            f"by {self.method}{by}"
+        ]
         if self.score is not None:
-            proof = ", the best there is" if self.optimal else ""
-            lines.append(f"score {self.score:.6g}{proof}")
+            proof = ", proven the best" if self.optimal else ""
+            lines.append(f"score {self.score:,.2f}{proof}")
         if self.n_tests:
             lines.append(f"{self.n_tests:,} tests")
         lines.append(f"{self.seconds:.3g} s" + (f", stopped early: {self.stopped}" if self.stopped else ""))
-        lines.extend(self.notes)
+        return lines
+
+    def __repr__(self) -> str:
+        return f"<LearnedStructure: {self._summary()[0]}>"
+
+    def __str__(self) -> str:
+        listed = self._listed()
+        lines = [self._summary()[0], *(f"  {text}" for _, _, text in listed[:SHOWN])]
+        if len(listed) > SHOWN:
+            lines.append(f"  ... and {len(listed) - SHOWN} more")
+        lines.append("; ".join(self._summary()[1:]))
+        lines.extend(f"note: {note}" for note in self.notes)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        listed = self._listed()
+        rows = "".join(f"<tr><td>{escape(text)}</td></tr>" for _, _, text in listed[:SHOWN])
+        if len(listed) > SHOWN:
+            rows += f"<tr><td>... and {len(listed) - SHOWN} more</td></tr>"
+        first, *rest = self._summary()
+        small = "; ".join([*rest, *self.notes])
+        return f"<b>{escape(first)}</b><table><tbody>{rows}</tbody></table><small>{escape(small)}</small>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows that are not in memory do not travel; `fit` then asks for them."""
+        state = dict(self.__dict__)
+        table = getattr(self.data, "table", None)
+        if table is not None and not isinstance(table, CodedTable):
+            state["data"] = None
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

@@ -8,9 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import isfinite, log
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
@@ -18,6 +20,11 @@ from markovia.learning.structure.study import StructureData
 
 Family = tuple[int, tuple[int, ...]]
 """A child and its parents, in increasing order."""
+Extension = tuple[int, tuple[int, ...], NDArray[np.int64]]
+"""A child, its parents in increasing order, and the variables that are tried as one further parent."""
+Numbers = Sequence[int] | NDArray[np.int64]
+MOST_REMEMBERED = 2**25
+"""Numbers in `LocalScore.extended`; beyond, it starts anew."""
 
 
 class LocalScore(ABC):
@@ -31,6 +38,11 @@ class LocalScore(ABC):
         The number of variables.
     equivalent
         Whether equivalent graphs have the same score.
+    known, extended
+        What was computed: the scores of families; and for a child and its parents the scores with each further parent (an
+        array over all variables, NaN where it was not asked).
+    n_computed
+        How many families were computed.
     """
 
     name: str
@@ -40,11 +52,18 @@ class LocalScore(ABC):
         self.data = data
         self.n = len(data.names)
         self.known: dict[Family, float] = {}
+        self.extended: dict[Family, Array] = {}
         self.n_computed = 0
 
     @abstractmethod
     def _compute(self, families: Sequence[Family]) -> Array:
         """Return the scores of families that are not known yet."""
+
+    def _extend(self, groups: Sequence[Extension]) -> list[Array]:
+        """Return the scores of families that share all parents but one; scores with a faster way override this."""
+        families = [(c, tuple(sorted((*base, int(v))))) for c, base, fresh in groups for v in fresh]
+        found = self._compute(families)
+        return np.split(found, np.cumsum([len(fresh) for _, _, fresh in groups])[:-1])
 
     def local(self, child: int, parents: Sequence[int] = ()) -> float:
         """Return the score of one family; parents in any order."""
@@ -52,16 +71,45 @@ class LocalScore(ABC):
 
     def many(self, families: Sequence[Family]) -> Array:
         """Return the scores of families; parents in increasing order."""
-        fresh = [f for f in dict.fromkeys(families) if f not in self.known]
+        known = self.known
+        fresh = []
+        for family in dict.fromkeys(families):
+            if family not in known:
+                seen = self._as_extension(family)
+                if seen is None:
+                    fresh.append(family)
+                else:
+                    known[family] = seen
         if fresh:
             self.n_computed += len(fresh)
-            self.known.update(zip(fresh, self._compute(fresh).tolist(), strict=True))
-        return np.array([self.known[f] for f in families])
+            known.update(zip(fresh, self._compute(fresh).tolist(), strict=True))
+        return np.array([known[f] for f in families])
 
-    def added(self, child: int, parents: Sequence[int], candidates: Sequence[int]) -> Array:
+    def added(self, child: int, parents: Sequence[int], candidates: Numbers) -> Array:
         """Return for each candidate the score of the child with the parents and the candidate."""
-        base = tuple(parents)
-        return self.many([(child, tuple(sorted((*base, c)))) for c in candidates])
+        return self.added_batch([(child, parents, candidates)])[0]
+
+    def added_batch(self, asked: Sequence[tuple[int, Sequence[int], Numbers]]) -> list[Array]:
+        """Return the same as `added` for several (child, parents, candidates), computed together."""
+        if (len(self.extended) + len(asked)) * self.n > MOST_REMEMBERED:
+            self.extended.clear()
+        groups: list[Extension] = []
+        rows = []
+        for child, parents, candidates in asked:
+            base = tuple(sorted(parents))
+            row = self.extended.get((child, base))
+            if row is None:
+                row = self.extended[(child, base)] = np.full(self.n, np.nan)
+            wanted = np.asarray(candidates, dtype=np.int64)
+            fresh = wanted[np.isnan(row[wanted])]
+            if len(fresh):
+                groups.append((child, base, fresh))
+            rows.append((row, wanted))
+        if groups:
+            self.n_computed += sum(len(fresh) for _, _, fresh in groups)
+            for (child, base, fresh), found in zip(groups, self._extend(groups), strict=True):
+                self.extended[(child, base)][fresh] = found
+        return [row[wanted] for row, wanted in rows]
 
     def removed(self, child: int, parents: Sequence[int]) -> Array:
         """Return for each parent the score of the child with the other parents."""
@@ -74,6 +122,14 @@ class LocalScore(ABC):
         """Return the score of a graph given each variable's parents."""
         return float(self.many([(i, tuple(sorted(p))) for i, p in enumerate(parents)]).sum())
 
+    def _as_extension(self, family: Family) -> float | None:
+        child, parents = family
+        for i, last in enumerate(parents):
+            row = self.extended.get((child, (*parents[:i], *parents[i + 1 :])))
+            if row is not None and not np.isnan(row[last]):
+                return float(row[last])
+        return None
+
 
 class ScoreSpec(Protocol):
     """What a user names."""
@@ -84,45 +140,51 @@ class ScoreSpec(Protocol):
 
 @dataclass(frozen=True)
 class BIC:
-    """Bayesian information criterion: log-likelihood minus ln(n) / 2 for each free parameter.
+    """Bayesian information criterion: log-likelihood in nats minus ln(n) / 2 for each free parameter.
+
+    A discrete family has (states - 1) times the product of the parents' states free parameters, whether or not all
+    configurations occur. Continuous and mixed data are scored by `GaussianBIC` and `ConditionalGaussianBIC`.
 
     Parameters
     ----------
     penalty
         Multiplies the penalty.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> mk.learn_structure(rows, score=mk.scores.BIC(penalty=2.0)).score_name
+    'bic'
     """
 
     penalty: float = 1.0
 
     def bind(self, data: StructureData) -> LocalScore:
         """Return the score for these data."""
-        return _DenseBIC(data, self.penalty)
+        check_positive("penalty", self.penalty, zero=True)
+        if data.continuous:
+            from markovia.learning.structure.gaussian_scores import GaussianBIC
+
+            return GaussianBIC(self.penalty).bind(data)
+        if not data.discrete:
+            from markovia.learning.structure.conditional_gaussian_score import ConditionalGaussianBIC
+
+            return ConditionalGaussianBIC(self.penalty).bind(data)
+        from markovia.learning.structure.table_scores import PenalisedLikelihood
+
+        return PenalisedLikelihood(data, "bic", self.penalty * log(data.total) / 2 if data.total > 0 else 0.0)
 
 
-class _DenseBIC(LocalScore):
-    name = "bic"
-
-    def __init__(self, data: StructureData, penalty: float) -> None:
-        super().__init__(data)
-        self.penalty = penalty
-
-    def _compute(self, families: Sequence[Family]) -> Array:
-        assert self.data.table is not None
-        names, cards = self.data.names, self.data.cards
-        tables = self.data.table.counts([[names[i] for i in (*ps, c)] for c, ps in families])
-        weight = self.penalty * np.log(self.data.total) / 2
-        found = np.empty(len(families))
-        for k, ((child, parents), table) in enumerate(zip(families, tables, strict=True)):
-            rows = table.sum(axis=-1)
-            likelihood = _xlogx(table) - _xlogx(rows)
-            free = (cards[child] - 1) * float(np.prod(cards[list(parents)], dtype=np.float64))
-            found[k] = likelihood - weight * free
-        return found
-
-
-def _xlogx(values: Array) -> float:
-    positive = values[values > 0]
-    return float((positive * np.log(positive)).sum())
+def check_positive(name: str, value: object, zero: bool = False) -> None:
+    """Raise unless a setting of a score is a finite number above zero, or zero where that is allowed."""
+    good = (
+        isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(float(value))
+    )
+    if not good or float(value) < 0 or (not zero and float(value) == 0):  # type: ignore[arg-type]
+        raise InvalidArgument(
+            f"{name} is a number {'that is not negative' if zero else 'above 0'}, not {value!r}"
+        )
 
 
 SCORES = {

@@ -1,11 +1,14 @@
-"""The data of structure learning: discrete columns as a source of counts, continuous ones as numbers.
+"""Reading the data of structure learning: which columns are discrete and which continuous, and what is fetched.
 
-Discrete data stay where they are (`markovia.learning.data.RowSource`): a Parquet file or a Spark table is counted there.
-Continuous columns are read into memory as one matrix.
+Discrete rows in files, data bases and on clusters are fetched once as small codes where they fit (`HELD_BYTES`), since a
+search counts them many times; larger ones stay where they are and are counted there. Continuous columns are read into memory
+as one matrix.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from decimal import Decimal
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,164 +16,16 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.factor import Array
-from markovia.factors.variable import State, Variable
-from markovia.learning.data import CodedTable, RowSource, read_data, row_weights
-from markovia.learning.structure.far_rows import fetched, is_far, may_have_fractions
+from markovia.factors.variable import State
+from markovia.learning.data import CodedTable, read_data, row_weights
+from markovia.learning.reading import Columns, coded_columns, eager_columns, wanted_columns
+from markovia.learning.structure.far_rows import far_rows, is_far
+from markovia.learning.structure.structure_data import CONTINUOUS, DISCRETE, StructureData
 
-DISCRETE, CONTINUOUS = "discrete", "continuous"
+__all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "StructureData", "read_study"]
 
-
-class StructureData:
-    """Rows over named columns, each discrete or continuous.
-
-    Attributes
-    ----------
-    names
-        The columns in their order; algorithms number them 0, 1, ... in it.
-    kinds
-        "discrete" or "continuous" for each.
-    table
-        The discrete columns, or None if there are none.
-    matrix
-        The continuous columns in their order, one row a data row (NaN is missing), or None.
-    weights
-        One number a row for continuous and mixed data, or None. Discrete data carry theirs in `table`.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        kinds: Sequence[str],
-        table: RowSource | None,
-        matrix: Array | None,
-        weights: Array | None = None,
-    ) -> None:
-        self.names = tuple(names)
-        self.kinds = tuple(kinds)
-        self.table = table
-        self.matrix = matrix
-        self.weights = weights
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        if self.table is not None:
-            return self.table.n_rows
-        assert self.matrix is not None
-        return len(self.matrix)
-
-    @property
-    def total(self) -> float:
-        """The sum of the rows' weights; the number of rows where they have none."""
-        if self.table is not None and self.matrix is None:
-            return self.table.total
-        return float(self.n_rows) if self.weights is None else float(self.weights.sum())
-
-    @property
-    def discrete(self) -> bool:
-        """Whether every column is discrete."""
-        return self.matrix is None
-
-    @property
-    def continuous(self) -> bool:
-        """Whether every column is continuous."""
-        return self.table is None
-
-    @cached_property
-    def columns(self) -> NDArray[np.int64]:
-        """For each column its place among the columns of its own kind."""
-        seen = {DISCRETE: 0, CONTINUOUS: 0}
-        places = np.empty(len(self.names), dtype=np.int64)
-        for k, kind in enumerate(self.kinds):
-            places[k] = seen[kind]
-            seen[kind] += 1
-        return places
-
-    @cached_property
-    def cards(self) -> NDArray[np.int64]:
-        """The number of states of each column; 0 for continuous ones."""
-        known: Mapping[str, Variable] = {} if self.table is None else self.table.variables
-        return np.array([len(known[n]) if n in known else 0 for n in self.names], dtype=np.int64)
-
-    def variable(self, number: int) -> Variable:
-        """Return a discrete column's variable."""
-        assert self.table is not None
-        return self.table.variables[self.names[number]]
-
-    def missing(self) -> dict[str, int]:
-        """Return how many cells each column misses."""
-        found = dict.fromkeys(self.names, 0)
-        if self.table is not None:
-            found.update(self.table.missing())
-        if self.matrix is not None:
-            gaps = np.isnan(self.matrix).sum(axis=0)
-            own = [n for n, kind in zip(self.names, self.kinds, strict=True) if kind == CONTINUOUS]
-            found.update(zip(own, gaps.tolist(), strict=True))
-        return found
-
-    def without_gaps(self) -> "StructureData":
-        """Return only the rows that miss no cell."""
-        if not any(self.missing().values()):
-            return self
-        if self.matrix is None:
-            assert self.table is not None
-            return StructureData(self.names, self.kinds, self.table.without_gaps(), None)
-        whole = ~np.isnan(self.matrix).any(axis=1)
-        if self.table is not None:
-            whole &= (self.table.in_memory().codes >= 0).all(axis=0)
-        return self.rows(np.flatnonzero(whole))
-
-    def rows(self, chosen: NDArray[np.int64]) -> "StructureData":
-        """Return some rows, with repetitions where a number is repeated; the rows are brought into memory."""
-        table = None
-        if self.table is not None:
-            own = self.table.in_memory()
-            weights = None if own.weights is None else own.weights[chosen]
-            codes = np.ascontiguousarray(own.codes[:, chosen])
-            table = CodedTable(tuple(own.variables.values()), codes, weights)
-        matrix = None if self.matrix is None else self.matrix[chosen]
-        return StructureData(
-            self.names, self.kinds, table, matrix, None if self.weights is None else self.weights[chosen]
-        )
-
-    def resampled(self, rng: np.random.Generator) -> "StructureData":
-        """Return a bootstrap sample: as many rows, drawn with replacement.
-
-        Weighted rows are drawn by their weights, so that groups of equal rows stand for the rows they count.
-        """
-        if self.matrix is None:
-            assert self.table is not None
-            own = self.table.in_memory()
-            n = round(own.total)
-            share = None if own.weights is None else own.weights / own.weights.sum()
-            if share is None:
-                return self.rows(rng.integers(0, n, n))
-            drawn = rng.multinomial(n, share).astype(np.float64)
-            return StructureData(
-                self.names, self.kinds, CodedTable(tuple(own.variables.values()), own.codes, drawn), None
-            )
-        if self.weights is not None:
-            n = round(self.total)
-            picked = rng.choice(self.n_rows, n, p=self.weights / self.weights.sum())
-            plain = StructureData(self.names, self.kinds, self.table, self.matrix)
-            return plain.rows(picked)
-        return self.rows(rng.integers(0, self.n_rows, self.n_rows))
-
-    def codes(self) -> CodedTable:
-        """Return the discrete columns in memory."""
-        assert self.table is not None
-        return self.table.in_memory()
-
-    def numbers(self, what: str) -> Array:
-        """Return all columns as one matrix of numbers, one row a data row; an error unless all are continuous."""
-        if self.table is not None:
-            first = next(n for n, kind in zip(self.names, self.kinds, strict=True) if kind == DISCRETE)
-            raise InvalidArgument(
-                f"{what} needs numbers, and {first!r} is discrete; if its cells are measurements, "
-                f"name it in continuous="
-            )
-        assert self.matrix is not None
-        return self.matrix
+HELD_BYTES = 2**30
+"""Discrete rows in files, data bases and on clusters that take at most this as codes are fetched once."""
 
 
 def read_study(
@@ -180,6 +35,7 @@ def read_study(
     continuous: bool | Sequence[str] | None = None,
     states: Mapping[str, int | Sequence[State]] | None = None,
     weights: Any = None,
+    in_memory: bool | None = None,
 ) -> StructureData:
     """Open data for structure learning.
 
@@ -188,7 +44,7 @@ def read_study(
     data
         What `markovia.learning.data.read_data` takes; or `StructureData`.
     names
-        The columns that are wanted; all by default.
+        The columns that are wanted, in the order in which variables are numbered; all by default.
     continuous
         The columns that are measurements; True for all, False for none. By default those whose cells are numbers with
         fractions. Whole numbers, text, booleans and categories are discrete.
@@ -196,29 +52,91 @@ def read_study(
         States of discrete columns, as for `mk.counts`.
     weights
         The name of a column; or one number a row.
+    in_memory
+        For discrete rows in files, data bases, lazy and distributed frames. False counts them where they are, again for each
+        batch of counts; True fetches them once as codes, equal rows only once. None fetches those that take at most
+        `HELD_BYTES`.
     """
     if isinstance(data, StructureData):
-        return data
+        if weights is not None or states is not None:
+            raise InvalidArgument("these data were read before; give states= and weights= when they are read")
+        return data if names is None else data.only(_asked(names))
+    wanted = None if names is None else _asked(names)
+    if in_memory is not None and not isinstance(in_memory, bool):
+        raise InvalidArgument(f"in_memory= is True, False or None, not {in_memory!r}")
+    chosen = _measured(continuous)
+    if states is not None:
+        _check_states(states, chosen)
     if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):
-        source = read_data(data, names, weights=weights)
-        return StructureData(tuple(source.variables), [DISCRETE] * len(source.variables), source, None)
-    far = is_far(data)
-    if far and (continuous is False or (continuous is None and not may_have_fractions(data))):
-        source = read_data(data, names, states=states, weights=weights)
-        order = list(names) if names is not None else list(source.variables)
-        return StructureData(order, [DISCRETE] * len(order), source, None)
-    from markovia.learning.reading import Columns, coded_columns, eager_columns, wanted_columns
+        source = read_data(data, wanted, weights=weights)
+        order = list(source.variables)
+        opened = StructureData(order, [DISCRETE] * len(order), source, None)
+        return _checked(opened if wanted is None else opened.only(wanted))
+    if is_far(data):
+        opened_far = _read_far(data, wanted, chosen, states, weights, in_memory)
+        if isinstance(opened_far, StructureData):
+            return _checked(opened_far)
+        data = opened_far
+    return _checked(_read_near(data, wanted, chosen, states, weights))
 
-    columns = eager_columns(fetched(data) if far else data)
-    order, weight_column = wanted_columns(columns.names, names, weights)
+
+def _read_far(
+    data: Any,
+    wanted: list[str] | None,
+    continuous: bool | list[str] | None,
+    states: Mapping[str, int | Sequence[State]] | None,
+    weights: Any,
+    in_memory: bool | None,
+) -> Any:
+    """Return discrete rows that are elsewhere as a study; rows with measurements as a frame in memory."""
+    if weights is not None and not isinstance(weights, str):
+        raise InvalidArgument(
+            "the weights of rows in files, data bases and lazy frames are a column, given by name"
+        )
+    if continuous is not False:
+        far = far_rows(data)
+        order, weight_column = wanted_columns(far.names, wanted, weights)
+        open_ones = [n for n in order if n not in (states or {})]
+        measured = continuous if isinstance(continuous, list) else open_ones
+        if far.with_fractions(open_ones) if continuous is None else measured:
+            return far.fetched([*order, *([weight_column] if weight_column else [])])
+    source = read_data(data, wanted, states=states, weights=weights)
+    order = list(source.variables)
+    return _held(StructureData(order, [DISCRETE] * len(order), source, None), in_memory, weights is None)
+
+
+def _held(study: StructureData, in_memory: bool | None, unweighted: bool) -> StructureData:
+    """Fetch discrete rows that are elsewhere, where that is asked for or they are small; see `read_study`."""
+    source = study.table
+    assert source is not None
+    if in_memory is False:
+        return study
+    size = source.n_rows * len(study.names) * (1 if study.cards.max(initial=0) <= 127 else 4)
+    few = float(np.prod(study.cards + 1.0)) * len(study.names) <= HELD_BYTES / 64
+    if in_memory is None and size > HELD_BYTES and not few:
+        return study
+    groups = source.in_memory()
+    held = StructureData(study.names, study.kinds, groups, None, repeats=unweighted)
+    if unweighted and size <= HELD_BYTES and groups.n_rows * 2 > source.n_rows:
+        return held.spread()
+    return held
+
+
+def _read_near(
+    data: Any,
+    wanted: list[str] | None,
+    continuous: bool | list[str] | None,
+    states: Mapping[str, int | Sequence[State]] | None,
+    weights: Any,
+) -> StructureData:
+    columns = eager_columns(data)
+    order, weight_column = wanted_columns(columns.names, wanted, weights)
     if weight_column is not None:
-        weights = np.asarray(columns.get(weight_column), dtype=np.float64)
-    if isinstance(continuous, str):
-        continuous = [continuous]
-    if not isinstance(continuous, bool) and continuous is not None:
-        for name in continuous:
-            if name not in order:
-                raise UnknownVariable(name, order, "the data")
+        cells = columns.get(weight_column)
+        weights = cells.to_numpy() if hasattr(cells, "to_numpy") else np.asarray(cells)
+    for name in [*(continuous if isinstance(continuous, list) else ()), *(states or ())]:
+        if name not in columns.names:
+            raise UnknownVariable(name, columns.names, "the data")
     kinds = [_kind(columns.get(n), n, continuous, states) for n in order]
     measured = [n for n, kind in zip(order, kinds, strict=True) if kind == CONTINUOUS]
     counted = [n for n, kind in zip(order, kinds, strict=True) if kind == DISCRETE]
@@ -233,10 +151,44 @@ def read_study(
     return StructureData(order, kinds, table, matrix, given if measured else None)
 
 
+def _checked(study: StructureData) -> StructureData:
+    if not study.names:
+        raise InvalidArgument("the data have no columns")
+    if not study.n_rows:
+        raise InvalidArgument("the data have no rows")
+    if not study.total > 0:
+        raise InvalidArgument("the weights of all rows are zero")
+    return study
+
+
+def _asked(names: Any) -> list[str]:
+    if isinstance(names, str):
+        raise InvalidArgument(f"names= is a list of columns, not {names!r}; write [{names!r}]")
+    listed = list(names)
+    twice = next((n for i, n in enumerate(listed) if n in listed[:i]), None)
+    if twice is not None:
+        raise InvalidArgument(f"names= has {twice!r} twice")
+    return listed
+
+
+def _measured(continuous: Any) -> bool | list[str] | None:
+    if continuous is None or isinstance(continuous, bool):
+        return continuous
+    return [continuous] if isinstance(continuous, str) else list(continuous)
+
+
+def _check_states(states: Any, continuous: bool | list[str] | None) -> None:
+    if not isinstance(states, Mapping):
+        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
+    both = next((n for n in states if isinstance(continuous, list) and n in continuous), None)
+    if both is not None:
+        raise InvalidArgument(f"{both!r} is in states= and in continuous=; it is one or the other")
+
+
 def _kind(
     column: Any,
     name: str,
-    continuous: bool | Sequence[str] | None,
+    continuous: bool | list[str] | None,
     states: Mapping[str, int | Sequence[State]] | None,
 ) -> str:
     if states is not None and name in states:
@@ -246,10 +198,25 @@ def _kind(
     if continuous is not None:
         return CONTINUOUS if name in continuous else DISCRETE
     cells = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    if cells.dtype.kind == "O" and _has_fractions(cells):
+        return CONTINUOUS
     if cells.dtype.kind != "f":
         return DISCRETE
     known = cells[~np.isnan(cells)]
     return CONTINUOUS if (known != np.floor(known)).any() or not np.isfinite(known).all() else DISCRETE
+
+
+def _has_fractions(cells: NDArray[Any]) -> bool:
+    """Say whether cells that are Python objects are numbers, some of them not whole."""
+    found = False
+    for cell in cells:
+        if cell is None or cell != cell:
+            continue
+        if isinstance(cell, str | bool) or not isinstance(cell, Real | Decimal):
+            return False
+        value = float(cell)
+        found = found or not isfinite(value) or value != int(value)
+    return found
 
 
 def _numbers(column: Any, name: str) -> Array:
@@ -257,7 +224,9 @@ def _numbers(column: Any, name: str) -> Array:
     try:
         found = np.asarray(cells, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"the column {name!r} has cells that are not numbers") from None
+        raise InvalidArgument(
+            f"the column {name!r} has cells that are not numbers, so it is not continuous"
+        ) from None
     if np.isinf(found).any():
         raise InvalidArgument(f"the column {name!r} has an infinite cell")
     return found

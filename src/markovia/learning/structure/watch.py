@@ -1,7 +1,7 @@
 """When a search stops: at its end, at a time limit, or at Ctrl-C; in each case it keeps the best it has.
 
 The first Ctrl-C only raises a flag that the search looks at between its steps, so that nothing is left half done; a second
-one interrupts as usual.
+one interrupts as usual. Watches nest: a search inside another one also stops when the outer one must.
 """
 
 import signal
@@ -14,9 +14,28 @@ from typing import Any, Self
 from markovia.errors import InvalidArgument
 from markovia.progress import progress_bar
 
+_local = threading.local()
+"""The watches that are open in each thread, the innermost last."""
+_guard: "list[Watch]" = []
+"""The outermost watch of the main thread, which gets Ctrl-C; empty where there is none."""
+
 
 class Watch:
     """A progress bar, a time limit and Ctrl-C, in one object that searches ask `over()`.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds, or None.
+    progress
+        Whether to show a bar; None shows one on a terminal once it takes long.
+    total, unit
+        How many steps there are, where that is known, and what one is called.
+
+    Attributes
+    ----------
+    reason
+        None, "time limit" or "interrupted", once `over()` was asked.
 
     Examples
     --------
@@ -29,15 +48,26 @@ class Watch:
     True
     """
 
-    def __init__(self, time_limit: float | None = None, progress: bool | None = None) -> None:
-        if time_limit is not None and not (isinstance(time_limit, int | float) and time_limit > 0):
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+        *,
+        total: int | None = None,
+        unit: str = "step",
+    ) -> None:
+        if time_limit is not None and (
+            not isinstance(time_limit, int | float) or isinstance(time_limit, bool) or not time_limit > 0
+        ):
             raise InvalidArgument(f"time_limit is a number of seconds, more than 0, not {time_limit!r}")
         self.time_limit = time_limit
         self.progress = progress
         self.reason: str | None = None
         self.start = perf_counter()
-        self._bar: AbstractContextManager[Any] = progress_bar(progress, unit="step")
+        self._bar: AbstractContextManager[Any] = progress_bar(progress, total, unit=unit)
         self._advance: Any = lambda n=1, note="": None
+        self._outer: Watch | None = None
+        self._guards: list[Watch] = []
         self._previous: Any = None
         self._handling = False
         self._interrupted = False
@@ -49,8 +79,9 @@ class Watch:
 
     @property
     def left(self) -> float:
-        """Seconds until the time limit; infinite without one."""
-        return float("inf") if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
+        """Seconds until the time limit, or the one of a search around this; infinite without one."""
+        own = float("inf") if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
+        return own if self._outer is None else min(own, self._outer.left)
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count steps on the bar."""
@@ -58,30 +89,47 @@ class Watch:
 
     def over(self) -> bool:
         """Say whether the search must stop now; `reason` then says why."""
-        if self._interrupted:
+        if self._interrupted or any(guard._interrupted for guard in self._guards):
             self.reason = "interrupted"
         elif self.reason is None and self.time_limit is not None and self.seconds >= self.time_limit:
             self.reason = "time limit"
+        elif self.reason is None and self._outer is not None and self._outer.over():
+            self.reason = self._outer.reason
         return self.reason is not None
 
     def __enter__(self) -> Self:
         self._advance = self._bar.__enter__()
-        if threading.current_thread() is threading.main_thread():
+        opened = _opened()
+        self._outer = opened[-1] if opened else None
+        if threading.current_thread() is threading.main_thread() and not _guard:
             self._previous = signal.getsignal(signal.SIGINT)
-            if self._previous is not None:
+            # a program that ignores Ctrl-C, or whose handler is not Python's, keeps its way
+            if self._previous not in (None, signal.SIG_IGN):
                 signal.signal(signal.SIGINT, self._on_interrupt)
                 self._handling = True
+                _guard.append(self)
+        self._guards = list(_guard)
+        opened.append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _opened().remove(self)
         if self._handling:
             signal.signal(signal.SIGINT, self._previous)
             self._handling = False
+            _guard.remove(self)
         self._bar.__exit__(kind, error, trace)
 
     def _on_interrupt(self, number: int, frame: Any) -> None:
         if self._interrupted:
             raise KeyboardInterrupt
         self._interrupted = True
+
+
+def _opened() -> list[Watch]:
+    found: list[Watch] | None = getattr(_local, "watches", None)
+    if found is None:
+        found = _local.watches = []
+    return found

@@ -1,0 +1,122 @@
+"""Networks that change over time: reading the times of rows, and the result with one graph a time.
+
+`edges_over_time` lists who was joined to whom when.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.factors.factor import Array
+from markovia.learning.structure.result import Found, LearnedStructure
+from markovia.learning.structure.sparse_logistic import Spins, read_spins
+from markovia.learning.structure.task import Task
+from markovia.learning.structure.undirected_edges import joined, undirected_graph, within_rules
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def timed_spins(task: Task, times: Any, what: str) -> tuple[Spins, Array]:
+    """Return two-state columns and the time of each row, rows sorted by time.
+
+    Parameters
+    ----------
+    times
+        The name of a column, which is then no variable of the network; or one number a row; None numbers the rows.
+    """
+    study = task.study
+    if isinstance(times, str):
+        if times not in study.names:
+            raise UnknownVariable(times, study.names, "the data")
+        spins = read_spins(study, task.rules, what, without=[times])
+        at = study.names.index(times)
+        if study.kinds[at] == "continuous":
+            assert study.matrix is not None
+            moments = study.matrix[:, study.columns[at]]
+        else:
+            labels = _numbers(study.variable(at).states, times)
+            moments = labels[study.codes().column(times)]
+    else:
+        spins = read_spins(study, task.rules, what)
+        n = spins.design.shape[1]
+        try:
+            moments = np.arange(n, dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgument("times= is the name of a column, or one number a row") from None
+        if moments.shape != (n,):
+            raise InvalidArgument(
+                f"times= has {moments.size} numbers, and {n} rows were read (equal rows of a large source are read as one: "
+                "name a column of times there)"
+            )
+    if not np.isfinite(moments).all():
+        raise InvalidArgument("times= has a number that is missing or infinite")
+    order = np.argsort(moments, kind="stable")
+    sorted_spins = Spins(
+        spins.names, np.ascontiguousarray(spins.design[:, order]), spins.weights[order], spins.rules
+    )
+    return sorted_spins, np.asarray(moments[order], dtype=np.float64)
+
+
+def changing_result(
+    spins: Spins, times: Array, thetas: Array, rule: str, details: dict[str, Any], notes: list[str]
+) -> Found:
+    """Return one graph a time from `thetas[t, k, j]`, the parameter of j in the regression of k at time t.
+
+    The result's graph is their union, its weights the strongest coupling of each pair over time.
+    """
+    n = len(spins.names)
+    graphs, weights = [], []
+    for theta in thetas:
+        couplings = theta[:, :n]
+        strength = (couplings + couplings.T) / 2
+        keep = within_rules(joined(couplings, rule), strength, spins.rules)
+        graphs.append(undirected_graph(spins.names, keep))
+        weights.append(np.where(keep, strength, 0.0))
+    stack = np.array(weights)
+    union = np.zeros((n, n), dtype=bool)
+    for graph in graphs:
+        for a, b in graph.edges:
+            i, j = spins.names.index(a), spins.names.index(b)
+            union[i, j] = union[j, i] = True
+    strongest = np.take_along_axis(stack, np.abs(stack).argmax(axis=0)[None], axis=0)[0]
+    details |= {"times": times, "graphs": graphs, "weights": stack, "fields": thetas[:, :, n], "rule": rule}
+    return Found(undirected_graph(spins.names, union), weights=strongest, notes=notes, details=details)
+
+
+def edges_over_time(found: LearnedStructure) -> "pd.DataFrame":
+    """List the edges of a changing network: a row for each edge at each time, with its weight.
+
+    Parameters
+    ----------
+    found
+        What "kernel-weighted" or "tesla" learned.
+
+    Returns
+    -------
+    DataFrame
+        With the columns time, a, b, weight.
+    """
+    import pandas as pd
+
+    if "graphs" not in found.details or "times" not in found.details:
+        raise InvalidArgument(f"{found.method} learned one graph, which does not change over time")
+    names = list(found.nodes)
+    place = {name: i for i, name in enumerate(names)}
+    rows = [
+        (time, a, b, weights[place[a], place[b]])
+        for time, graph, weights in zip(
+            found.details["times"], found.details["graphs"], found.details["weights"], strict=True
+        )
+        for a, b in graph.edges
+    ]
+    return pd.DataFrame(rows, columns=["time", "a", "b", "weight"])
+
+
+def _numbers(states: Sequence[Any], name: str) -> Array:
+    try:
+        return np.array([float(s) for s in states])
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"the times in {name!r} are numbers, not {states[0]!r}") from None

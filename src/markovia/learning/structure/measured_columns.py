@@ -1,0 +1,23 @@
+"""The matrix of numbers that functional methods start from, checked."""
+
+from markovia.errors import InvalidArgument
+from markovia.factors.factor import Array
+from markovia.learning.structure.task import Task
+
+
+def measured_columns(task: Task, what: str) -> Array:
+    """Return the rows as one matrix, one column a variable.
+
+    Refused are discrete columns, weights, a column without variation, and fewer rows than columns plus two.
+    """
+    matrix = task.study.numbers(what)
+    if task.study.weights is not None:
+        raise InvalidArgument(f"{what} takes no weights=; repeat the rows instead")
+    n, p = matrix.shape
+    if n < p + 2:
+        raise InvalidArgument(f"{what} needs at least {p + 2} rows for {p} columns, not {n}")
+    spread = matrix.max(axis=0) - matrix.min(axis=0)
+    for name, width in zip(task.names, spread.tolist(), strict=True):
+        if width == 0.0:
+            raise InvalidArgument(f"the column {name!r} is constant; leave it out with names=")
+    return matrix

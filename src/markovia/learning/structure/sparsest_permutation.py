@@ -1,0 +1,191 @@
+"""Greedy relaxations of the sparsest permutation (GRaSP): tuck a child in before its parent.
+
+Method: an order stands for the directed graph whose parents grow-shrink finds among the earlier variables. A tuck of an edge
+x -> y moves y, with those of its ancestors that are between them, to just before x. Tucks are tried depth first: one
+that gains is kept and the search begins anew, one that leaves the score as it is may be followed by another, to a given
+depth. Covered edges (x and y share their other parents) move inside the class or to a sparser one; singular edges (the
+only directed path from x to y) and all edges relax that. Lam, Andrews and Ramsey, *Greedy relaxations of the sparsest
+permutation algorithm*, UAI (2022). Cost: exponential in the depth at worst; trees remember all climbs (`grow_shrink`).
+Use it on small and dense graphs; BOSS is faster on large ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markovia.learning.structure.best_order import check_whole, given_order, order_tools, required_first
+from markovia.learning.structure.class_graph import mask_of, members
+from markovia.learning.structure.class_operators import LEAST_GAIN
+from markovia.learning.structure.class_search import ClassSearch
+from markovia.learning.structure.grow_shrink import Order
+from markovia.learning.structure.result import Found, Step
+from markovia.learning.structure.task import Task
+
+
+def grasp(
+    task: Task,
+    *,
+    depth: int = 3,
+    singular_depth: int = 1,
+    any_depth: int = 1,
+    order: str | Sequence[str] = "ges",
+    starts: int = 1,
+    backward: bool = False,
+) -> Found:
+    """Search over orders by tucks, depth first.
+
+    Knowledge: a variable's parents are taken from the allowed ones, its required parents are always among them, and a
+    tuck that would put a variable before a required parent is not made. The graph that is returned has the edges
+    directed that knowledge settles, and those that follow by Meek's rules.
+
+    Parameters
+    ----------
+    task
+        Data, knowledge and limits.
+    depth
+        How many tucks may follow each other until the score has to be better.
+    singular_depth
+        The first tucks of these that may be of singular edges, not only of covered ones.
+    any_depth
+        The first tucks of these that may be of any edge. With 0 here this is GRaSP-1 of the paper; with 0 for the singular
+        ones too it is GRaSP-0.
+    order
+        The variables in the order the search begins with; that of the data by default.
+    starts
+        How often the search begins; after the first time from random orders.
+    backward
+        Whether edges are deleted from the class at the end, as in the backward phase of `ges`.
+
+    Returns
+    -------
+    Found
+        A CPDAG, and the score of its members.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(5000, seed=3)
+    >>> mk.learn_structure(rows, method="grasp").graph
+    MixedGraph(['cloudy --- sprinkler', 'cloudy --- rain', 'sprinkler --> wet', 'rain --> wet'])
+    """
+    check_whole(
+        {
+            "depth": (depth, 1),
+            "singular_depth": (singular_depth, 0),
+            "any_depth": (any_depth, 0),
+            "starts": (starts, 1),
+        }
+    )
+    score = task.bound_score()
+    _, trees, class_rows = order_tools(task, score)
+    path: list[Step] = []
+    best: Order | None = None
+    for start in range(starts):
+        if best is not None and task.watch.over():
+            break
+        begin = (
+            given_order(task, order, class_rows, path)
+            if start == 0
+            else task.rng.permutation(score.n).tolist()
+        )
+        state = Order(trees, required_first(begin, task.rules))
+        path.append(Step("start", state.value, task.watch.seconds))
+        tucks = _Tucks(task, state, depth, max(singular_depth, any_depth), any_depth, path)
+        while not task.watch.over() and tucks.improve():
+            pass
+        if best is None or state.value > best.value + LEAST_GAIN:
+            best = state
+    assert best is not None
+    search = ClassSearch(task, class_rows, best.parents(), path)
+    if backward:
+        search.backward()
+    graph, value = search.answer()
+    details = {"starts": starts, "tree_nodes": trees.n_nodes, "families": score.n_computed}
+    return Found(graph, score=value, path=path, details=details)
+
+
+@dataclass
+class _Tucks:
+    """A depth-first search for tucks that gain."""
+
+    task: Task
+    state: Order
+    depth: int
+    singular_depth: int
+    any_depth: int
+    path: list[Step]
+
+    def improve(self) -> bool:
+        """Make tucks until the score is better; say whether it is, and otherwise leave the order as it was."""
+        start = self.state.value
+        self._seen = {self._shape()}
+        if not self._deeper(1, start):
+            return False
+        self.path.append(Step("tuck", self.state.value, self.task.watch.seconds))
+        self.task.watch.advance(note=f"{self.state.value:.6g}")
+        return True
+
+    def _deeper(self, level: int, start: float) -> bool:
+        state = self.state
+        parents = state.parents()
+        for y in list(state.order):
+            if self.task.watch.over():
+                return False
+            for x in sorted(members(parents[y]), key=state.place.__getitem__):
+                bit = 1 << x
+                covered = parents[x] == parents[y] & ~bit
+                free = covered or level <= self.any_depth
+                if not free and (level > self.singular_depth or not _singular(parents, x, y)):
+                    continue
+                if self.task.rules.required[x, y]:
+                    continue
+                at, segment = self._tucked(parents, x, y)
+                if segment is None:
+                    continue
+                value = state.value
+                old = state.rearrange(at, segment)
+                if state.value > start + LEAST_GAIN:
+                    return True
+                if level < self.depth and state.value > start - LEAST_GAIN:
+                    shape = self._shape()
+                    if shape not in self._seen:
+                        self._seen.add(shape)
+                        if self._deeper(level + 1, start):
+                            return True
+                state.undo(at, old, value)
+        return False
+
+    def _tucked(self, parents: list[int], x: int, y: int) -> tuple[int, list[int] | None]:
+        """Return where x is, and the order from there to y after the tuck; None if knowledge forbids it."""
+        state = self.state
+        low, high = state.place[x], state.place[y]
+        between = mask_of(state.order[low + 1 : high])
+        taken, waiting = 1 << y, parents[y] & between
+        while waiting:
+            taken |= waiting
+            found = 0
+            for v in members(waiting):
+                found |= parents[v]
+            waiting = found & between & ~taken
+        if self.task.rules.required[x, members(taken)].any():
+            return low, None
+        inside = state.order[low : high + 1]
+        first = [v for v in inside if taken >> v & 1]
+        return low, first + [v for v in inside if not taken >> v & 1]
+
+    def _shape(self) -> tuple[int, ...]:
+        return tuple(self.state.parents())
+
+
+def _singular(parents: list[int], x: int, y: int) -> bool:
+    """Say whether the edge x -> y is the only directed path from x to y."""
+    seen = 0
+    waiting = parents[y] & ~(1 << x)
+    while waiting:
+        seen |= waiting
+        found = 0
+        for v in members(waiting):
+            found |= parents[v]
+        if found >> x & 1:
+            return False
+        waiting = found & ~seen
+    return True

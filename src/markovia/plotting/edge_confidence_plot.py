@@ -1,0 +1,109 @@
+"""Pictures of how sure edges are: each edge as wide and dark as its share of graphs, dashed below the threshold."""
+
+from typing import TYPE_CHECKING
+
+from markovia.errors import InvalidArgument
+from markovia.graphs.mixed import Mark
+from markovia.learning.structure.model_averaging import EdgeConfidence
+from markovia.models.keywords import guided
+from markovia.plotting.drawing import draw
+from markovia.plotting.graph_plot import Positions
+from markovia.plotting.layout import arrange, check_method
+from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.scene import Edge, Node, Scene
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@guided
+def plot_edge_confidence(
+    confidence: EdgeConfidence,
+    *,
+    least: float | None = None,
+    labels: bool = True,
+    ax: "Axes | None" = None,
+    layout: Positions = "auto",
+    title: str | None = None,
+    seed: int = 0,
+) -> "Axes":
+    """Draw edges as wide and dark as they are sure.
+
+    Parameters
+    ----------
+    confidence
+        From `mk.bootstrap_structure` or `mk.edge_posterior`.
+    least
+        The smallest strength that is drawn; by default a quarter of the threshold, at least 0.05. Edges that are not
+        significant are dashed.
+    labels
+        Whether the strength is written beside each edge.
+    ax
+        Where to draw; a new figure by default.
+    layout, seed
+        As for `plot_graph`.
+    title
+        Text above; the number of graphs by default, "" for none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(500, seed=1)
+    >>> ax = mk.bootstrap_structure(rows, replicates=10, seed=0).plot()
+    >>> any(p.get_gid() == "edge" for p in ax.patches)
+    True
+    """
+    check_axes(ax)
+    check_method(layout)
+    sure = confidence.threshold
+    if least is None:
+        least = max(0.05, sure / 4)
+    elif not 0 <= least <= 1:
+        raise InvalidArgument(f"least= is between 0 and 1, not {least!r}")
+    number = {name: i for i, name in enumerate(confidence.names)}
+    edges = []
+    for row in confidence._rows():
+        if row[2] < least:
+            continue
+        a, b = number[row[0]], number[row[1]]
+        pointed = row[4] > row[6] and row[4] > row[5]
+        head = Mark.ARROW if pointed else Mark.TAIL
+        edges.append(Edge(a, b, Mark.TAIL, head, not row[2] > sure, share=row[2], labelled=labels))
+    heading = f"{confidence.n_graphs:,} graphs" if confidence.n_graphs else "edge probabilities"
+    picture = Scene(
+        [Node(name) for name in confidence.names],
+        edges,
+        downwards=_acyclic(len(number), [(e.a, e.b) for e in edges]),
+        title=heading if title is None else title,
+    )
+    if layout == "auto":
+        layout = "layered" if picture.downwards else "spring"
+    if layout == "layered" and not picture.downwards:
+        raise InvalidArgument("layout='layered' needs edges that point one way; use layout='spring'")
+    arranged = arrange(list(confidence.names), picture.sizes, [(e.a, e.b) for e in edges], layout, seed=seed)
+    return draw(picture, arranged, ax)
+
+
+def _acyclic(n: int, edges: list[tuple[int, int]]) -> bool:
+    below: list[list[int]] = [[] for _ in range(n)]
+    into = [0] * n
+    for a, b in edges:
+        below[a].append(b)
+        into[b] += 1
+    ready = [i for i in range(n) if not into[i]]
+    seen = 0
+    while ready:
+        at = ready.pop()
+        seen += 1
+        for b in below[at]:
+            into[b] -= 1
+            if not into[b]:
+                ready.append(b)
+    return seen == n
