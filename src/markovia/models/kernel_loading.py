@@ -1,7 +1,8 @@
 """Compiling the kernels of learning beforehand, by tiny fits of each kind.
 
 Counting is loaded with the junction tree (`markovia.engines.load_kernels`); here are expectation-maximisation, undirected
-models, conditional random fields and structure learning. Cost: about a minute the first time, seconds once the code is on disk.
+models, conditional random fields and structure learning. Cost: a minute or two the first time, seconds
+once the code is on disk.
 """
 
 import warnings
