@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import figures_fitting
 import figures_learning
 import figures_map
+import figures_structure
 from figures_approximate import APPROXIMATE
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
@@ -141,6 +142,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,
+    *figures_structure.FIGURES,
 )
 
 

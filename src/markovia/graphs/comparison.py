@@ -281,7 +281,7 @@ def compare_graphs(learned: Any, truth: Any) -> GraphComparison:
     Parameters
     ----------
     learned, truth
-        A `DAG`, `MixedGraph` or `UndirectedGraph`, or what has one as `.graph`: a model, a `LearnedStructure`. Both over
+        A `DAG`, `MixedGraph` or `UndirectedGraph`, or what has one as its `graph`: a model, a `LearnedStructure`. Both over
         the same nodes. If one is a DAG and the other a CPDAG, the classes are compared.
 
     Returns
@@ -347,9 +347,9 @@ def sid(learned: Any, truth: Any) -> int | SIDBounds:
     Parameters
     ----------
     learned
-        A DAG, or a CPDAG, for which the bounds over its class are returned; or what has one as `.graph`.
+        A DAG, or a CPDAG, for which the bounds over its class are returned; or what has one as its `graph`.
     truth
-        The true DAG, or what has it as `.graph`.
+        The true DAG, or what has it as its `graph`.
 
     Examples
     --------

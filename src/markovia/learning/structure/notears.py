@@ -10,6 +10,7 @@ data far worse. `details["varsortability"]` and a note say how much this may hav
 """
 
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,13 @@ from markovia.learning.structure.acyclicity import (
     varsortability,
 )
 from markovia.learning.structure.augmented_lagrangian import Minimum, Objective, minimise_acyclic
+from markovia.learning.structure.ci_tests import one_blas_thread
 from markovia.learning.structure.measured_columns import measured_columns
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
+
+FEW_COLUMNS = 100
+"""Below, products of matrices are too small to share between threads."""
 
 
 def notears(
@@ -93,16 +98,17 @@ def notears(
     bounds = np.zeros((2 * d * d + constants, 2))
     bounds[: 2 * d * d, 1] = np.tile(highest, 2)
     bounds[2 * d * d :] = (-np.inf, np.inf)
-    end = minimise_acyclic(
-        objective,
-        np.zeros(len(bounds)),
-        bounds,
-        task.watch,
-        max_iterations=max_iterations,
-        h_tolerance=h_tolerance,
-        rho_max=rho_max,
-        inner_iterations=inner_iterations,
-    )
+    with one_blas_thread() if loss == "l2" and d < FEW_COLUMNS else nullcontext():
+        end = minimise_acyclic(
+            objective,
+            np.zeros(len(bounds)),
+            bounds,
+            task.watch,
+            max_iterations=max_iterations,
+            h_tolerance=h_tolerance,
+            rho_max=rho_max,
+            inner_iterations=inner_iterations,
+        )
     weights = _difference(end.theta, d)
     details: dict[str, Any] = {"W": weights, "h": end.h}
     if constants:

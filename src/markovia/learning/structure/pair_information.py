@@ -1,6 +1,7 @@
 """The mutual information of every pair of columns, plain or given a third column.
 
-Discrete pairs are counted in one call for all of them (`RowSource.counts`), so the rows may be in a file or on a cluster.
+Complete discrete rows in memory go through the compiled sums of scores (`family_tables.py`); others are counted in one call
+for all pairs (`RowSource.counts`), so they may be in a file or on a cluster.
 Two continuous columns: -1/2 ln(1 - r^2), that of a Gaussian with their correlation. A discrete and a continuous column:
 -1/2 ln(1 - e^2) with e^2 the share of the variance between the states, that of Gaussians with one variance (analysis of
 variance). All are log-likelihood ratios for each row, so they can be compared.
@@ -15,7 +16,9 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
-from markovia.learning.data import RowSource
+from markovia.learning.data import CodedTable, RowSource
+from markovia.learning.structure.family_tables import LIKELIHOOD, NOTHING, FamilyTables
+from markovia.learning.structure.scores import Extension
 from markovia.learning.structure.study import StructureData
 
 CELLS_AT_ONCE = 1 << 24
@@ -27,6 +30,8 @@ def table_information(table: RowSource, names: Sequence[str], given: str | None 
 
     A row that misses a cell of a pair is left out of that pair.
     """
+    if isinstance(table, CodedTable) and table.complete:
+        return _from_likelihoods(table, names, given)
     result = np.zeros((len(names), len(names)))
     sizes = [len(table.variables[n]) for n in names]
     classes = 1 if given is None else len(table.variables[given])
@@ -39,6 +44,23 @@ def table_information(table: RowSource, names: Sequence[str], given: str | None 
             _fill(result, table, names, given, batch)
             batch, cells = [], 0
     _fill(result, table, names, given, batch)
+    return result
+
+
+def _from_likelihoods(table: CodedTable, names: Sequence[str], given: str | None) -> Array:
+    """Return the same for complete rows in memory: what one column adds to the log-likelihood of another, a row."""
+    everyone = [*names] if given is None else [*names, given]
+    base = () if given is None else (len(names),)
+    n = len(names)
+    groups: list[Extension] = [(i, base, NOTHING) for i in range(n)]
+    groups += [(i, base, np.arange(i + 1, n)) for i in range(n - 1)]
+    result = np.zeros((n, n))
+    if not table.total > 0:
+        return result
+    found = FamilyTables(table, everyone).sums(groups, LIKELIHOOD)
+    alone, together = found[:n], found[n:]
+    for i, sums in enumerate(together):
+        result[i, i + 1 :] = result[i + 1 :, i] = np.maximum(0.0, (sums - alone[i][0]) / table.total)
     return result
 
 

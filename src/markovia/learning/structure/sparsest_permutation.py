@@ -49,7 +49,8 @@ def grasp(
         The first tucks of these that may be of any edge. With 0 here this is GRaSP-1 of the paper; with 0 for the singular
         ones too it is GRaSP-0.
     order
-        The variables in the order the search begins with; that of the data by default.
+        What the first search begins with: "ges" for an order of the graph that greedy equivalence search finds; "data" for
+        the order of the columns; or the variables in an order of your own.
     starts
         How often the search begins; after the first time from random orders.
     backward
