@@ -24,6 +24,7 @@ import figures_fitting
 import figures_learning
 import figures_map
 import figures_structure
+import figures_structure_more
 from figures_approximate import APPROXIMATE
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
@@ -143,6 +144,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,
     *figures_structure.FIGURES,
+    *figures_structure_more.FIGURES,
 )
 
 

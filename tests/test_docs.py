@@ -20,6 +20,7 @@ NEEDS = {
     "data_larger_than_memory.md": ["polars", "pyarrow"],
     "data_on_a_cluster.md": ["dask.dataframe", "pyarrow"],
     "files.md": ["pgmpy", "pyagrum"],
+    "structure_from_big_data.md": ["pyarrow"],
 }
 CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""

@@ -117,6 +117,7 @@ _EXPORTS = {
     ),
     "markovia.learning.structure.independence_test": ("IndependenceTest", "independence_test"),
     "markovia.learning.structure.bootstrap": ("bootstrap_structure",),
+    "markovia.learning.structure.changing_network": ("edges_over_time",),
     "markovia.learning.structure.edge_strength": ("EdgeStrength", "edge_strength"),
     "markovia.learning.structure.knowledge": ("Knowledge",),
     "markovia.learning.structure.learn": ("learn_structure",),
@@ -275,6 +276,7 @@ if TYPE_CHECKING:
         SoftmaxRegression,
     )
     from markovia.learning.structure.bootstrap import bootstrap_structure
+    from markovia.learning.structure.changing_network import edges_over_time
     from markovia.learning.structure.edge_strength import EdgeStrength, edge_strength
     from markovia.learning.structure.independence_test import IndependenceTest, independence_test
     from markovia.learning.structure.knowledge import Knowledge

@@ -28,6 +28,9 @@ from markovia.learning.structure.undirected_edges import (
     within_rules,
 )
 
+FEW_COLUMNS = 100
+"""Up to so many, inverting a Cholesky factor spends its time on waking threads, and on a busy machine on waiting."""
+
 
 @dataclass(frozen=True, eq=False)
 class SparsePrecision:
@@ -226,6 +229,9 @@ def _log_det(matrix: Array) -> tuple[float, Array] | None:
     if failed:
         return None
     log_det = 2 * float(np.log(np.diag(lower)).sum())
+    if len(matrix) <= FEW_COLUMNS and np.isfinite(log_det):
+        small: Array = np.linalg.inv(matrix)
+        return log_det, (small + small.T) / 2
     half, failed = dpotri(lower, lower=1)
     if failed or not np.isfinite(log_det):
         return None

@@ -133,5 +133,9 @@ def method_named(name: object) -> Method:
     if plain in METHODS:
         return METHODS[plain]
     near = get_close_matches(plain, [*METHODS, *ALIASES], n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(sorted(METHODS))}"
+    hint = (
+        f"; did you mean {ALIASES.get(near[0], near[0])!r}?"
+        if near
+        else f"; there are {', '.join(sorted(METHODS))}"
+    )
     raise InvalidArgument(f"there is no structure-learning method {name!r}{hint}")
