@@ -1,6 +1,6 @@
 """How good and how fast structure learning is, beside peers, in one run.
 
-Run: python benchmarks/structure.py [--quick] [--parts hill_climbing classes exact tests functional undirected files scaling]
+Run: python benchmarks/structure.py [--quick] [--parts NAME ...]
 
 1. `hill_climbing`: hill climbing beside pyAgrum's and pgmpy's;
 2. `classes`: greedy equivalence search and searches over orders beside pyAgrum, pgmpy and causal-learn;
@@ -8,8 +8,9 @@ Run: python benchmarks/structure.py [--quick] [--parts hill_climbing classes exa
 4. `tests`: PC beside causal-learn's;
 5. `functional`: LiNGAM beside causal-learn's, NOTEARS;
 6. `undirected`: the graphical lasso beside scikit-learn's, neighbourhood selection, roll calls;
-7. `files`: a million rows in a Parquet file beside the same rows in memory;
-8. `scaling`: time against the number of rows and of variables.
+7. `fci`: FCI and RFCI beside causal-learn's, with an oracle and on data;
+8. `files`: structure from rows on disk;
+9. `scaling`: time against the number of rows and of variables.
 
 Data are sampled with fixed seeds from the networks in MARKOVIA_BENCHMARKS, else ../shared/benchmarks, columns shuffled.
 Peers that are not installed are named and left out.
@@ -20,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PARTS = ("hill_climbing", "classes", "exact", "tests", "functional", "undirected", "files", "scaling")
+PARTS = ("hill_climbing", "classes", "exact", "tests", "functional", "undirected", "fci", "files", "scaling")
 
 
 def main() -> int:

@@ -1,14 +1,15 @@
 """How good and how fast the searches over classes and orders are, side by side with peers, in one run.
 
 Run: python benchmarks/structure_classes.py [--networks child alarm:1000 ...] [--peers pyAgrum pgmpy causal-learn]
-[--limit S]
+[--limit S] [--seed S]
 
-1. Rows are drawn from each network with a fixed seed and its columns shuffled; every search gets the same data frame.
-Shown are
-   the BIC of what was found (log-likelihood in nats minus ln(n) / 2 for each free parameter, computed by one function,
+1. Rows are drawn from each network with a fixed seed and its columns shuffled; every search gets the same data frame. Shown
+   are the BIC of what was found (log-likelihood in nats minus ln(n) / 2 for each free parameter, computed by one function,
    larger is better), the structural Hamming distance between its CPDAG and that of the network (pairs whose edge
-   differs), and seconds of processor time from the data frame on, the best of several runs. All use one thread.
-2. `gaussian`: rows of a linear Gaussian model on a random graph; GES of markovia and of causal-learn with the same score.
+   differs), and seconds of processor time from the data frame on, the best of several runs. All use one thread; markovia's
+   searches a second time all threads, with seconds by the clock.
+2. `discrete`: GES of markovia and of causal-learn with the score BDeu (one imaginary row) on small networks.
+3. `gaussian`: rows of a linear Gaussian model on a random graph; GES of markovia and of causal-learn with the same score.
 
 pyAgrum's search is greedy hill climbing. Peers run in processes of their own, which end at the limit. Data are sampled
 from the networks in MARKOVIA_BENCHMARKS, else ../shared/benchmarks.
@@ -24,12 +25,13 @@ import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from stopwatch import benchmark_folder, in_child, report
+from structure_data import network, sampled
 
 import markovia as mk
 
@@ -48,6 +50,7 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "boss, 30 kicks": ("boss", {"kicks": 30}),
     "grasp": ("grasp", {}),
 }
+DISCRETE = [("asia", 1_000), ("asia", 10_000), ("sachs", 10_000), ("child", 1_000), ("child", 10_000)]
 SLOW_PEERS_TO = {"pgmpy": 60, "causal-learn": 40}
 """The largest number of variables that slow peers are asked for."""
 
@@ -69,16 +72,19 @@ def main() -> int:
             print(f"no network {file}; set MARKOVIA_BENCHMARKS to the folder that holds bif/.")
             continue
         print(f"\n{name}, {int(size or 10000):,} rows")
-        rows += compare(mk.load(file), int(size or 10000), options)
+        rows += compare(name, int(size or 10000), options)
     if "causal-learn" in options.peers:
+        for name, size in DISCRETE:
+            print(f"\n{name}, {size:,} rows, BDeu")
+            rows += compare_discrete(name, size, options)
         print("\na Gaussian model of 25 variables, 1,000 rows")
         rows += compare_gaussian(options)
     return 0
 
 
-def compare(model: mk.BayesianNetwork, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+def compare(name: str, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return one row a search on data of a network."""
-    frame = _shuffled(model.sample(size, seed=1))
+    model, frame = network(name), sampled(name, size, options.seed)
     truth = mk.graphs.cpdag(model.graph)
     judge = _judge(frame)
     found = [{"search": "(the network)", "bic": judge(model.graph), "shd": 0, "seconds": None}]
@@ -93,6 +99,7 @@ def compare(model: mk.BayesianNetwork, size: int, options: argparse.Namespace) -
             runs += 1
         assert result is not None
         found.append(_row(label, judge, truth, result.cpdag, result.dag, best))
+        found[-1]["all_threads"] = _with_all_threads(frame, method, more, options.runs)
         _line(found[-1])
     for peer in options.peers:
         if frame.shape[1] > SLOW_PEERS_TO.get(peer, 10**9):
@@ -104,6 +111,53 @@ def compare(model: mk.BayesianNetwork, size: int, options: argparse.Namespace) -
         dag = mk.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
         found.append(_row(peer, judge, truth, mk.graphs.cpdag(dag), dag, answer["seconds"]))
         _line(found[-1])
+    return found
+
+
+def _with_all_threads(frame: pd.DataFrame, method: str, more: dict[str, Any], runs: int) -> float:
+    """Return the seconds by the clock with all threads."""
+    from markovia.inference.threads import thread_count
+
+    kept = {name: os.environ.pop(name) for name in ("OMP_NUM_THREADS", "MARKOVIA_THREADS")}
+    best, done = np.inf, 0
+    os.environ["MARKOVIA_THREADS"] = str(thread_count())
+    while done < runs and (done == 0 or best * done < 20.0):
+        start = perf_counter()
+        mk.learn_structure(frame, method=method, seed=1, **more)
+        best, done = min(best, perf_counter() - start), done + 1
+    os.environ.update(kept)
+    return best
+
+
+def compare_discrete(name: str, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the rows of GES with the score that causal-learn has for discrete data; `bic` is that score."""
+    from markovia.learning.structure.scores import bind_score
+    from markovia.learning.structure.study import read_study
+
+    frame = sampled(name, size, options.seed)
+    truth = mk.graphs.cpdag(network(name).graph)
+    score = bind_score(mk.scores.BDeu(1.0), read_study(frame))
+    number = {column: k for k, column in enumerate(frame.columns)}
+
+    def judge(dag: mk.DAG) -> float:
+        return score.total([[number[p] for p in dag.parents(column)] for column in frame.columns])
+
+    best, result = np.inf, None
+    for _ in range(options.runs):
+        start = process_time()
+        result = mk.learn_structure(frame, method="ges", score=mk.scores.BDeu(1.0))
+        best = min(best, process_time() - start)
+    assert result is not None
+    found = [_row("ges", judge, truth, result.cpdag, result.dag, best)]
+    _line(found[-1])
+    answer = _peer("causal-learn", frame, options)
+    if isinstance(answer, str):
+        print(f"{'causal-learn':24}{answer}", flush=True)
+        return found
+    dag = mk.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
+    found.append(_row("causal-learn", judge, truth, mk.graphs.cpdag(dag), dag, answer["seconds"]))
+    _line(found[-1])
+    print(f"causal-learn takes {answer['seconds'] / best:.0f} times as long", flush=True)
     return found
 
 
@@ -157,6 +211,8 @@ def _row(
 
 def _line(row: dict[str, Any]) -> None:
     seconds = "" if row["seconds"] is None else f"{row['seconds']:10.3f}"
+    if "all_threads" in row:
+        seconds += f"{row['all_threads']:10.3f}"
     print(f"{row['search']:24}{row['bic']:14.1f}{row['shd']:6d}{seconds}", flush=True)
 
 
@@ -250,6 +306,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one peer")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="two small networks, pyAgrum alone")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--task", help=argparse.SUPPRESS)

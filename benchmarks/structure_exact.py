@@ -26,7 +26,7 @@ os.environ.setdefault("MARKOVIA_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from stopwatch import benchmark_folder
+from structure_data import sampled
 
 import markovia as mk
 
@@ -41,13 +41,6 @@ NETWORKS: list[tuple[str, int, dict[str, Any]]] = [
     ("alarm", 10_000, {"max_parents": 3}),
 ]
 LIMIT = 120.0
-
-
-def network_rows(name: str, n: int, seed: int = 1) -> pd.DataFrame:
-    """Rows sampled from a benchmark network, columns shuffled."""
-    rows = mk.load(benchmark_folder() / "bif" / f"{name}.bif.gz").sample(n, seed=seed)
-    order = np.random.default_rng(seed).permutation(rows.shape[1])
-    return rows[[rows.columns[k] for k in order]]
 
 
 def networks(quick: bool) -> list[list[str]]:
@@ -66,9 +59,9 @@ def networks(quick: bool) -> list[list[str]]:
             "sets expanded",
         ]
     ]
-    mk.learn_structure(network_rows("asia", 500), "exact", algorithm="a-star", progress=False)
+    mk.learn_structure(sampled("asia", 500), "exact", algorithm="a-star", progress=False)
     for name, n, options in NETWORKS[: 4 if quick else None]:
-        rows = network_rows(name, n)
+        rows = sampled(name, n)
         best, runs, processor = None, 0, float("inf")
         while runs < 3 and (best is None or best.seconds < 20):
             begin = process_time()
@@ -148,7 +141,7 @@ def small(quick: bool) -> list[list[str]]:
             table.append(
                 [f"Gaussian, {n_variables}", f"causal-learn {method}", f"{seconds:.3f}", f"{score:.3f}"]
             )
-    rows = network_rows("cancer", 2000)
+    rows = sampled("cancer", 2000)
     seconds, found = min(
         (timed(lambda: mk.learn_structure(rows, "exact", progress=False)) for _ in range(3)),
         key=lambda pair: pair[0],

@@ -12,15 +12,14 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from structure_data import sampled
 
 import markovia as mk
 from markovia.graphs import Mark, MixedGraph
@@ -57,7 +56,7 @@ def oracle(graphs: int, seed: int = 0) -> dict[str, Any]:
 
 def data(n_rows: int) -> list[dict[str, Any]]:
     """Learn alarm from rows; return one line for each method."""
-    rows = _alarm().sample(n_rows, seed=1)
+    rows = sampled("alarm", n_rows)
     mk.learn_structure(rows, method="rfci", test="g2", alpha=0.05, depth=1)  # compiles what is compiled
     found = []
     for method in ("fci", "rfci"):
@@ -94,17 +93,12 @@ def peer_on_data(n_rows: int) -> dict[str, Any]:
 def _peer(n_rows: int) -> None:
     from causallearn.search.ConstraintBased.FCI import fci
 
-    rows = _alarm().sample(n_rows, seed=1)
+    rows = sampled("alarm", n_rows)
     codes = np.column_stack([rows[c].astype("category").cat.codes for c in rows.columns]).astype(float)
     start = perf_counter()
     with contextlib.redirect_stdout(io.StringIO()):
         graph, _ = fci(codes, "gsq", 0.05, show_progress=False)
     print(json.dumps({"seconds": perf_counter() - start, "edges": graph.get_num_edges()}))
-
-
-def _alarm() -> Any:
-    folder = Path(os.environ.get("MARKOVIA_BENCHMARKS", Path(__file__).parents[2] / "shared" / "benchmarks"))
-    return mk.load(folder / "bif" / "alarm.bif.gz")
 
 
 def _causal_learn_oracle(dag: mk.DAG, names: list[str], n: int) -> MixedGraph:

@@ -1,6 +1,7 @@
 """How long hill climbing takes and how good its graphs are, beside pyAgrum's and pgmpy's.
 
-Run: python benchmarks/structure_hill_climbing.py [--networks child,alarm,...] [--seed S] [--pgmpy SECONDS] [--one-thread]
+Run: python benchmarks/structure_hill_climbing.py [--networks child,alarm,...] [--seed S] [--pgmpy SECONDS]
+[--one-thread] [--quick]
 
 Rows are sampled from known networks with fixed seeds, the columns shuffled, and only the states that occur are known. Every
 library gets the same rows as text in a pandas frame; reading them is not timed for ours and pyAgrum's (they read once and
@@ -15,6 +16,7 @@ The networks are looked for in MARKOVIA_BENCHMARKS/bif, else in ../shared/benchm
 
 import argparse
 import os
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,8 +24,10 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-import numpy as np
 from stopwatch import benchmark_folder, in_child, report
+from structure_data import network, sampled
+
+from markovia.inference.threads import thread_count
 
 RUNS = 3
 LONG = 10.0
@@ -61,7 +65,8 @@ def main() -> int:
     if options.child:
         name, n = options.child.split(":")
         return _pgmpy(name, int(n), options.seed)
-    chosen = options.networks.split(",") if options.networks else None
+    few = ["child", "alarm"] if options.quick else None
+    chosen = options.networks.split(",") if options.networks else few
     print(
         f"{os.cpu_count()} cores; markovia threads: {os.environ.get('MARKOVIA_THREADS', 'all')}; pyAgrum: 1"
     )
@@ -70,18 +75,21 @@ def main() -> int:
         if chosen is None or name in chosen:
             for row in measure(name, n, options.seed, options.pgmpy):
                 print(row, flush=True)
+    if not options.one_thread and thread_count() > 1:
+        return subprocess.run([sys.executable, *sys.argv, "--one-thread"], check=False).returncode
     return 0
 
 
 def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]:
     """Yield a line for each search on one sample."""
     import markovia as mk
-    from markovia.kernels.family_scores import load
+    from markovia.kernels import edge_steps, family_scores
     from markovia.learning.structure.study import read_study
 
     model, rows = sample(name, n, seed)
     study = read_study(rows)
-    load()
+    family_scores.load()
+    edge_steps.load()
 
     def line(what: str, spent: tuple[float, float] | str, graph: Any) -> str:
         head = f"{name + ', ' + format(n, ','):<20}{what:<26}"
@@ -123,12 +131,7 @@ def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]
 
 def sample(name: str, n: int, seed: int) -> tuple[Any, Any]:
     """Return the network and rows of it as text, the columns shuffled."""
-    import markovia as mk
-
-    model = mk.load(benchmark_folder() / "bif" / f"{name}.bif.gz")
-    rows = model.sample(n, seed=seed)
-    shuffled = np.random.default_rng(seed).permutation(rows.columns)
-    return model, rows[shuffled].astype("str")
+    return network(name), sampled(name, n, seed).astype("str")
 
 
 def best_time(prepare: Callable[[], Any], search: Callable[[Any], Any]) -> tuple[tuple[float, float], Any]:
@@ -201,7 +204,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--pgmpy", type=float, default=0.0, help="seconds that pgmpy may take; 0 leaves it out"
     )
-    parser.add_argument("--one-thread", action="store_true")
+    parser.add_argument(
+        "--one-thread", action="store_true", help="one thread alone; by default all threads, then one"
+    )
+    parser.add_argument("--quick", action="store_true", help="child and alarm alone")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args()
 

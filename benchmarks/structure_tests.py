@@ -1,6 +1,6 @@
 """How fast graphs are learned by tests of conditional independence, side by side with causal-learn, pgmpy and pyAgrum.
 
-Run: python benchmarks/structure_tests.py [--rows N] [--networks NAME ...] [--limit SECONDS] [--quick]
+Run: python benchmarks/structure_tests.py [--rows N] [--networks NAME ...] [--seed S] [--limit SECONDS] [--quick]
 
 Task 1: PC (order-independent) with the G2 test at level 0.05 on rows drawn from a network, columns shuffled, fixed
 seeds. Each library runs in a process of its own that ends at the limit, with one thread; markovia a second time with
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from stopwatch import benchmark_folder, in_child, median_time, report
+from structure_data import network, sampled
 
 import markovia as mk
 
@@ -56,20 +57,13 @@ def main() -> int:
         if not file.exists():
             print(f"no network {file}; set MARKOVIA_BENCHMARKS to the folder that holds bif/.")
             continue
-        model = mk.load(file)
-        frame = shuffled_sample(model, options.rows)
+        model, frame = network(name), sampled(name, options.rows, options.seed)
         for row in pc_rows(name, model, frame, options.limit):
             print(row, flush=True)
         if not options.quick:
             for row in (*single_rows(frame, options.limit), *climb_rows(model, frame, options.limit)):
                 print(row, flush=True)
     return 0
-
-
-def shuffled_sample(model: Any, rows: int) -> pd.DataFrame:
-    """Draw rows with a fixed seed and shuffle the columns with another."""
-    frame = model.sample(rows, seed=1)
-    return frame[[str(c) for c in np.random.default_rng(0).permutation(frame.columns)]]
 
 
 def pc_rows(name: str, model: Any, frame: pd.DataFrame, limit: float) -> list[str]:
@@ -254,6 +248,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--networks", nargs="+", default=["alarm"])
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for each library")
     parser.add_argument("--quick", action="store_true", help="only PC")
     parser.add_argument("--child", help=argparse.SUPPRESS)

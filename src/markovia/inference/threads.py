@@ -57,7 +57,9 @@ def in_parallel(
         waiting.clear()
         raise
     for helper in helpers:
-        helper.result()
+        # one that has not begun has nothing left to do: on a busy machine waiting for it would take longer than the work
+        if not helper.cancel():
+            helper.result()
     return results  # type: ignore[return-value]
 
 

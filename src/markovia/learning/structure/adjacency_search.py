@@ -150,6 +150,9 @@ def _queries(near: list[list[int]], x: int, y: int, size: int) -> Iterator[Query
     own = set(near[x])
     for given in combinations([v for v in near[x] if v != y], size):
         yield x, y, given
-    for given in combinations([v for v in near[y] if v != x], size):
+    others = [v for v in near[y] if v != x]
+    if own.issuperset(others):
+        return
+    for given in combinations(others, size):
         if not own.issuperset(given):
             yield x, y, given

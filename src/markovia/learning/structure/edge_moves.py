@@ -1,13 +1,17 @@
 """The neighbours of a directed acyclic graph: what adding, removing or reversing each edge gains.
 
-Gains are kept in matrices, and a move only recomputes the columns of the nodes whose parents it changed. Which nodes reach
-which is kept too, so legal moves are read off without searching the graph. Cost of a step: one pass over the n x n matrices,
-and the scores of one or two children with each further parent.
+Gains are kept in matrices, and only the columns of nodes whose parents changed are computed anew, when they are next asked
+for: what a walk through equivalent graphs changes again in between is never scored. Which nodes reach which is kept too, so
+legal moves are read off without searching the graph. Cost of a step: one pass over the n x n matrices, and the scores of a
+few children with each further parent. Compiled code (`markovia.kernels.edge_steps`) does the rest of a step once it is there
+or worth waiting for; plain code before gives the same answers.
 """
 
+import sys
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +31,10 @@ TINY = 1e-9
 """Gains below this share of the score are rounding."""
 MOST_KEPT = 2**24
 """Gains that are kept for parents that a node had before."""
+COMPILE_SECONDS = 3.0
+"""What plain steps may take in a process before the compiled code is made for this and later runs."""
+
+_plain_spent = 0.0
 
 
 class Move(NamedTuple):
@@ -56,6 +64,8 @@ class EdgeMoves:
         The graph as a matrix, and each node's parents in increasing order.
     blocked
         `blocked[i, j]`: there is a directed path from j to i (also where i is j), so i -> j would make a cycle.
+    gain_add, gain_remove
+        What adding and removing i -> j gains, whether or not it makes a cycle; up to date after `settle`.
     total
         The score of the graph.
     """
@@ -68,6 +78,9 @@ class EdgeMoves:
         varied = score.data.cards != 1
         self._may = np.ascontiguousarray(rules.allowed.T & varied[:, None] & varied)
         self._columns: dict[Family, tuple[float, Array, Array]] = {}
+        if self.n and not edges.any() and rules.max_parents > 0:
+            score.know_pairs(self._may.T)
+        self._turn_room = np.empty((self.n, self.n))
         self.restart(edges)
 
     def restart(self, edges: Flags) -> None:
@@ -75,17 +88,34 @@ class EdgeMoves:
         self.edges = edges.copy()
         self.parents: list[list[int]] = [np.flatnonzero(column).tolist() for column in edges.T]
         self.now = np.zeros(self.n)
-        self.gain_add = np.full((self.n, self.n), -np.inf)
-        self.gain_remove = np.full((self.n, self.n), -np.inf)
-        self.refresh(range(self.n))
-        self._find_blocked()
+        # one row a child
+        self._add = np.full((self.n, self.n), -np.inf)
+        self._remove = np.full((self.n, self.n), -np.inf)
+        self.gain_add, self.gain_remove = self._add.T, self._remove.T
+        self._up = _words(edges.T)
+        self._above = self._up.copy()
+        self._stale = set(range(self.n))
+        self._lost = True
+        self.settle()
+
+    def settle(self) -> None:
+        """Bring the gains and the paths up to date."""
+        if self._stale:
+            self._refresh(sorted(self._stale))
+            self._stale.clear()
+            self.total = float(self.now.sum())
+        if self._lost:
+            self._find_above()
+            self._lost = False
 
     @property
-    def total(self) -> float:
-        """The score of the graph."""
-        return float(self.now.sum())
+    def blocked(self) -> Flags:
+        """Which edges would make a cycle."""
+        self.settle()
+        bits = np.unpackbits(self._above.view(np.uint8), axis=1, count=self.n, bitorder="little")
+        return bits.astype(bool)
 
-    def refresh(self, children: Iterable[int]) -> None:
+    def _refresh(self, children: Iterable[int]) -> None:
         """Recompute the gains of the moves that change the parents of some nodes."""
         asked: list[tuple[int, list[int], NDArray[np.int64]]] = []
         families = []
@@ -94,7 +124,7 @@ class EdgeMoves:
             key = (child, tuple(own))
             kept = self._columns.get(key)
             if kept is not None:
-                self.now[child], self.gain_add[:, child], self.gain_remove[:, child] = kept
+                self.now[child], self._add[child], self._remove[child] = kept
                 continue
             room = len(own) < self.rules.max_parents
             free = (self._may[child] & ~self.edges[:, child] & room).nonzero()[0]
@@ -112,23 +142,34 @@ class EdgeMoves:
                 after = next(values)
                 if not self.rules.required[p, child]:
                     remove[p] = after - now
-            self.now[child], self.gain_add[:, child], self.gain_remove[:, child] = now, add, remove
+            self.now[child], self._add[child], self._remove[child] = now, add, remove
             if len(self._columns) * self.n < MOST_KEPT:
                 self._columns[child, tuple(own)] = (now, add, remove)
 
     def gains(self) -> "Gains":
         """Return what each move gains; minus infinity where it is not legal."""
-        adds = np.where(self.blocked, -np.inf, self.gain_add)
+        blocked = self.blocked
+        adds = np.where(blocked, -np.inf, self.gain_add)
         tails, heads = np.nonzero(self.edges)
         removes = self.gain_remove[tails, heads]
         # to be reversed, an edge must be the only directed path from its tail to its head
-        ways = np.count_nonzero(self.edges[tails] & self.blocked[heads], axis=1) if len(tails) else 0
+        ways = np.count_nonzero(self.edges[tails] & blocked[heads], axis=1) if len(tails) else 0
         turns = np.where(ways == 1, removes + self.gain_add[heads, tails], -np.inf)
         return Gains(adds, tails, heads, removes, turns)
 
     def best(self) -> Move | None:
         """Return the move that gains most, or None where no move is legal; of those equal but for rounding the first."""
-        return self.gains().best(self.rounding)
+        self.settle()
+        kernel = _kernel()
+        if kernel is None:
+            start = perf_counter()
+            found = self.gains().best(self.rounding)
+            _spend(perf_counter() - start)
+            return found
+        gain, what, tail, head = kernel.best_move(
+            self.edges, self._above, self._add, self._remove, self.rounding, self._turn_room
+        )
+        return None if what < 0 else Move(gain, what, tail, head)
 
     @property
     def rounding(self) -> float:
@@ -136,26 +177,34 @@ class EdgeMoves:
         return TINY * max(1.0, abs(self.total) * 1e-3)
 
     def apply(self, what: int, tail: int, head: int) -> None:
-        """Make a move and bring the gains up to date."""
+        """Make a move."""
+        self.settle()
+        self._stale.add(head)
         if what == ADD:
+            self.total += float(self.gain_add[tail, head])
             self.edges[tail, head] = True
             insort(self.parents[head], tail)
-            self.blocked |= self.blocked[:, head, None] & self.blocked[tail]
-            self.refresh([head])
+            _flip(self._up, head, tail)
+            below = (self._above[:, head >> 6] >> np.uint64(head & 63)) & np.uint64(1) != 0
+            self._above[below] |= self._above[tail]
             return
+        self.total += float(self.gain_remove[tail, head])
+        self._lost = True
         if what == REMOVE:
             self.edges[tail, head] = False
             self.parents[head].remove(tail)
-            self.refresh([head])
+            _flip(self._up, head, tail)
         else:
+            self.total += float(self.gain_add[head, tail])
+            self._stale.add(tail)
             self._turn(tail, head)
-            self.refresh([head, tail])
-        self._find_blocked()
 
     def _turn(self, tail: int, head: int) -> None:
         self.edges[tail, head], self.edges[head, tail] = False, True
         self.parents[head].remove(tail)
         insort(self.parents[tail], head)
+        _flip(self._up, head, tail)
+        _flip(self._up, tail, head)
 
     def walk_in_class(self, tries: int, rng: np.random.Generator) -> int:
         """Reverse random covered edges, which leads to equivalent graphs; return how many were reversed.
@@ -165,24 +214,46 @@ class EdgeMoves:
         tails, heads = np.nonzero(self.edges & self._may & ~self.rules.required)
         if not len(tails):
             return 0
-        ends = list(zip(tails.tolist(), heads.tolist(), strict=True))
+        chosen = rng.integers(len(tails), size=tries)
+        kernel = _kernel()
+        if kernel is None:
+            start = perf_counter()
+            done = self._plain_walk(tails.tolist(), heads.tolist(), chosen.tolist())
+            _spend(perf_counter() - start)
+        else:
+            done = self._compiled_walk(kernel, tails, heads, chosen)
+        self._lost = self._lost or done > 0
+        return done
+
+    def _plain_walk(self, tails: list[int], heads: list[int], chosen: list[int]) -> int:
         sizes = [len(own) for own in self.parents]
-        touched: set[int] = set()
         done = 0
-        for k in rng.integers(len(ends), size=tries).tolist():
-            tail, head = ends[k]
+        for k in chosen:
+            tail, head = tails[k], heads[k]
             if sizes[head] == sizes[tail] + 1:
                 above = self.parents[tail].copy()
                 insort(above, tail)
                 if above == self.parents[head]:
                     self._turn(tail, head)
                     sizes[head], sizes[tail] = sizes[tail], sizes[head]
-                    ends[k] = (head, tail)
-                    touched.update((tail, head))
+                    tails[k], heads[k] = head, tail
+                    self._stale.update((tail, head))
                     done += 1
-        if touched:
-            self.refresh(sorted(touched))
-            self._find_blocked()
+        return done
+
+    def _compiled_walk(
+        self, kernel: Any, tails: NDArray[np.int64], heads: NDArray[np.int64], chosen: NDArray[np.int64]
+    ) -> int:
+        touched = np.zeros(self.n, dtype=bool)
+        new_tails, new_heads = tails.copy(), heads.copy()
+        done = int(kernel.walk(self._up, new_tails, new_heads, chosen, touched))
+        if done:
+            turned = new_tails != tails
+            self.edges[tails[turned], heads[turned]] = False
+            self.edges[new_tails[turned], new_heads[turned]] = True
+            for node in touched.nonzero()[0].tolist():
+                self.parents[node] = self.edges[:, node].nonzero()[0].tolist()
+                self._stale.add(node)
         return done
 
     def disturb(self, steps: int, rng: np.random.Generator) -> None:
@@ -202,7 +273,12 @@ class EdgeMoves:
             tail, head = choices[what][int(rng.integers(len(choices[what])))].tolist()
             self.apply(what, tail, head)
 
-    def _find_blocked(self) -> None:
+    def _find_above(self) -> None:
+        kernel = _kernel()
+        if kernel is not None:
+            kernel.find_above(self._up, self._above)
+            return
+        start = perf_counter()
         n = self.n
         below: list[list[int]] = [[] for _ in range(n)]
         for node, own in enumerate(self.parents):
@@ -219,10 +295,10 @@ class EdgeMoves:
                 waiting[child] -= 1
                 if not waiting[child]:
                     ready.append(child)
-        size = -(-n // 8)
-        packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in above), dtype=np.uint8)
-        flags = np.unpackbits(packed.reshape(n, size), axis=1, count=n, bitorder="little")
-        self.blocked: Flags = flags.astype(bool)
+        size = 8 * self._above.shape[1]
+        packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in above), dtype="<u8")
+        self._above[:] = packed.reshape(self._above.shape)
+        _spend(perf_counter() - start)
 
 
 @dataclass
@@ -288,3 +364,38 @@ def check_count(name: str, value: object, least: int = 0) -> None:
     """Raise unless an option is a whole number that is large enough."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
         raise InvalidArgument(f"{name} is a whole number, {least} or more, not {value!r}")
+
+
+def _words(flags: Flags) -> NDArray[np.uint64]:
+    """Return each row of flags as bits of 64-bit words."""
+    n, width = flags.shape
+    room = np.zeros((n, 64 * max(1, -(-width // 64))), dtype=bool)
+    room[:, :width] = flags
+    return np.packbits(room, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+def _flip(words: NDArray[np.uint64], row: int, bit: int) -> None:
+    words[row, bit >> 6] ^= np.uint64(1 << (bit & 63))
+
+
+def _spend(seconds: float) -> None:
+    global _plain_spent
+    _plain_spent += seconds
+
+
+def _kernel() -> Any:
+    """Return the compiled steps, or None where plain ones are done before they would be there."""
+    found = sys.modules.get("markovia.kernels.edge_steps")
+    if found is None and (_plain_spent > COMPILE_SECONDS or ("numba" in sys.modules and _on_disk())):
+        from markovia.kernels import edge_steps as found
+    return found
+
+
+def _on_disk() -> bool:
+    from markovia.kernels import cache_folders
+
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    return all(
+        any(next(folder.glob(f"edge_steps.{name}-*.{version}.nbi"), None) for folder in cache_folders())
+        for name in ("walk", "find_above", "best_move")
+    )

@@ -2,7 +2,8 @@
 
 Equivalent graphs score the same but have other neighbours. So between its steps the search walks at random through the class
 of its graph by reversing covered edges, which keeps the score and saves it from early directions that were mere chance
-(Castelo & Kocka 2003, "On inclusion-driven learning of Bayesian networks"); it climbs a few times so and keeps the best.
+(Castelo & Kocka 2003, "On inclusion-driven learning of Bayesian networks"); it climbs several times so, more often the
+more variables there are, and keeps the best. Later climbs are cheap, because most of their scores are known.
 `walks=0` is plain hill climbing. Random restarts go on from the best graph after random moves.
 Cost: all pairs once, then a step scores a few children with each further parent. A fast first choice; `ges` and `boss` find
 better graphs in more time.
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.learning.structure.edge_moves import WORDS, EdgeMoves, as_dag, check_count, start_edges
+from markovia.learning.structure.edge_moves import WORDS, EdgeMoves, Flags, as_dag, check_count, start_edges
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -20,6 +21,8 @@ LEAST_TRIES = 10
 """Edges that a walk through equivalent graphs looks at, at least."""
 LONG_WALK = 10
 """Edges that a walk looks at for each edge of the graph, at a local optimum."""
+LEAST_CLIMBS, MOST_CLIMBS, NODES_A_CLIMB = 3, 10, 10
+"""Climbs at least and at most, and for how many variables there is one, by default."""
 
 
 def hill_climb(
@@ -28,7 +31,7 @@ def hill_climb(
     start: Any = None,
     restarts: int = 0,
     perturbations: int | None = None,
-    climbs: int = 3,
+    climbs: int | None = None,
     walks: int = 10,
     max_steps: int | None = None,
 ) -> Found:
@@ -45,7 +48,7 @@ def hill_climb(
     perturbations
         Random moves of a restart; by default a tenth of the graph's edges and at least four.
     climbs
-        How often to climb from the start; the best counts.
+        How often to climb from the start; the best counts. By default once for ten variables, three to ten times.
     walks
         How many walks through equivalent graphs in a row may find nothing better before a climb ends; 0 is plain hill
         climbing, once. Walks use random numbers of their own, so that a search without restarts always gives the same graph.
@@ -54,7 +57,8 @@ def hill_climb(
         The most moves, of all restarts together.
     """
     check_count("restarts", restarts)
-    check_count("climbs", climbs, 1)
+    if climbs is not None:
+        check_count("climbs", climbs, 1)
     check_count("walks", walks)
     if perturbations is not None:
         check_count("perturbations", perturbations, 1)
@@ -64,17 +68,8 @@ def hill_climb(
     edges = start_edges(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, edges)
     path = [Step("start", moves.total, watch.seconds)]
-    climb = _Climb(task, moves, path, walks if score.equivalent else 0, max_steps)
-    climb.run()
-    best, best_score = moves.edges.copy(), moves.total
-    for again in range(2, climbs + 1 if climb.walks else 0):
-        if climb.over():
-            break
-        moves.restart(edges)
-        path.append(Step(f"climb {again}", moves.total, watch.seconds))
-        climb.run()
-        if moves.total > best_score + moves.rounding:
-            best, best_score = moves.edges.copy(), moves.total
+    climb = Climb(task, moves, path, walks, max_steps)
+    best, best_score = climb.often(edges, climbs)
     made = 0
     while made < restarts and not climb.over():
         made += 1
@@ -88,20 +83,47 @@ def hill_climb(
     return Found(as_dag(task.names, best), score=best_score, path=path, details=details)
 
 
-class _Climb:
-    """One climb after the other over the same gains."""
+class Climb:
+    """One climb after the other over the same gains.
+
+    Parameters
+    ----------
+    task, moves, path
+        The task, the graph with its gains, and where steps are noted.
+    walks
+        How many walks in a row may find nothing better; none are made where equivalent graphs score differently.
+    max_steps
+        The most moves of all climbs.
+    """
 
     def __init__(
         self, task: Task, moves: EdgeMoves, path: list[Step], walks: int, max_steps: int | None
     ) -> None:
         self.task, self.moves, self.path = task, moves, path
-        self.walks, self.max_steps = walks, max_steps
+        self.walks, self.max_steps = walks if moves.score.equivalent else 0, max_steps
         self.steps = self.walked = 0
         self.rng = np.random.default_rng(0)
 
     def over(self) -> bool:
         """Say whether the search must stop."""
         return self.task.watch.over() or (self.max_steps is not None and self.steps >= self.max_steps)
+
+    def often(self, edges: Flags, climbs: int | None) -> tuple[Flags, float]:
+        """Climb several times from the same graph, where the moves are; return the best graph and its score."""
+        moves = self.moves
+        if climbs is None:
+            climbs = min(MOST_CLIMBS, max(LEAST_CLIMBS, moves.n // NODES_A_CLIMB))
+        self.run()
+        best, best_score = moves.edges.copy(), moves.total
+        for again in range(2, climbs + 1 if self.walks else 0):
+            if self.over():
+                break
+            moves.restart(edges)
+            self.path.append(Step(f"climb {again}", moves.total, self.task.watch.seconds))
+            self.run()
+            if moves.total > best_score + moves.rounding:
+                best, best_score = moves.edges.copy(), moves.total
+        return best, best_score
 
     def run(self) -> None:
         """Climb to a local optimum, then walk through its class and climb on while that helps."""

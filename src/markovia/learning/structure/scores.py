@@ -111,6 +111,21 @@ class LocalScore(ABC):
                 self.extended[(child, base)][fresh] = found
         return [row[wanted] for row, wanted in rows]
 
+    def know_pairs(self, wanted: NDArray[np.bool_]) -> None:
+        """Compute the families with one parent, i -> j where `wanted[i, j]`, together.
+
+        Scores that equivalent graphs share are computed for one direction of a pair; the other follows.
+        """
+        if not self.equivalent:
+            self.added_batch([(j, (), np.flatnonzero(wanted[:, j])) for j in range(self.n)])
+            return
+        alone = self.many([(j, ()) for j in range(self.n)])
+        either = np.triu(wanted | wanted.T, 1)
+        rows = [np.flatnonzero(either[j]) for j in range(self.n)]
+        for j, found in enumerate(self.added_batch([(j, (), row) for j, row in enumerate(rows)])):
+            for i, value in zip(rows[j].tolist(), (found - alone[j] + alone[rows[j]]).tolist(), strict=True):
+                self.extended[i, ()][j] = value
+
     def removed(self, child: int, parents: Sequence[int]) -> Array:
         """Return for each parent the score of the child with the other parents."""
         base = tuple(sorted(parents))

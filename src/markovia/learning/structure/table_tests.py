@@ -38,8 +38,8 @@ PASS_CELLS = 2**24
 """Cells of the tables that one pass over rows elsewhere fills."""
 FAR_BATCH = 1024
 """Tests that are asked at once where every batch is a pass over rows elsewhere."""
-PART = 2**18
-"""Rows times tests that are worth a thread."""
+PART = 2**20
+"""Rows times tests that are worth a thread: one or two milliseconds, many times what handing them over takes."""
 LOAD_SECONDS, COMPILE_SECONDS = 0.4, 5.0
 """What NumPy may spend in a process before the compiled code is loaded, or compiled for this and later runs."""
 LOGS = 2**16

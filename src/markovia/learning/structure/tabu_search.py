@@ -1,8 +1,11 @@
 """Tabu search over directed graphs: always the best move, even a worse one, that does not undo a recent move.
 
 The search leaves local optima because what was done lately may not be undone for a while, unless that leads to a new best
-score (Glover 1989, "Tabu search, part I"; for networks Bouckaert 1995). Cost: as hill climbing a step; the number of steps
-is what `max_worse` allows beyond it. For better graphs than hill climbing in several times its time.
+score (Glover 1989, "Tabu search, part I"; for networks Bouckaert 1995). It begins at the graph that hill climbing finds. As
+long as nothing is better it walks through equivalent graphs now and then, as hill climbing does, so that it also leaves by
+moves that its own directions forbid; it takes no step that merely leads to an equivalent graph. Cost: that of hill climbing,
+and a step of it for each that `max_worse` allows beyond. For graphs at least as good as hill climbing's in up to twice its
+time.
 """
 
 from typing import Any
@@ -16,6 +19,7 @@ from markovia.learning.structure.edge_moves import (
     check_count,
     start_edges,
 )
+from markovia.learning.structure.hill_climbing import LONG_WALK, Climb
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -26,6 +30,8 @@ def tabu(
     start: Any = None,
     length: int = 10,
     max_worse: int = 100,
+    climbs: int | None = None,
+    walks: int = 10,
     max_steps: int | None = None,
 ) -> Found:
     """Search until no better graph was found for a while.
@@ -40,19 +46,32 @@ def tabu(
         For how many steps a move may not be undone: the pair of nodes it changed is left alone.
     max_worse
         How many steps in a row may pass without a new best graph.
+    climbs
+        How often to climb to the graph where the search begins to take worse moves, as in hill climbing; 0 begins at
+        `start` itself.
+    walks
+        As in hill climbing; 0 leaves all walks out, also those between worse moves.
     max_steps
         The most moves.
     """
     check_count("length", length, 1)
     check_count("max_worse", max_worse, 1)
+    check_count("walks", walks)
+    if climbs is not None:
+        check_count("climbs", climbs)
     if max_steps is not None:
         check_count("max_steps", max_steps)
     score, watch = task.bound_score(), task.watch
-    moves = EdgeMoves(score, task.rules, start_edges(task.names, task.rules, start))
+    edges = start_edges(task.names, task.rules, start)
+    moves = EdgeMoves(score, task.rules, edges)
     path = [Step("start", moves.total, watch.seconds)]
     best, best_score = moves.edges.copy(), moves.total
+    climb = Climb(task, moves, path, walks, max_steps)
+    if climbs != 0:
+        best, best_score = climb.often(edges, climbs)
+        moves.restart(best)
     free_from = np.zeros((score.n, score.n), dtype=np.int64)
-    steps = worse = 0
+    steps, worse = climb.steps, 0
     while not watch.over() and worse < max_worse and (max_steps is None or steps < max_steps):
         gains = moves.gains()
         # a forbidden move is taken all the same where it leads to a new best
@@ -62,6 +81,9 @@ def tabu(
         kept = held[gains.tails, gains.heads]
         gains.removes[kept & (gains.removes <= needed)] = -np.inf
         gains.turns[kept & (gains.turns <= needed)] = -np.inf
+        if climb.walks:
+            # a reversal that changes nothing leads to an equivalent graph; walks do that
+            gains.turns[np.abs(gains.turns) <= moves.rounding] = -np.inf
         move = gains.best(moves.rounding)
         if move is None:
             break
@@ -74,6 +96,8 @@ def tabu(
             best, best_score, worse = moves.edges.copy(), moves.total, 0
         else:
             worse += 1
+            if climb.walks and worse % length == 0:
+                moves.walk_in_class(LONG_WALK * int(moves.edges.sum()), climb.rng)
         watch.advance(note=f"{best_score:.6g}")
     details = {"steps": steps, "families": score.n_computed}
     return Found(as_dag(task.names, best), score=best_score, path=path, details=details)
