@@ -186,7 +186,7 @@ def test_what_is_wrong_is_said_in_one_sentence(rows: str, tmp_path: Path):
     assert "takes no lenght" in complaint("learn", rows, "--set", "lenght=3")
     assert "such as restarts=5" in complaint("learn", rows, "--set", "lenght")
     assert "--jobs is for" in complaint("learn", rows, "--jobs", "2")
-    assert "takes no test" in complaint("learn", rows, "--test", "g2")
+    assert "takes no --test" in complaint("learn", rows, "--test", "g2")
     assert "no such file" in complaint("learn", str(tmp_path / "none.csv"))
     assert "--time-limit" in complaint("learn", rows, "--time-limit", "0")
     assert "cannot write" in complaint("learn", rows, "-o", str(tmp_path / "nowhere" / "model.bif"))

@@ -125,6 +125,7 @@ def _as_options(sentence: str) -> str:
     said = re.sub(r"\b(engine|missing|method)='([\w-]+)'", r"--\1 \2", sentence).replace(
         "targets=[...]", "--targets"
     )
+    said = re.sub(r"\b(score|test|alpha|missing|weights)=(?=[ ,;]|$)", r"--\1", said)
     return re.sub(r"\blatent=\['([^']+)'\]", r"--latent \1", said)
 
 

@@ -63,7 +63,10 @@ def compare(
 ) -> None:
     """Compare a model's graph with the true one: edges, distances, effects; and their tables."""
     loaded, true = _graph_or_model(model, format), _graph_or_model(truth, format)
-    found = compare_graphs(loaded, true)
+    try:
+        found = compare_graphs(loaded, true)
+    except InvalidArgument as error:
+        raise _other_kinds(loaded, true, error) from None
     tables = compare_tables(loaded, true)
     if plot is not None:
         _draw(found, plot, (Path(model).name, Path(truth).name))
@@ -79,6 +82,17 @@ def compare(
             ["difference", model, truth],
             [(d.kind, d.learned or "", d.truth or "") for d in found.differences],
         )
+
+
+def _other_kinds(loaded: Any, true: Any, error: InvalidArgument) -> InvalidArgument:
+    """Return an error in the words of the command line where one graph is a partial ancestral graph and one is not."""
+    graphs = [getattr(g, "graph", g) for g in (loaded, true)]
+    circles = [isinstance(g, MixedGraph) for g in graphs]
+    if circles[0] is circles[1] or "ancestral" not in str(error):
+        return error
+    return InvalidArgument(
+        "a partial ancestral graph is compared with one; `markovia learn --method fci -o graph.dagitty` writes such graphs"
+    )
 
 
 def describe(found: GraphComparison) -> dict[str, Any]:

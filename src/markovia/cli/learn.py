@@ -162,7 +162,17 @@ def learn(
             show_default=False,
         ),
     ] = None,
-    seed: options.Seed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            "-s",
+            min=0,
+            metavar="INT",
+            help="For methods that draw, and resamplings: the same seed, the same graph.",
+            show_default=False,
+        ),
+    ] = None,
     plot: Annotated[
         str | None,
         typer.Option(

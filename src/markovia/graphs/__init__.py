@@ -57,7 +57,7 @@ from markovia.graphs.independencies import (
 )
 from markovia.graphs.junction_tree import JunctionTree, junction_tree
 from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.projection import latent_projection
+from markovia.graphs.projection import is_causally_sufficient, latent_projection
 from markovia.graphs.semigraphoid import closure, implies
 from markovia.graphs.separation import (
     all_minimal_separators,
@@ -109,6 +109,7 @@ __all__ = [
     "implies",
     "independencies_of",
     "is_active",
+    "is_causally_sufficient",
     "is_chordal",
     "is_decomposable",
     "is_imap",

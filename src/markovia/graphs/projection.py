@@ -1,4 +1,4 @@
-"""Latent projection: the mixed graph that is left when some nodes of a DAG are hidden.
+"""Latent projection: the mixed graph that is left when some nodes of a DAG are hidden; and whether that matters.
 
 Reference: Verma and Pearl, *Equivalence and synthesis of causal models*, UAI (1990). Cost: O(nodes x
 observed nodes).
@@ -49,3 +49,27 @@ def latent_projection(dag: DAG, latents: Names) -> MixedGraph:
         if name in hidden:
             graph.add_edges((a, b, Mark.ARROW, Mark.ARROW) for a, b in combinations(below[name], 2))
     return graph
+
+
+def is_causally_sufficient(dag: DAG, observed: Names) -> bool:
+    """Say whether the observed nodes of a DAG have no hidden common cause.
+
+    A set of variables is causally sufficient if it contains every common cause of two of its members, where a cause is
+    direct or acts through hidden nodes only. PC and scores over directed graphs assume this; FCI does not.
+
+    Parameters
+    ----------
+    dag
+        A directed acyclic graph over all nodes, hidden ones too.
+    observed
+        The nodes that are seen.
+
+    Examples
+    --------
+    >>> fork = DAG([("z", "x"), ("z", "y")])
+    >>> is_causally_sufficient(fork, ["x", "y", "z"]), is_causally_sufficient(fork, ["x", "y"])
+    (True, False)
+    """
+    need(dag, DAG)
+    seen = set(dag._named(dag._numbers(observed)))
+    return not latent_projection(dag, [name for name in dag.nodes if name not in seen]).bidirected_edges()

@@ -84,6 +84,8 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
         best, least = sinks[0], -math.inf
         if len(sinks) > 1:
             for k in sinks:
+                if watch.over():
+                    break
                 others = [i for i in left if i != k]
                 found = tried(k, [i for i in others if rules.allowed[i, k]], _factor(rows, others))
                 if found.test.log_p > least:

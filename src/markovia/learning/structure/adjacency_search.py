@@ -1,8 +1,9 @@
 """The adjacency search of PC and FCI: start complete, take away pairs that some subset of neighbours makes independent.
 
 The order-independent form (Colombo and Maathuis, *Order-independent constraint-based causal structure learning*, JMLR 2014):
-neighbours are frozen while sets of one size are tried, so the result does not depend on the order of the variables, and all
-pairs can be asked at once. The original form (Spirtes and Glymour, 1991) lets each removal count at once.
+neighbours are frozen while sets of one size are tried, so who is adjacent does not depend on the order of the variables, and
+all pairs can be asked at once; which of several sets is kept as the separating one still does. The original form (Spirtes
+and Glymour, 1991) lets each removal count at once.
 The separating set is the first that is found: sizes 0, 1, ..., for each size the subsets of x's neighbours in lexicographic
 order, then those of y's, x before y. Cost: exponential in the largest degree.
 """
@@ -69,7 +70,9 @@ def adjacency_search(
     separate_forbidden
         Whether separating sets are also looked for where an edge is forbidden in both directions; orientation needs them.
     """
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+    if depth is not None and (
+        isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 0
+    ):
         raise InvalidArgument(f"depth is a whole number, 0 or more, or None, not {depth!r}")
     n = test.n
     skeleton = Skeleton(rules.pairs.copy(), {}, np.zeros((n, n)), np.zeros((n, n), dtype=bool))
@@ -104,11 +107,11 @@ def _frozen_level(
             break
         busy = True
         questions = [q for pair in asking for q in turns[pair]]
-        answers = iter(test.p_values(questions).tolist())
+        answers = iter(test.p_values_until(questions, watch))
         for pair in list(asking):
             x, y = pair
-            found = [next(answers) for _ in turns[pair]]
-            for (_, _, given), p in zip(turns[pair], found, strict=True):
+            # fewer answers than questions only where the watch ended it
+            for (_, _, given), p in [(q, p) for q in turns[pair] if (p := next(answers, None)) is not None]:
                 skeleton._note(x, y, p)
                 if p > test.alpha:
                     skeleton.adjacent[x, y] = skeleton.adjacent[y, x] = False

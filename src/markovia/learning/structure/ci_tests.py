@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from functools import lru_cache
 from itertools import islice
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,13 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.structure.result import TestMade
 from markovia.learning.structure.scores import named
 from markovia.learning.structure.study import StructureData
+from markovia.learning.structure.watch import Watch
 
+SLICE_SECONDS = 0.5
+"""Costly tests are asked in parts that take about this long, so that a time limit and Ctrl-C are seen in between."""
+
+SAME = 1e-9
+"""Conditional probabilities of a model that differ by less are the same."""
 Query = tuple[int, int, tuple[int, ...]]
 """Two variables and what is given, in increasing order."""
 
@@ -64,10 +71,10 @@ class CITest(ABC):
     costly = False
 
     def __init__(self, names: Sequence[str], alpha: float) -> None:
-        if not 0 < alpha < 1:
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < alpha < 1:
             raise InvalidArgument(f"alpha is between 0 and 1, not {alpha!r}")
         self.names = tuple(names)
-        self.alpha = alpha
+        self.alpha = float(alpha)
         self.known: dict[Query, float] = {}
         self.measured: dict[Query, tuple[float, float]] = {}
         self.jobs: int | None = None
@@ -103,6 +110,28 @@ class CITest(ABC):
             self.measured.update(zip(fresh, pairs, strict=True))
         return np.array([self.known[q] for q in asked])
 
+    def p_values_until(self, queries: Sequence[Query], watch: Watch) -> list[float]:
+        """Return the p-values of many queries; those of the first ones only where the watch ends it in between.
+
+        Costly tests are asked a few at a time. At least one query is answered.
+        """
+        if not self.costly:
+            return self.p_values(queries).tolist()  # type: ignore[no-any-return]
+        found: list[float] = []
+        step = 1
+        while len(found) < len(queries) and not (found and watch.over()):
+            start = perf_counter()
+            found += self.p_values(queries[len(found) : len(found) + step]).tolist()
+            seconds = perf_counter() - start
+            step = (
+                2 * step
+                if seconds < SLICE_SECONDS / 2
+                else max(1, step // 2)
+                if seconds > SLICE_SECONDS
+                else step
+            )
+        return found
+
     def _shared_out(self, queries: list[Query]) -> Measured:
         if not self.costly or self.jobs in (None, 1) or len(queries) < 2:
             return self._measure(queries)
@@ -125,6 +154,12 @@ class CITest(ABC):
     def independent(self, x: int, y: int, given: Sequence[int] = ()) -> bool:
         """Say whether independence is accepted."""
         return self.p_value(x, y, given) > self.alpha
+
+    def kept(self, keep: Any) -> list[TestMade]:
+        """Return the tests made so far as `keep_tests=` asks: all of them, none, or the first so many."""
+        if not isinstance(keep, bool) and (not isinstance(keep, int | np.integer) or keep < 0):
+            raise InvalidArgument(f"keep_tests= is True, False or a number of tests, not {keep!r}")
+        return self.made(None if keep is True else int(keep))
 
     def made(self, most: int | None = None) -> list[TestMade]:
         """Return the tests made so far, in their order; the first `most` of them."""
@@ -307,10 +342,11 @@ def _independent_in(model: Any, x: str, y: str, given: list[str]) -> bool:
     states = [model.states(n) for n in (x, y, *given)]
     table = np.array([joint[key] for key in product(*states)]).reshape([len(s) for s in states])
     flat = table.reshape(table.shape[0], table.shape[1], -1)
-    both = flat * flat.sum(axis=(0, 1), keepdims=True)
-    return bool(
-        np.allclose(both, flat.sum(axis=1, keepdims=True) * flat.sum(axis=0, keepdims=True), atol=1e-10)
-    )
+    # conditional probabilities, so that a rare configuration counts as much as a common one
+    flat = flat[:, :, flat.sum(axis=(0, 1)) > 0]
+    flat = flat / flat.sum(axis=(0, 1))
+    apart = flat.sum(axis=1, keepdims=True) * flat.sum(axis=0, keepdims=True)
+    return bool(np.abs(flat - apart).max(initial=0.0) < SAME)
 
 
 class _OracleTest(CITest):
@@ -354,6 +390,12 @@ TEST_ALIASES = {
 }
 
 
+def is_truth(test: Any) -> bool:
+    """Say whether a test is a graph, or a model with one, that answers by itself."""
+    graphs = DAG | MixedGraph | UndirectedGraph
+    return isinstance(test, graphs) or isinstance(getattr(test, "graph", None), graphs)
+
+
 def default_test(data: StructureData) -> str:
     """Return the name of the test for the kind of data."""
     return "g2" if data.discrete else "fisher-z" if data.continuous else "mixed"
@@ -371,19 +413,21 @@ def bind_test(test: Any, data: StructureData | None, names: Sequence[str]) -> CI
                 "bind the test to the same columns in the same order"
             )
         return test
-    if isinstance(test, DAG | MixedGraph) or isinstance(getattr(test, "graph", None), DAG | MixedGraph):
+    if is_truth(test):
         test = Oracle(test)
     if isinstance(test, Oracle):
         return test.bind(data, names)
     if data is None:
-        raise InvalidArgument("this test needs data")
+        raise InvalidArgument(
+            "this test needs data; an oracle that is a function is mk.ci_tests.Oracle(function, names=)"
+        )
     word, alpha = test if isinstance(test, tuple) else (test, None)
     if word is None or word == "auto":
         word = default_test(data)
     if isinstance(word, str):
         kind = named(word, TESTS, TEST_ALIASES, "test")
         word = kind() if alpha is None else kind(alpha=alpha)
-    if not hasattr(word, "bind"):
+    if isinstance(word, type) or not hasattr(word, "bind"):
         raise InvalidArgument(
             f"test= is a name such as 'g2', a test such as mk.ci_tests.G2(), or an oracle, not {word!r}"
         )

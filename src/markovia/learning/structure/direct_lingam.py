@@ -205,7 +205,7 @@ def _gaussian_note(residuals: Array) -> list[str]:
 
     if len(residuals) < 20:
         return []
-    normal = int((normaltest(residuals, axis=0).pvalue > 0.01).sum())
+    normal = int((normaltest(residuals / residuals.std(axis=0), axis=0).pvalue > 0.01).sum())
     if normal < 2:
         return []
     return [f"{normal} noises pass for Gaussian; the order among such variables is not identified"]

@@ -22,6 +22,8 @@ from markovia.learning.data_files import (
 
 FRACTIONS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
 """DuckDB's types for numbers with fractions."""
+CELLS = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
+"""What a text file's cells may be: `yes` and `2020-01-01` are words, as they are where such files are counted."""
 
 
 def is_far(data: Any) -> bool:
@@ -44,7 +46,7 @@ def is_files(data: Any) -> bool:
 def far_rows(data: Any) -> "DuckRows | LazyRows":
     """Open rows that are not in memory: paths, a DuckDB relation, a Polars LazyFrame, a Dask or a Spark frame."""
     if is_files(data):
-        return DuckRows(_relation(data))
+        return DuckRows(_relation(data), words=True)
     if type(data).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
         if not hasattr(data, "aggregate") or not hasattr(data, "types"):
             raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
@@ -55,7 +57,8 @@ def far_rows(data: Any) -> "DuckRows | LazyRows":
 class DuckRows:
     """Rows of files and data bases, seen through DuckDB."""
 
-    def __init__(self, relation: Any) -> None:
+    def __init__(self, relation: Any, *, words: bool = False) -> None:
+        self._words = words  # of a text file, where booleans are words
         self._relation = relation
         self.names: list[str] = list(relation.columns)
 
@@ -79,9 +82,25 @@ class DuckRows:
 
     def fetched(self, names: Sequence[str]) -> Any:
         """Bring some columns into a table in memory, in the order of the rows."""
-        return self._relation.project(
+        table = self._relation.project(
             ", ".join(quoted_name(n) for n in dict.fromkeys(names))
         ).to_arrow_table()
+        return _with_booleans(table) if self._words else table
+
+
+def _with_booleans(table: Any) -> Any:
+    """Return a table whose columns of the words true and false are booleans."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for place, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type):
+            continue
+        words = {word for word in compute.unique(table.column(place)).to_pylist() if word is not None}
+        if words and {word.casefold() for word in words} <= {"true", "false"}:
+            flags = compute.equal(compute.utf8_lower(table.column(place)), "true")
+            table = table.set_column(place, field.name, flags)
+    return table
 
 
 class LazyRows:
@@ -128,7 +147,7 @@ def _relation(data: Any) -> Any:
     nulls = "nullstr=[" + ", ".join(quoted_text(n) for n in NULLS) + "]"
     try:
         check_columns(connection, files, kind, [])
-        rows = scan(files, kind) if kind == "parquet" else scan(files, kind, [nulls, "sample_size=-1"])
+        rows = scan(files, kind) if kind == "parquet" else scan(files, kind, [nulls, "sample_size=-1", CELLS])
         return connection.sql(f"SELECT * FROM {rows}")
     except duckdb.Error as error:
         raise unreadable(repr(files[0]), error) from error

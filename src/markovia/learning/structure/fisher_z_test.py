@@ -17,6 +17,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.ci_tests import CITest, Measured, Query
+from markovia.learning.structure.column_scale import check_spread, unit_scaled
 from markovia.learning.structure.study import StructureData
 
 EXACT = 1e-10
@@ -61,12 +62,11 @@ def correlations(matrix: Array, weights: Array | None, names: Sequence[str]) -> 
     if rows < 2:
         raise InvalidArgument("correlations need two rows at least")
     share = np.full(len(matrix), 1.0 / rows) if weights is None else weights / rows
+    matrix = unit_scaled(matrix)
     centred = matrix - share @ matrix
     covariance = centred.T @ (centred * share[:, None])
     scale = np.sqrt(np.diag(covariance))
-    flat = np.flatnonzero(scale <= 1e-12 * np.maximum(1.0, np.abs(matrix).max(axis=0, initial=0.0)))
-    if len(flat):
-        raise InvalidArgument(f"the column {names[flat[0]]!r} is constant; leave it out")
+    check_spread(matrix, scale, names)
     found = covariance / np.outer(scale, scale)
     np.fill_diagonal(found, 1.0)
     return found, rows

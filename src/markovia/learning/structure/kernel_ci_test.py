@@ -28,6 +28,7 @@ import numpy as np
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.factor import Array
 from markovia.learning.structure.ci_tests import CITest, Measured, Query, one_blas_thread
+from markovia.learning.structure.column_scale import check_spread, unit_scaled
 from markovia.learning.structure.study import StructureData
 
 MOST_ROWS = 20_000
@@ -229,7 +230,8 @@ def _standardised(data: StructureData, number: int) -> Array:
             raise InvalidArgument(
                 f"the column {data.names[number]!r} has missing cells; missing='drop' leaves rows out"
             )
-        wide = column[:, None]
+        wide = unit_scaled(column[:, None])
+        check_spread(wide, wide.std(axis=0), [data.names[number]])
     else:
         codes = data.codes().column(data.names[number])
         present = np.unique(codes)
@@ -238,7 +240,7 @@ def _standardised(data: StructureData, number: int) -> Array:
             wide = wide[:, :1]
     wide = wide - wide.mean(axis=0)
     scale = float(np.sqrt((wide**2).sum() / (len(wide) - 1)))
-    if scale <= 1e-12 * max(1.0, float(np.abs(wide).max(initial=0.0))):
+    if scale == 0.0:
         raise InvalidArgument(f"the column {data.names[number]!r} is constant; leave it out")
     return np.asarray(wide / scale)
 

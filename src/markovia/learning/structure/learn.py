@@ -10,9 +10,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.variable import State
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
-from markovia.learning.structure.ci_tests import CITest, Oracle
+from markovia.learning.structure.ci_tests import CITest, Oracle, is_truth
 from markovia.learning.structure.knowledge import Knowledge, Rules, as_knowledge
 from markovia.learning.structure.methods import Method, method_named
 from markovia.learning.structure.result import Found, LearnedStructure
@@ -129,6 +127,7 @@ def learn_structure(
         **options,
     )
     rng = generator(seed)
+    check_jobs(n_jobs)
     with Watch(time_limit, progress) as watch:
         return search.run(search.study, rng, watch, n_jobs)
 
@@ -255,6 +254,13 @@ def plan_search(
     return Search(how, study.names, known.rules(study.names), study, score, test, options, notes)
 
 
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse a number of processes that joblib does not understand."""
+    whole = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not whole or n_jobs == 0):
+        raise InvalidArgument(f"n_jobs= is a number of processes, or -1 for one a processor, not {n_jobs!r}")
+
+
 def counts_do(how: Method, test: Any) -> bool:
     """Say whether a method only counts discrete rows, so that equal ones may be held once with their number."""
     if how.takes == "score":
@@ -302,9 +308,7 @@ def _with_alpha(test: Any, alpha: float) -> Any:
 
 
 def _answers_itself(test: Any) -> bool:
-    return isinstance(test, Oracle | CITest | DAG | MixedGraph) or isinstance(
-        getattr(test, "graph", None), DAG | MixedGraph
-    )
+    return isinstance(test, Oracle | CITest) or is_truth(test)
 
 
 def _observed(test: Any, names: Sequence[str] | None) -> tuple[str, ...]:

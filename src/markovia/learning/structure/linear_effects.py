@@ -138,20 +138,24 @@ def effects_along(
     """
     n, p = rows.shape
     centred = rows - rows.mean(axis=0)
+    units = centred.std(axis=0)
+    centred /= units  # coefficients are chosen where every column has variance 1, so that units do not matter
     covariances = centred.T @ centred / n
+    by_unit = (
+        units[:, None] / units
+    )  # the coefficient of i on j times this is that of the columns as they are
     chosen = np.zeros((p, p), dtype=bool)
     for place, child in enumerate(order):
         before = np.array([i for i in order[:place] if rules.allowed[i, child]], dtype=np.int64)
         if len(before):
-            kept = _chosen(
-                covariances, child, before, rules.required[before, child], n, prune, threshold, alpha
-            )
+            limits = threshold / by_unit[child, before]
+            kept = _chosen(covariances, child, before, rules.required[before, child], n, prune, limits, alpha)
             chosen[before[kept], child] = True
     matrix, t_values = _refitted(covariances, chosen, n)
     edges, notes = limited_parents(chosen, np.abs(t_values).T, rules, names)
     if notes:
         matrix, t_values = _refitted(covariances, edges, n)
-    return Effects(matrix, t_values, notes)
+    return Effects(matrix * by_unit, t_values, notes)
 
 
 def check_pruning(prune: Any, threshold: Any, alpha: Any) -> None:
@@ -208,7 +212,7 @@ def _chosen(
     required: Any,
     n: int,
     prune: str,
-    threshold: float,
+    threshold: Array,
     alpha: float,
 ) -> Any:
     if prune == "none":

@@ -56,7 +56,6 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     True
     """
     test: CITest = task.bound_test()
-    test.jobs = task.jobs
     pairs = max_min_candidates(test, task.rules, task.watch, depth=depth)
     narrow = Rules(
         task.rules.allowed & (pairs | task.rules.required), task.rules.required, task.rules.max_parents
@@ -65,7 +64,7 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     found = hill_climb(inner)
     task.score_name = inner.score_name
     names = task.names
-    found.tests = [] if keep_tests is False else test.made(None if keep_tests is True else int(keep_tests))
+    found.tests = test.kept(keep_tests)
     found.n_tests = test.n_made
     edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(pairs))]
     found.details = {**found.details, "candidates": UndirectedGraph(edges, nodes=names)}
@@ -77,7 +76,9 @@ def max_min_candidates(test: CITest, rules: Rules, watch: Watch, *, depth: int |
 
     When time is over before all sets are found, variables without a set allow every pair the rules allow.
     """
-    if depth is not None and (isinstance(depth, bool) or not isinstance(depth, int) or depth < 0):
+    if depth is not None and (
+        isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 0
+    ):
         raise InvalidArgument(f"depth is a whole number, 0 or more, or None, not {depth!r}")
     chosen = rules.pairs.copy()
     for target in range(test.n):
@@ -98,10 +99,12 @@ def _candidates(test: CITest, rules: Rules, watch: Watch, target: int, depth: in
     fresh: list[tuple[int, ...]] = [()]  # subsets of the chosen that were not tried yet
     joining = list(kept)
     while True:
-        waiting = _lowered(test, target, waiting, fresh, least)
+        waiting = _lowered(test, watch, target, waiting, fresh, least)
+        if watch.over():
+            return [*chosen, *joining, *waiting]  # who was not taken out
         if joining:
             best = joining.pop(0)
-        elif waiting and not watch.over():
+        elif waiting:
             best = max(waiting, key=lambda v: (*least[v], -v))
             waiting.remove(best)
         else:
@@ -109,16 +112,17 @@ def _candidates(test: CITest, rules: Rules, watch: Watch, target: int, depth: in
         fresh = [(*given, best) for given in _subsets(chosen, None if depth is None else depth - 1)]
         chosen.append(best)
     for v in list(chosen):
-        if v in kept or watch.over():
+        if v in kept:
             continue
         others = [c for c in chosen if c != v]
-        if _separated(test, target, v, _subsets(others, depth)):
+        if _separated(test, watch, target, v, _subsets(others, depth)):
             chosen.remove(v)
     return chosen
 
 
 def _lowered(
     test: CITest,
+    watch: Watch,
     target: int,
     waiting: list[int],
     fresh: Iterable[tuple[int, ...]],
@@ -126,12 +130,12 @@ def _lowered(
 ) -> list[int]:
     """Lower each association by the new subsets, one batch a subset; return who still depends."""
     for given in fresh:
-        if not waiting:
+        if not waiting or watch.over():
             break
         queries: list[Query] = [(target, v, given) for v in waiting]
-        found = test.p_values(queries).tolist()
-        left = []
-        for (_, v, _), p in zip(queries, found, strict=True):
+        found = test.p_values_until(queries, watch)
+        left = waiting[len(found) :]  # unasked: the watch ended it
+        for (_, v, _), p in zip(queries, found, strict=False):
             if p > test.alpha:
                 continue
             statistic, free = test.statistic(target, v, given)
@@ -143,9 +147,13 @@ def _lowered(
     return waiting
 
 
-def _separated(test: CITest, target: int, other: int, subsets: Iterable[tuple[int, ...]]) -> bool:
+def _separated(
+    test: CITest, watch: Watch, target: int, other: int, subsets: Iterable[tuple[int, ...]]
+) -> bool:
     waiting = list(subsets)
     for first in range(0, len(waiting), max(1, test.batch)):
+        if watch.over():
+            break
         some = waiting[first : first + max(1, test.batch)]
         if (test.p_values([(target, other, given) for given in some]) > test.alpha).any():
             return True

@@ -8,7 +8,8 @@ from markovia.learning.structure.task import Task
 def measured_columns(task: Task, what: str) -> Array:
     """Return the rows as one matrix, one column a variable.
 
-    Refused are discrete columns, weights, a column without variation, and fewer rows than columns plus two.
+    Refused are discrete columns, weights, a column without variation or in an extreme unit, and fewer rows than columns
+    plus two.
     """
     matrix = task.study.numbers(what)
     if task.study.weights is not None:
@@ -20,4 +21,8 @@ def measured_columns(task: Task, what: str) -> Array:
     for name, width in zip(task.names, spread.tolist(), strict=True):
         if width == 0.0:
             raise InvalidArgument(f"the column {name!r} is constant; leave it out with names=")
+        if not 1e-75 < width < 1e75:
+            raise InvalidArgument(
+                f"the column {name!r} spans {width:.2g}, and its powers leave the range of numbers; choose another unit"
+            )
     return matrix

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.ci_tests import CITest, Measured, Query, one_blas_thread
+from markovia.learning.structure.column_scale import check_spread, unit_scaled
 from markovia.learning.structure.fisher_z_test import FisherZ
 from markovia.learning.structure.study import CONTINUOUS, DISCRETE, StructureData
 from markovia.learning.structure.table_tests import G2
@@ -234,11 +235,10 @@ def _block(data: StructureData, number: int) -> Array:
     """Return a variable's columns: standard numbers, or an indicator for each state that occurs but the first."""
     if data.kinds[number] == CONTINUOUS:
         assert data.matrix is not None
-        column = data.matrix[:, data.columns[number]]
-        scale = float(column.std())
-        if scale <= 1e-12 * max(1.0, float(np.abs(column).max(initial=0.0))):
-            raise InvalidArgument(f"the column {data.names[number]!r} is constant; leave it out")
-        return np.asarray(((column - column.mean()) / scale)[:, None])
+        column = unit_scaled(data.matrix[:, data.columns[number]][:, None])
+        scale = column.std(axis=0)
+        check_spread(column, scale, [data.names[number]])
+        return np.asarray((column - column.mean(axis=0)) / scale)
     codes = data.codes().column(data.names[number])
     present = np.unique(codes)[1:]
     return np.asarray(codes[:, None] == present[None, :], dtype=np.float64)

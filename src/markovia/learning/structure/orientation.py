@@ -73,7 +73,7 @@ def decide_triples(
             elif z not in first:
                 decided.colliders.append((x, z, y))
             continue
-        separating = _separating_sets(test, skeleton.adjacent, x, y, depth)
+        separating = _separating_sets(test, skeleton.adjacent, x, y, depth, watch)
         if first is not None:
             separating.add(tuple(sorted(first)))
         with_z = sum(z in given for given in separating)
@@ -97,7 +97,7 @@ def unshielded(adjacent: Flags) -> Iterator[Triple]:
 
 
 def _separating_sets(
-    test: CITest, adjacent: Flags, x: int, y: int, depth: int | None
+    test: CITest, adjacent: Flags, x: int, y: int, depth: int | None, watch: Watch
 ) -> set[tuple[int, ...]]:
     queries: dict[Query, None] = {}
     for end, other in ((x, y), (y, x)):
@@ -106,8 +106,8 @@ def _separating_sets(
         for size in range(most + 1):
             queries.update(dict.fromkeys((x, y, given) for given in combinations(near, size)))
     asked = list(queries)
-    found = test.p_values(asked)
-    return {q[2] for q, p in zip(asked, found, strict=True) if p > test.alpha}
+    found = test.p_values_until(asked, watch)
+    return {q[2] for q, p in zip(asked, found, strict=False) if p > test.alpha}
 
 
 class Orientation:

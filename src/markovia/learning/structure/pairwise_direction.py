@@ -14,6 +14,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.acyclicity import directed_graph
+from markovia.learning.structure.column_scale import unit_scaled
 from markovia.learning.structure.gamma_hsic import HsicTest, gamma_hsic
 from markovia.learning.structure.linear_effects import check_level
 from markovia.learning.structure.post_nonlinear import post_nonlinear_noise
@@ -21,6 +22,8 @@ from markovia.learning.structure.result import Found
 from markovia.learning.structure.smooth_regression import smooth_fit
 from markovia.learning.structure.task import Task
 
+EXACT = 1e-11
+"""Residuals below this share of the effect's spread are rounding error."""
 MODELS = ("anm", "pnl", "lingam")
 
 
@@ -104,6 +107,8 @@ def pairwise_direction(
         raise InvalidArgument(f"x has {len(a)} numbers and y has {len(b)}; they must be pairs")
     if len(a) < 20:
         raise InvalidArgument(f"a direction needs at least 20 observations, not {len(a)}")
+    if isinstance(names, str) or len(names) != 2:
+        raise InvalidArgument(f"names= are two names, not {names!r}")
     forward, backward = direction_test(a, b, model), direction_test(b, a, model)
     together = gamma_hsic(a, b)
     first, second = names
@@ -129,16 +134,21 @@ def pairwise_direction(
 def direction_test(cause: Array, effect: Array, model: str) -> HsicTest:
     """Test whether the residual of a model of the effect given the cause is independent of the cause."""
     if model == "anm":
-        return gamma_hsic(cause, smooth_fit(cause, effect).residuals)
+        return gamma_hsic(cause, _noise(smooth_fit(cause, effect).residuals, effect))
     if model == "lingam":
         x = cause - cause.mean()
         y = effect - effect.mean()
-        return gamma_hsic(cause, y - (x @ y) / (x @ x) * x)
+        return gamma_hsic(cause, _noise(y - (x @ y) / (x @ x) * x, effect))
     if model == "pnl":
         from markovia.learning.structure.post_nonlinear import normal_scores
 
         return gamma_hsic(normal_scores(cause), post_nonlinear_noise(cause, effect))
     raise InvalidArgument(f"model= is one of {', '.join(map(repr, MODELS))}, not {model!r}")
+
+
+def _noise(residuals: Array, effect: Array) -> Array:
+    """Return the residuals; zeros where the effect is a function of the cause and only rounding error is left."""
+    return residuals if residuals.std() > EXACT * effect.std() else np.zeros_like(residuals)
 
 
 def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str) -> Found:
@@ -190,4 +200,4 @@ def _column(values: Any, what: str) -> Array:
         raise InvalidArgument(f"{what} must be one finite number an observation")
     if len(found) and found.max() == found.min():
         raise InvalidArgument(f"{what} is constant")
-    return found
+    return unit_scaled(found)

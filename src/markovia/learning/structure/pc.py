@@ -44,9 +44,10 @@ def pc(
     task
         Data or an oracle, and what is known.
     stable
-        The order-independent search; False for the original, where the result may depend on the order of the columns.
+        The order-independent search; False for the original, where the skeleton may depend on the order of the columns.
     orientation
-        "standard", "conservative" or "majority": how v-structures are decided.
+        "standard", "conservative" or "majority": how v-structures are decided. With data the last two are more reliable and
+        do not depend on the order of the columns; "standard" goes by the first separating set that was found.
     depth
         The largest conditioning set. With `max_parents=k` sets of k suffice, and no node gets more than k arrowheads.
     conflicts
@@ -78,7 +79,6 @@ def pc(
     if conflicts not in ("strongest", "bidirected"):
         raise InvalidArgument(f"conflicts= is 'strongest' or 'bidirected', not {conflicts!r}")
     test: CITest = task.bound_test()
-    test.jobs = task.jobs
     test.threads = None if parallel else 1
     rules = task.rules
     if rules.max_parents == 0:
@@ -104,7 +104,7 @@ def pc(
         )
     return Found(
         graph,
-        tests=[] if keep_tests is False else test.made(None if keep_tests is True else int(keep_tests)),
+        tests=test.kept(keep_tests),
         n_tests=test.n_made,
         separating_sets=separating,
         notes=notes,

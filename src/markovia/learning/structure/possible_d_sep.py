@@ -104,7 +104,7 @@ def search_possible_d_sep(
             continue
         around = parts[(x, y)]
         for batch in _batches(adjacent, sets, around, x, y, depth):
-            independent = test.p_values(batch) > test.alpha
+            independent = np.array(test.p_values_until(batch, watch)) > test.alpha
             if independent.any():
                 pag.remove(x, y, batch[int(independent.argmax())][2])
                 removed.append((x, y))

@@ -179,8 +179,11 @@ def _spline(points: Array, knots: int) -> tuple[Array, Array]:
     """Return the cubic B-splines at the points, with inner knots at their quantiles, and the splines' derivatives."""
     from scipy.interpolate import BSpline
 
-    inner = np.quantile(points, np.linspace(0.0, 1.0, knots + 2)[1:-1])
     ends = float(points.min()), float(points.max())
+    inner = np.unique(
+        np.quantile(points, np.linspace(0.0, 1.0, knots + 2)[1:-1])
+    )  # equal ones where numbers repeat
+    inner = inner[(inner > ends[0]) & (inner < ends[1])]
     where = np.concatenate([[ends[0]] * 4, inner, [ends[1]] * 4])
     each = BSpline(where, np.eye(len(where) - 4), 3)
     return each(points), each.derivative()(points)

@@ -19,8 +19,16 @@ from markovia.learning.structure.ci_tests import CITest
 from markovia.learning.structure.fci import STOPPED, as_found, check_limits
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
+from markovia.learning.structure.watch import Watch
 
 Triple = tuple[int, int, int]
+UNFINISHED = (
+    "stopped while triples and paths were tested: circles may be left that a rule would have replaced"
+)
+
+
+class _Stopped(Exception):
+    """The watch ended the search within the tests of triples and paths."""
 
 
 def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection_bias: bool = True) -> Found:
@@ -54,13 +62,16 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
     test = task.bound_test()
     skeleton = adjacency_search(test, task.rules, task.watch, depth=depth, stable=stable)
     pag = Ancestral.start(skeleton.adjacent, skeleton.separators, task.rules)
-    careful = _Careful(pag, test, task.rules.required_pairs)
+    careful = _Careful(pag, test, task.rules.required_pairs, task.watch)
     notes = []
     if task.watch.over():
         notes.append(STOPPED)
     else:
-        careful.orient_colliders(list(pag.unshielded()))
-        orient(pag, selection_bias=selection_bias, check=careful.path_holds)
+        try:
+            careful.orient_colliders(list(pag.unshielded()))
+            orient(pag, selection_bias=selection_bias, check=careful.path_holds)
+        except _Stopped:
+            notes.append(UNFINISHED)
     names = task.names
     details = {
         "removed_by_triples": [(names[x], names[y]) for x, y in careful.by_triples],
@@ -72,9 +83,10 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
 class _Careful:
     """The tests that RFCI makes before it trusts a triple or a path."""
 
-    def __init__(self, pag: Ancestral, test: CITest, kept: Flags) -> None:
+    def __init__(self, pag: Ancestral, test: CITest, kept: Flags, watch: Watch) -> None:
         self.pag = pag
         self.test = test
+        self.watch = watch
         self.kept = kept
         self.by_triples: list[tuple[int, int]] = []
         self.by_paths: list[tuple[int, int]] = []
@@ -92,7 +104,7 @@ class _Careful:
             if given is None or pag.marks[a, b] == 0 or pag.marks[b, c] == 0:
                 continue
             rest = tuple(z for z in given if z != b)
-            broken = [r for r in (a, c) if not self.kept[r, b] and self.test.independent(r, b, rest)]
+            broken = [r for r in (a, c) if not self.kept[r, b] and self._independent(r, b, rest)]
             if not broken:
                 holding[triple] = None
             for r in broken:
@@ -121,7 +133,7 @@ class _Careful:
                 continue
             rest = [z for z in given if z not in (r, q)]
             for size in range(len(rest) + 1):
-                found = next((s for s in combinations(rest, size) if self.test.independent(r, q, s)), None)
+                found = next((s for s in combinations(rest, size) if self._independent(r, q, s)), None)
                 if found is not None:
                     self.pag.remove(r, q, found)
                     self.by_paths.append((min(r, q), max(r, q)))
@@ -130,11 +142,16 @@ class _Careful:
         self.checked.add(tuple(path))
         return True
 
+    def _independent(self, x: int, y: int, given: tuple[int, ...]) -> bool:
+        if self.watch.over():
+            raise _Stopped
+        return self.test.independent(x, y, given)
+
     def _smallest(self, x: int, y: int, given: tuple[int, ...]) -> tuple[int, ...]:
         """Return a smallest subset that separates a pair."""
         for size in range(len(given)):
             for subset in combinations(given, size):
-                if self.test.independent(x, y, subset):
+                if self._independent(x, y, subset):
                     return subset
         return given
 

@@ -65,4 +65,5 @@ class Task:
 
         found = bind_test(self.test, self.data, self.names)
         self.test_name = found.name
+        found.jobs = self.jobs
         return found

@@ -11,6 +11,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from markovia.errors import InvalidArgument
 from markovia.progress import progress_bar
 
@@ -57,7 +59,9 @@ class Watch:
         unit: str = "step",
     ) -> None:
         if time_limit is not None and (
-            not isinstance(time_limit, int | float) or isinstance(time_limit, bool) or not time_limit > 0
+            not isinstance(time_limit, int | float | np.number)
+            or isinstance(time_limit, bool)
+            or not time_limit > 0
         ):
             raise InvalidArgument(f"time_limit is a number of seconds, more than 0, not {time_limit!r}")
         self.time_limit = time_limit
