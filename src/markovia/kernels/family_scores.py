@@ -87,8 +87,9 @@ def score_groups(
     the score is that of the set of columns. `mode` is 0 for sums of x log x (the log-likelihood), 1 for the Dirichlet
     marginal with `ess` spread over all cells, 2 for one pseudo-count a cell.
 
-    `planes[plane_start[v] + k - 1]` are the bits of the rows where column v has state k > 0. Weighted rows have one number
-    each in `weights`, and then `xlogx` is empty; it is empty or the values of x log x.
+    `planes[plane_start[v] + k - 1]` are the bits of the rows where column v has state k > 0; a column with many states has
+    none, and then `plane_start[v + 1]` is `plane_start[v]`. Weighted rows have one number each in `weights`, and then
+    `xlogx` is empty; it is empty or the values of x log x.
     """
     n = codes.shape[1]
     words = planes.shape[1]
@@ -96,7 +97,6 @@ def score_groups(
     dirichlet = mode > 0
     limit = max(2 * n, 1024)
     index, rows, spare = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    starts = np.empty(limit + 2, np.int32)
     cell_start = np.empty(n + 1, np.int32)
     cell_config = np.empty(n, np.int32)
     cell_weight = np.empty(n if weighted else 0, np.float64)
@@ -110,6 +110,8 @@ def score_groups(
     widest = 1
     for v in range(len(cards)):
         widest = max(widest, cards[v])
+    # a column may have more states than a table is allowed cells: states that do not occur count too
+    starts = np.empty(max(limit, widest) + 2, np.int32)
     ticks = np.zeros(widest, np.int64)
     cell = np.zeros(widest, np.float64)
     totals = np.zeros(widest, np.float64)
@@ -183,6 +185,7 @@ def score_groups(
             if new >= 0:
                 card = cards[new]
             column = codes[max(new, 0)]
+            has_planes = not weighted and plane_start[max(new, 0) + 1] > plane_start[max(new, 0)]
             a_cell = 1.0
             if mode == 1:
                 a_cell = ess / (spread * card * own)
@@ -235,7 +238,7 @@ def score_groups(
                         for i in range(low, high):
                             ticks[np.int64(column[rows[i]])] = 0
                     else:
-                        if cell_mask[c] >= 0 and held >= (card - 1) * least:
+                        if cell_mask[c] >= 0 and has_planes and held >= (card - 1) * least:
                             bits = masks[cell_mask[c]]
                             rest = np.int64(held)
                             for k in range(1, card):
@@ -268,5 +271,7 @@ def load():
     ends = np.array([0, 1])
     child, start, further = np.array([0]), np.zeros(2, dtype=np.int64), np.array([1])
     xlogx, out = np.array([0.0, 0.0, 2 * log(2), 3 * log(3)]), np.empty(1)
-    score_groups(codes, planes, ends, np.zeros(0), two, xlogx, child, start, none, ends, further, 0, 0.0, out)
+    score_groups(
+        codes, planes, np.arange(3), np.zeros(0), two, xlogx, child, start, none, ends, further, 0, 0.0, out
+    )
     return out

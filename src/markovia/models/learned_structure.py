@@ -30,6 +30,9 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
         rows = _discrete_rows(rows, learned)
     if isinstance(learned.graph, UndirectedGraph):
         return _fit_undirected(learned.graph, rows, **settings)
+    hidden = learned.details.get("latent")
+    if hidden and data is None:
+        settings.setdefault("latent", hidden)
     network = BayesianNetwork(learned.dag)
     network.fit(rows, **settings)
     return network

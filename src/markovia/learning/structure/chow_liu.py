@@ -49,7 +49,7 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
     if forest not in (None, "bic", "aic"):
         raise InvalidArgument(f"forest= is 'bic', 'aic' or None, not {forest!r}")
     start = root_place(root, task.names, "variables")
-    information, cost = pair_information(study)
+    information, cost = pair_information(study, task.watch.over)
     total = study.total
     gain = information * total
     if forest is not None and total > 0:
@@ -68,6 +68,7 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
         DAG(edges, nodes=names),
         path=[Step(f"tree of {len(edges)} edges", value, task.watch.seconds)],
         weights=weights,
+        notes=["stopped before all pairs were looked at"] if task.watch.reason else [],
         details=details,
     )
 

@@ -40,6 +40,8 @@ SHARED_WORK = 2**22
 """Rows times families from which threads share the work."""
 MOST_STATES = 2**16
 """Columns with more states go the plain way."""
+MOST_PLANES = 64
+"""Columns with more states have no bit planes: they would take more room than they save time."""
 MERGED_ROWS = 2**15
 """From so many rows on, equal rows are put together where there can only be few different ones."""
 
@@ -167,7 +169,7 @@ def _summed(counts: Array, kind: int, a: float) -> float:
 
 
 class _Packed:
-    """Rows in memory as the compiled code reads them: small codes, and one bit plane a state but the first."""
+    """Rows in memory as the compiled code reads them: small codes, and bit planes of the states where these are few."""
 
     def __init__(self, table: CodedTable, names: Sequence[str], cards: NDArray[np.int64]) -> None:
         place = {name: k for k, name in enumerate(table.variables)}
@@ -181,7 +183,7 @@ class _Packed:
         self.weights = np.zeros(0) if weights is None else np.array(weights, dtype=np.float64)
         self.xlogx = np.zeros(0)
         words = -(-n_rows // 64)
-        self.plane_start = np.concatenate([[0], np.cumsum(cards - 1)])
+        self.plane_start = np.concatenate([[0], np.cumsum(np.where(cards <= MOST_PLANES, cards - 1, 0))])
         self.planes = np.zeros((0, words), dtype=np.uint64)
         if weights is None:
             whole = np.arange(min(n_rows, 2**16) + 1, dtype=np.float64)
@@ -189,7 +191,7 @@ class _Packed:
             self.planes = np.zeros((int(self.plane_start[-1]), words), dtype=np.uint64)
             bits = np.zeros(words * 64, dtype=bool)
             for v, column in enumerate(self.codes):
-                for k in range(1, int(cards[v])):
+                for k in range(1, int(cards[v]) if cards[v] <= MOST_PLANES else 1):
                     np.equal(column, k, out=bits[:n_rows])
                     packed = np.packbits(bits, bitorder="little").view("<u8")
                     self.planes[self.plane_start[v] + k - 1] = packed

@@ -89,6 +89,10 @@ class GaussianScore(LocalScore):
         bad = np.flatnonzero(left <= SINGULAR)
         if len(bad):
             child = self.data.names[int(children[bad[0]])]
+            if size + 1 >= self.data.n_rows:
+                raise InvalidArgument(
+                    f"{self.data.n_rows} rows do not settle a regression of {child!r} on {size} parents; give max_parents="
+                )
             others = ", ".join(repr(self.data.names[p]) for p in parents[int(bad[0])][:6])
             raise InvalidArgument(
                 f"the column {child!r} is a linear function of {others}, so its likelihood has no largest value; leave one "

@@ -190,6 +190,8 @@ def _tiers(tiers: Any) -> tuple[tuple[str, ...], ...]:
         for name, level in tiers.items():
             if isinstance(level, bool) or not isinstance(level, int | float | np.integer | np.floating):
                 raise InvalidArgument(f"the tier of {name!r} is a number, not {level!r}")
+            if level != level:
+                raise InvalidArgument(f"the tier of {name!r} is not a number")
         levels = sorted(set(tiers.values()))
         return tuple(tuple(str(n) for n, level in tiers.items() if level == at) for at in levels)
     groups = []

@@ -11,7 +11,7 @@ Cost: tests grow exponentially with the number of candidates unless `depth` boun
 families. Use it for many variables with sparse graphs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import combinations
 
@@ -28,6 +28,8 @@ from markovia.learning.structure.task import Task
 from markovia.learning.structure.watch import Watch
 
 Flags = NDArray[np.bool_]
+TESTING = 0.7
+"""The share of a time limit that the tests may take; the rest is for the climb."""
 
 
 def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) -> Found:
@@ -56,12 +58,17 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     True
     """
     test: CITest = task.bound_test()
-    pairs = max_min_candidates(test, task.rules, task.watch, depth=depth)
+    left = task.watch.left
+    with Watch(TESTING * left if np.isfinite(left) and left > 0 else None, progress=False) as testing:
+        pairs = max_min_candidates(test, task.rules, testing, depth=depth, advance=task.watch.advance)
     narrow = Rules(
         task.rules.allowed & (pairs | task.rules.required), task.rules.required, task.rules.max_parents
     )
     inner = replace(task, rules=narrow)
     found = hill_climb(inner)
+    if testing.reason is not None:
+        found.notes.append("stopped before all candidates were tested: the climb was free in the other pairs")
+        task.watch.reason = task.watch.reason or testing.reason
     task.score_name = inner.score_name
     names = task.names
     found.tests = test.kept(keep_tests)
@@ -71,7 +78,14 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     return found
 
 
-def max_min_candidates(test: CITest, rules: Rules, watch: Watch, *, depth: int | None = None) -> Flags:
+def max_min_candidates(
+    test: CITest,
+    rules: Rules,
+    watch: Watch,
+    *,
+    depth: int | None = None,
+    advance: Callable[..., None] | None = None,
+) -> Flags:
     """Return the pairs that are in each other's max-min sets, a symmetric matrix; required pairs are always.
 
     When time is over before all sets are found, variables without a set allow every pair the rules allow.
@@ -84,9 +98,12 @@ def max_min_candidates(test: CITest, rules: Rules, watch: Watch, *, depth: int |
     for target in range(test.n):
         if watch.over():
             break
+        own = _candidates(test, rules, watch, target, depth)
+        if watch.over():  # perhaps in the middle of this set
+            break
         chosen[target] = False
-        chosen[target, _candidates(test, rules, watch, target, depth)] = True
-        watch.advance(note=f"candidates of {test.names[target]}")
+        chosen[target, own] = True
+        (advance or watch.advance)(note=f"candidates of {test.names[target]}")
     both: Flags = (chosen & chosen.T) | rules.required_pairs
     return both
 

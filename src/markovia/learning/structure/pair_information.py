@@ -1,14 +1,13 @@
 """The mutual information of every pair of columns, plain or given a third column.
 
-Complete discrete rows in memory go through the compiled sums of scores (`family_tables.py`); others are counted in one call
-for all pairs (`RowSource.counts`), so they may be in a file or on a cluster.
+Discrete pairs are counted in one call for all of them (`RowSource.counts`), so the rows may be in a file or on a cluster.
 Two continuous columns: -1/2 ln(1 - r^2), that of a Gaussian with their correlation. A discrete and a continuous column:
 -1/2 ln(1 - e^2) with e^2 the share of the variance between the states, that of Gaussians with one variance (analysis of
 variance). All are log-likelihood ratios for each row, so they can be compared.
-Cost: rows times pairs.
+Cost: rows times pairs; complete rows in memory that are many go through compiled code (`family_tables`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,21 +16,30 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.data import CodedTable, RowSource
-from markovia.learning.structure.family_tables import LIKELIHOOD, NOTHING, FamilyTables
-from markovia.learning.structure.scores import Extension
+from markovia.learning.structure.family_tables import LIKELIHOOD, NO_CHILD, NOTHING, FamilyTables
 from markovia.learning.structure.study import StructureData
 
 CELLS_AT_ONCE = 1 << 24
 """Tables of pairs are counted in one pass unless together they have more cells."""
+WORK_AT_ONCE = 1 << 27
+"""Rows times pairs that are counted between two looks at the clock."""
+COMPILED_WORK = 1 << 24
+"""Rows times pairs from which compiled code pays."""
 
 
-def table_information(table: RowSource, names: Sequence[str], given: str | None = None) -> Array:
+def table_information(
+    table: RowSource,
+    names: Sequence[str],
+    given: str | None = None,
+    over: Callable[[], bool] = lambda: False,
+) -> Array:
     """Return the mutual information of every pair of discrete columns from counts, in nats; `given` another one.
 
-    A row that misses a cell of a pair is left out of that pair.
+    A row that misses a cell of a pair is left out of that pair. Once `over` says so, the pairs that are left stay at zero.
     """
-    if isinstance(table, CodedTable) and table.complete:
-        return _from_likelihoods(table, names, given)
+    work = table.n_rows * len(names) ** 2 / 2
+    if work >= COMPILED_WORK and isinstance(table, CodedTable) and not any(table.missing().values()):
+        return _compiled(table, names, given, over)
     result = np.zeros((len(names), len(names)))
     sizes = [len(table.variables[n]) for n in names]
     classes = 1 if given is None else len(table.variables[given])
@@ -40,27 +48,33 @@ def table_information(table: RowSource, names: Sequence[str], given: str | None 
     for i, j in combinations(range(len(names)), 2):
         batch.append((i, j))
         cells += classes * sizes[i] * sizes[j]
-        if cells >= CELLS_AT_ONCE:
+        if cells >= CELLS_AT_ONCE or table.n_rows * len(batch) >= WORK_AT_ONCE:
+            if over():
+                return result
             _fill(result, table, names, given, batch)
             batch, cells = [], 0
-    _fill(result, table, names, given, batch)
+    if not over():
+        _fill(result, table, names, given, batch)
     return result
 
 
-def _from_likelihoods(table: CodedTable, names: Sequence[str], given: str | None) -> Array:
-    """Return the same for complete rows in memory: what one column adds to the log-likelihood of another, a row."""
-    everyone = [*names] if given is None else [*names, given]
-    base = () if given is None else (len(names),)
+def _compiled(table: CodedTable, names: Sequence[str], given: str | None, over: Callable[[], bool]) -> Array:
+    """Return the same from sums of n log n over sets of columns."""
     n = len(names)
-    groups: list[Extension] = [(i, base, NOTHING) for i in range(n)]
-    groups += [(i, base, np.arange(i + 1, n)) for i in range(n - 1)]
     result = np.zeros((n, n))
-    if not table.total > 0:
-        return result
-    found = FamilyTables(table, everyone).sums(groups, LIKELIHOOD)
-    alone, together = found[:n], found[n:]
-    for i, sums in enumerate(together):
-        result[i, i + 1 :] = result[i + 1 :, i] = np.maximum(0.0, (sums - alone[i][0]) / table.total)
+    tables = FamilyTables(table, [*names, *([given] if given is not None else [])])
+    base = () if given is None else (n,)
+    alone = np.array(
+        [s[0] for s in tables.sums([(NO_CHILD, (*base, i), NOTHING) for i in range(n)], LIKELIHOOD)]
+    )
+    whole = float(tables.sums([(NO_CHILD, base, NOTHING)], LIKELIHOOD)[0][0])
+    for i in range(n - 1):
+        if over():
+            break
+        others = np.arange(i + 1, n)
+        (both,) = tables.sums([(NO_CHILD, (*base, i), others)], LIKELIHOOD)
+        found = np.maximum(0.0, both - alone[i] - alone[others] + whole) / table.total
+        result[i, others] = result[others, i] = found
     return result
 
 
@@ -83,13 +97,16 @@ def _fill(
         result[i, j] = result[j, i] = max(0.0, float((n[some] * np.log(ratio)).sum() / total))
 
 
-def pair_information(data: StructureData) -> tuple[Array, Array]:
-    """Return the mutual information of every pair of columns of any kind, in nats, and the parameters each edge costs."""
+def pair_information(data: StructureData, over: Callable[[], bool] = lambda: False) -> tuple[Array, Array]:
+    """Return the mutual information of every pair of columns of any kind, in nats, and the parameters each edge costs.
+
+    Once `over` says so, the pairs of discrete columns that are left stay at zero.
+    """
     n = len(data.names)
     if data.discrete:
         assert data.table is not None
         free = (data.cards - 1).astype(np.float64)
-        return table_information(data.table, data.names), np.outer(free, free)
+        return table_information(data.table, data.names, over=over), np.outer(free, free)
     known: Any = data.matrix
     weights = np.ones(len(known)) if data.weights is None else data.weights
     whole = weights.sum()
@@ -110,7 +127,7 @@ def pair_information(data: StructureData) -> tuple[Array, Array]:
         counted = np.array([k for k, kind in enumerate(data.kinds) if kind == "discrete"], dtype=np.int64)
         table = data.table.in_memory()
         names = [data.names[k] for k in counted]
-        information[np.ix_(counted, counted)] = table_information(table, names)
+        information[np.ix_(counted, counted)] = table_information(table, names, over=over)
         free = (data.cards - 1).astype(np.float64)
         cost[np.ix_(counted, counted)] = np.outer(free[counted], free[counted])
         for k, name in zip(counted.tolist(), names, strict=True):

@@ -16,7 +16,7 @@ Cost: one score for each set that no bound excludes: with n candidates and no bo
 beforehand where it is too much.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import comb, log
 
@@ -34,6 +34,8 @@ from markovia.learning.structure.watch import Watch
 Ints = NDArray[np.int64]
 BATCH = 1 << 15
 """Families that are scored between two looks at the clock."""
+PIECE = 1 << 20
+"""Sets that are compared with their subsets at a time."""
 MOST_CANDIDATES = 62
 
 
@@ -92,7 +94,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Watch, most: int 
     """
     n = score.n
     fields = [_Field(x, rules) for x in range(n)]
-    bound = bound_for(score)
+    bound = bound_for(score, watch.over)
     if bound is None:
         _check_count(fields, most)
     found = ParentSets([[] for _ in range(n)], [np.empty(0)] * n)
@@ -104,11 +106,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Watch, most: int 
     while levels:
         total = sum(map(len, levels.values()))
         found.levels.append(total)
-        if found.n_scored + total > most:
-            raise TooLarge(
-                f"{found.n_scored + total:,} families would have to be scored up to {size} free parents, more than "
-                f"max_families={most:,}; give max_parents=, forbid edges, or use method='order-search'"
-            )
+        _check_total(found.n_scored + total, size, most)
         values = None if size and watch.over() else _score_all(score, bound, parents, watch, size == 0)
         if values is None:
             found.complete = False
@@ -124,12 +122,25 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Watch, most: int 
                 bound.learn(x, parents[x], own)
         size += 1
         levels, inherited, parents = {}, {}, {}
+        waiting = 0
         for x, level in after.items():
             if fields[x].n_required + size > rules.max_parents or size > len(fields[x].candidates):
                 continue
-            masks, above, before = _next_level(fields[x], level, bound)
-            if len(masks):
+            pieces: list[tuple[Ints, Ints, Array]] = []
+            for grown in _grown(fields[x], level):
+                if watch.over():
+                    found.complete = False
+                    break
+                pieces.append(_surviving(fields[x], level, bound, grown))
+                waiting += len(pieces[-1][0])
+                _check_total(found.n_scored + waiting, size, most)
+            if not found.complete:
+                break
+            if any(len(masks) for masks, _, _ in pieces):
+                masks, above, before = (np.concatenate(part) for part in zip(*pieces, strict=True))
                 levels[x], parents[x], inherited[x] = masks, above, before
+        if not found.complete:
+            break
         watch.advance(note=f"{found.n_scored:,} families")
     for x in range(n):
         masks = np.concatenate([k[0] for k in kept[x]]) if kept[x] else np.empty(0, np.int64)
@@ -219,11 +230,34 @@ def _score_all(
     return dict(zip(asked, np.split(found, edges), strict=True))
 
 
-def _next_level(field_: _Field, level: _Level, bound: ScoreBound | None) -> tuple[Ints, Ints, Array]:
-    """Return the sets with one parent more that no bound excludes, as masks and parents, and their subsets' best score."""
+def _check_total(total: int, size: int, most: int) -> None:
+    if total > most:
+        raise TooLarge(
+            f"at least {total:,} families would have to be scored up to {size} free parents, more than "
+            f"max_families={most:,}; give max_parents=, forbid edges, or use method='order-search'"
+        )
+
+
+def _grown(field_: _Field, level: _Level) -> Iterator[Ints]:
+    """Yield the sets with one parent more, as masks in increasing order, some at a time."""
     masks = level.masks
-    grown = [masks[: np.searchsorted(masks, 1 << k)] | (1 << k) for k in range(len(field_.candidates))]
-    fresh = np.sort(np.concatenate(grown))
+    held: list[Ints] = []
+    for k in range(len(field_.candidates)):
+        end = int(np.searchsorted(masks, 1 << k))
+        for low in range(0, end, PIECE):
+            held.append(masks[low : min(low + PIECE, end)] | (1 << k))
+            if sum(map(len, held)) >= PIECE:
+                yield np.concatenate(held)
+                held = []
+    if held:
+        yield np.concatenate(held)
+
+
+def _surviving(
+    field_: _Field, level: _Level, bound: ScoreBound | None, fresh: Ints
+) -> tuple[Ints, Ints, Array]:
+    """Return those of larger sets that no bound excludes, as masks and parents, and their subsets' best score."""
+    masks = level.masks
     parents = field_.parents(fresh)
     best = np.full(len(fresh), -np.inf)
     alive = np.ones(len(fresh), dtype=bool)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from markovia.factors.factor import Array
 from markovia.learning.data import CodedTable
 from markovia.learning.structure.scores import Family, LocalScore
-from markovia.learning.structure.set_sums import SetSums
+from markovia.learning.structure.set_sums import SetSums, fits
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -51,7 +51,7 @@ class ScoreBound(ABC):
 class PenalisedTables(ScoreBound):
     """Log likelihood of tables minus a weight for each free parameter."""
 
-    def __init__(self, score: LocalScore, weight: float) -> None:
+    def __init__(self, score: LocalScore, weight: float, over: Callable[[], bool] = lambda: False) -> None:
         self.score = score
         self.weight = weight
         self.cards = score.data.cards.astype(np.float64)
@@ -64,9 +64,11 @@ class PenalisedTables(ScoreBound):
         self.floor = np.zeros(n)
         """N times the entropy of each variable given all others: what no parents explain."""
         table = score.data.table
-        if isinstance(table, CodedTable) and 4 < n <= MOST_COLUMNS and table.total > 0:
+        if isinstance(table, CodedTable) and 4 < n <= MOST_COLUMNS and fits(table, score.data.cards):
             self.sums = SetSums(table, score.data.names)
             for x in range(n):
+                if over():
+                    break
                 others = np.flatnonzero(np.arange(n) != x)
                 self.floor[x] = max(0.0, -self.sums.given_all(x, others) - 1e-6)
 
@@ -146,15 +148,16 @@ class LinearPenalty(ScoreBound):
         return np.full(len(parents), self.top[x] - self.start - self.step * parents.shape[1])
 
 
-def bound_for(score: LocalScore) -> ScoreBound | None:
-    """Return the bound that holds for a score, or None."""
+def bound_for(score: LocalScore, over: Callable[[], bool] = lambda: False) -> ScoreBound | None:
+    """Return the bound that holds for a score, or None; once `over` says so, one that took less work and excludes less."""
     data = score.data
     if data.discrete and score.name in ("bic", "aic"):
         weight = _table_weight(score)
-        return None if weight is None else PenalisedTables(score, weight)
+        return None if weight is None else PenalisedTables(score, weight, over)
     table = data.table
     if score.name in ("bdeu", "k2") and isinstance(table, CodedTable) and 4 < score.n <= MOST_COLUMNS:
-        return OccupiedCells(table, score) if table.weights is None and table.n_rows else None
+        counted = table.weights is None and fits(table, data.cards)
+        return OccupiedCells(table, score) if counted else None
     if data.continuous and score.name == "gaussian-bic":
         return _gaussian_bound(score)
     return None

@@ -229,12 +229,14 @@ def default_score(data: StructureData) -> str:
 
 def bind_score(score: Any, data: StructureData) -> LocalScore:
     """Return a score for data by name, specification, or the default for the kind of data."""
-    if score is None or score == "auto":
+    if score is None or (isinstance(score, str) and score == "auto"):
         score = default_score(data)
     if isinstance(score, LocalScore):
         return score
     if isinstance(score, str):
         score = named(score, SCORES, SCORE_ALIASES, "score")()
+    if isinstance(score, type) and hasattr(score, "bind"):
+        raise InvalidArgument(f"score= is a score, not a class of scores; write mk.scores.{score.__name__}()")
     if not hasattr(score, "bind"):
         raise InvalidArgument(
             f"score= is a name such as 'bic', or a score such as mk.scores.BIC(), not {score!r}"

@@ -9,7 +9,7 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
 from markovia.learning.structure.scores import bind_score
-from markovia.learning.structure.study import read_study
+from markovia.learning.structure.study import StructureData, read_study
 
 
 def score_graph(
@@ -59,7 +59,8 @@ def score_graph(
             f"a score is for a directed graph or a model with one, not {type(graph).__name__}"
         )
     names = list(held.nodes)
-    study = read_study(data, names=names, continuous=continuous, states=known or None, weights=weights)
+    given = states if isinstance(data, StructureData) else known or None  # data that were read have states
+    study = read_study(data, names=names, continuous=continuous, states=given, weights=weights)
     bound = bind_score(score, study)
     number = {name: i for i, name in enumerate(study.names)}
     families = [(number[n], tuple(sorted(number[p] for p in held.parents(n)))) for n in names]

@@ -25,6 +25,15 @@ BLOCK = 1 << 16
 """Sets that are counted between two looks at the clock."""
 
 
+MOST_CELLS = 1 << 26
+"""The largest number of rows times states that the compiled code counts in; beyond, tables go the usual way."""
+
+
+def fits(table: CodedTable, cards: Ints) -> bool:
+    """Say whether there are rows, and few enough with as many states as the widest column has."""
+    return table.total > 0 and (table.n_rows + 1) * int(cards.max(initial=1)) <= MOST_CELLS
+
+
 class Stopped(Exception):
     """The clock ran out while sets were counted."""
 

@@ -25,13 +25,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel, thread_count
 from markovia.learning.data import CodedTable, RowSource
 from markovia.learning.structure.ci_tests import CITest, Measured, Query
 from markovia.learning.structure.study import StructureData
 
+MOST_CELLS = 2**29
+"""The largest table of one test."""
 DENSE_CELLS = 2**14
 """Tables up to this size are counted cell by cell whatever the number of rows."""
 PASS_CELLS = 2**24
@@ -136,6 +138,14 @@ class TableTest(CITest):
         if self._codes is None:
             self._codes = _compact_codes(table, self.names, self.cards)
             self._logs = _log_table(min(table.n_rows + 1, LOGS)) if table.weights is None else np.zeros(0)
+        for x, y, others in queries:
+            strata = min(float(table.n_rows), float(np.prod(self.cards[list(others)], dtype=np.float64)))
+            cells = strata * float(self.cards[x]) * float(self.cards[y])
+            if cells > MOST_CELLS:
+                raise TooLarge(
+                    f"the test of {self.names[x]!r} and {self.names[y]!r} needs a table of {cells:,.0f} cells; put states "
+                    "together, or leave one of them out"
+                )
         xs = np.array([q[0] for q in queries], dtype=np.int64)
         ys = np.array([q[1] for q in queries], dtype=np.int64)
         starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)

@@ -63,9 +63,15 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
     if rules.max_parents < 1 and features:
         raise InvalidArgument("in tan every variable has a parent, and max_parents is 0")
     own = [names[k] for k in features]
+    crowded = next((k for k in features if rules.required[features, k].any()), None)
+    if crowded is not None and rules.max_parents < 2:
+        first = names[next(p for p in features if rules.required[p, crowded])]
+        raise InvalidArgument(
+            f"{first!r} -> {names[crowded]!r} is required and the class is a parent too, but max_parents is 1"
+        )
     start = root_place(root, own, "features")
-    information = table_information(study.table, own, target)
-    inner = np.ix_(np.array(features), np.array(features))
+    information = table_information(study.table, own, target, task.watch.over)
+    inner = np.ix_(np.array(features, dtype=np.int64), np.array(features, dtype=np.int64))
     known = Rules(rules.allowed[inner], rules.required[inner], rules.max_parents - 1)
     parents = best_tree(information * study.total, known, start, False, tuple(own))
     tree = [(own[p], own[k]) for k, p in enumerate(parents) if p >= 0]
@@ -78,6 +84,7 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
         DAG([(target, n) for n in own] + tree, nodes=names),
         path=[Step(f"tree of {len(tree)} edges", value, task.watch.seconds)],
         weights=weights,
+        notes=["stopped before all pairs were looked at"] if task.watch.reason else [],
         details={"tree": tree, "target": target, "conditional_mutual_information": information},
     )
 

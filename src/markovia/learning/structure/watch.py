@@ -59,7 +59,7 @@ class Watch:
         unit: str = "step",
     ) -> None:
         if time_limit is not None and (
-            not isinstance(time_limit, int | float | np.number)
+            not isinstance(time_limit, int | float | np.integer | np.floating)
             or isinstance(time_limit, bool)
             or not time_limit > 0
         ):
