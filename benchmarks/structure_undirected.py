@@ -1,15 +1,16 @@
 """How fast undirected graphs are learned, beside scikit-learn, in one run.
 
-Run: python benchmarks/structure_undirected.py [--quick] [--parts glasso neighbourhood ising votes]
+Run: python benchmarks/structure_undirected.py [--quick] [--parts glasso neighbourhood ising potts recovery votes]
 
-1. `glasso`: the graphical lasso of 200 columns for several penalties, both to a tight tolerance, with the largest
-difference of
-   the two precision matrices;
+1. `glasso`: the graphical lasso of 200 columns for several penalties, both to a tight tolerance (scikit-learn's to as many
+   iterations as that needs), with the largest difference of the two precision matrices; where they differ most the columns
+   KKT say whose optimality conditions are violated;
 2. `neighbourhood`: neighbourhood selection among 1,000 columns; scikit-learn's Lasso and LassoCV are measured on a few
-columns
-   and their time for all is extrapolated;
-3. `ising`: grids of spins from 2,000 rows: 10 x 10, and 6 x 6 by pseudo-likelihood;
-4. `votes`: networks that change over time, on synthetic roll calls of 100 voters and 542 votes.
+   columns and their time for all is extrapolated;
+3. `ising`: grids of spins from 2,000 rows, by logistic regressions and by pseudo-likelihood;
+4. `potts`: grids of columns with three to five states, by pseudo-likelihood with groups;
+5. `recovery`: how often neighbourhood selection finds a chain exactly, against rows / log(columns);
+6. `votes`: networks that change over time, on synthetic roll calls of 100 voters and 542 votes.
 
 Data are drawn with fixed seeds. Threads: MARKOVIA_THREADS and OMP_NUM_THREADS, both 1 unless they are set.
 """
@@ -28,7 +29,7 @@ import numpy as np  # noqa: E402
 
 import markovia as mk  # noqa: E402
 
-PARTS = ("glasso", "neighbourhood", "ising", "votes")
+PARTS = ("glasso", "neighbourhood", "ising", "potts", "recovery", "votes")
 
 
 def sparse_rows(p: int, n: int, seed: int, degree: float = 4.0) -> tuple[Any, Any]:
@@ -76,7 +77,7 @@ def glasso(quick: bool) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             theirs, (_, precision) = best_of(
-                lambda rho=rho: graphical_lasso(cov, rho, tol=1e-7, enet_tol=1e-9, max_iter=100), 2
+                lambda rho=rho: graphical_lasso(cov, rho, tol=1e-8, enet_tol=1e-10, max_iter=1000), 2
             )
         edges = np.count_nonzero(np.triu(own.precision, 1))
         gap = np.abs(own.precision - precision).max()
@@ -128,7 +129,7 @@ def ising(quick: bool) -> list[str]:
     for side, method, choose in (
         (6 if quick else 10, "ising", "ebic"),
         (6 if quick else 10, "ising", "rate"),
-        (4 if quick else 6, "l1-pseudo-likelihood", "ebic"),
+        (6 if quick else 10, "l1-pseudo-likelihood", "ebic"),
     ):
         model = mk.generators.ising_grid(side, side, coupling=0.4, field=0.0)
         rows = model.sample(2000, seed=0)
@@ -140,6 +141,73 @@ def ising(quick: bool) -> list[str]:
             f"{side:2d} x {side:2d}  {label:26s} {result.seconds:7.2f}  {result.n_edges:6d}  "
             f"{right:5d}  {model.graph.n_edges}"
         )
+    return found
+
+
+def potts_rows(side: int, states: int, n: int, coupling: float, seed: int) -> Any:
+    """Return rows of a Potts grid, drawn by sweeps of Gibbs sampling from independent starts."""
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, states, (n, side, side))
+    padded = np.full((n, side + 2, side + 2), -1)
+    for _ in range(80):
+        for i in range(side):
+            for j in range(side):
+                padded[:, 1:-1, 1:-1] = pixels
+                near = [
+                    padded[:, i, j + 1],
+                    padded[:, i + 2, j + 1],
+                    padded[:, i + 1, j],
+                    padded[:, i + 1, j + 2],
+                ]
+                energy = coupling * sum((np.arange(states) == v[:, None]) for v in near)
+                pixels[:, i, j] = (energy + rng.gumbel(size=(n, states))).argmax(axis=1)
+    return pixels.reshape(n, -1)
+
+
+def potts(quick: bool) -> list[str]:
+    """Measure grids of columns with several states."""
+    found = ["states  grid   penalty  seconds  edges  right  of  KKT"]
+    side = 4 if quick else 6
+    true = {
+        (k, m)
+        for k in range(side * side)
+        for m in range(k + 1, side * side)
+        if (m - k == 1 and m % side) or m - k == side
+    }
+    for states in (3, 5):
+        rows = potts_rows(side, states, 2000, 0.8, states)
+        table = {f"x{k}": rows[:, k] for k in range(side * side)}
+        for penalty in ("group",) if states == 5 else ("group", "l1"):
+            result = mk.learn_structure(table, method="l1-pseudo-likelihood", penalty=penalty)
+            right = sum((int(a[1:]), int(b[1:])) in true for a, b in result.edges)
+            found.append(
+                f"{states:6d}  {side} x {side}  {penalty:7s}  {result.seconds:7.2f}  {result.n_edges:5d}  {right:5d}  "
+                f"{len(true)}  {result.details['kkt']:.1e}"
+            )
+    return found
+
+
+def recovery(quick: bool) -> list[str]:
+    """Count how often neighbourhood selection finds a chain, for a penalty of the order sqrt(log columns / rows)."""
+    trials = 10 if quick else 20
+    ratios = (5, 15, 30, 60, 120, 240)
+    found = ["rows / log(columns)  " + "  ".join(f"{r:4d}" for r in ratios)]
+    for p in (16, 32, 64):
+        precision = np.eye(p) + 0.35 * (np.eye(p, k=1) + np.eye(p, k=-1))
+        root = np.linalg.cholesky(np.linalg.inv(precision))
+        true = {(f"x{i}", f"x{i + 1}") for i in range(p - 1)}
+        shares = []
+        for ratio in ratios:
+            n = int(ratio * np.log(p))
+            hits = 0
+            for trial in range(trials):
+                rng = np.random.default_rng([p, ratio, trial])
+                rows = rng.normal(size=(n, p)) @ root.T
+                table = {f"x{i}": rows[:, i] for i in range(p)}
+                alpha = min(0.9, 2.0 * float(np.sqrt(np.log(p) / n)))
+                hits += set(mk.learn_structure(table, method="neighbourhood", alpha=alpha).edges) == true
+            shares.append(hits / trials)
+        found.append(f"{p:3d} columns          " + "  ".join(f"{s:4.2f}" for s in shares))
     return found
 
 

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 import markovia as mk
 from markovia.learning.feature_counts import layout_of_tables
 from markovia.learning.pseudo_likelihood import PseudoLikelihood
+from markovia.learning.structure.pairwise_field import PairwiseField
 from markovia.learning.structure.sparse_logistic import fit_spin
-from markovia.learning.structure.sparse_pseudo_likelihood import PairwiseField
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -82,19 +82,139 @@ def test_couplings_tend_to_those_of_the_model_and_one_penalty_holds_for_all():
     )
 
 
-def test_stability_chooses_a_graph_that_repeats_itself():
-    rows = ising_rows(CHAIN[:4], 2000, 5, 3)
-    found = mk.learn_structure(rows, method="ising", choose="stability", seed=0, subsamples=10)
-    assert set(found.edges) == named(CHAIN[:4])
+def test_stars_takes_the_densest_graph_before_subsamples_disagree():
+    pairs = [(0, 1), (1, 2), (3, 4)]  # sparse: ten columns, three edges
+    rows = ising_rows(pairs, 2000, 10, 3)
+    found = mk.learn_structure(rows, method="ising", choose="stars", seed=0, subsamples=10)
+    assert named(pairs) <= set(found.edges)
+    assert found.n_edges <= 8
     assert found.details["shares"][0, 1] > 0.9
     assert found.details["subsamples"] == 10
-    again = mk.learn_structure(rows, method="ising", choose="stability", seed=0, subsamples=10)
+    at = list(found.details["alphas"]).index(found.details["alpha"][0])
+    so_far = np.maximum.accumulate(found.details["instability"])
+    assert so_far[at] <= 0.05 < so_far[at + 1]
+    again = mk.learn_structure(rows, method="ising", choose="stars", seed=0, subsamples=10)
     assert np.array_equal(again.weights, found.weights)
+
+
+@pytest.mark.parametrize("method", ["ising", "l1-pseudo-likelihood"])
+def test_stability_selection_keeps_edges_that_halves_repeat(method):
+    rows = ising_rows(CHAIN[:5], 1500, 6, 3, coupling=0.6)
+    options = {
+        "method": method,
+        "choose": "stability",
+        "seed": 0,
+        "subsamples": 10,
+        "pi": 0.95,
+        "n_alphas": 10,
+    }
+    found = mk.learn_structure(rows, **options)
+    assert set(found.edges) == named(CHAIN[:5])
+    frequencies = found.details["frequencies"]
+    assert np.triu(frequencies >= 0.95).sum() == 5
+    assert found.details["false_edges_bound"] == pytest.approx(found.details["selected"] ** 2 / (0.9 * 15))
+    strict = mk.learn_structure(rows, false_edges=0.1, **options)
+    assert strict.details["false_edges_bound"] <= 0.1
+    assert set(strict.edges) <= named(CHAIN[:5])
+    again = mk.learn_structure(rows, **options)
+    assert np.array_equal(again.weights, found.weights)
+
+
+def test_supports_that_separate_the_states_are_fitted_again_without_end():
+    """A copy of a column predicts it without error: the likelihood tends to one, and the criterion stays finite."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 300)
+    rows = {"a": a, "b": a, "c": rng.integers(0, 2, 300)}
+    for method in ("ising", "l1-pseudo-likelihood"):
+        found = mk.learn_structure(rows, method=method)
+        assert found.edges == [("a", "b")]
+        assert np.isfinite(found.weights).all()
+
+
+@pytest.mark.parametrize("field", [0.0, 0.3])
+def test_a_spins_conditional_is_logistic_in_both_codings(field):
+    """In -1, +1: logistic(2 x_k (theta_k + theta x)); in 0, 1: logistic((2 x_k - 1)(theta_k + theta x))."""
+    rng = np.random.default_rng(4)
+    states = np.array(np.meshgrid(*[[-1, 1]] * 4, indexing="ij")).reshape(4, -1)
+    couplings = np.triu(rng.normal(size=(4, 4)), 1)
+    couplings = couplings + couplings.T
+    own = field * rng.normal(size=4)
+
+    def conditional(codes):
+        energy = own @ codes + 0.5 * np.einsum("is,ij,js->s", codes, couplings, codes)
+        p = np.exp(energy)
+        joint = p.reshape(2, 2, 2, 2)
+        return (joint / joint.sum(axis=1, keepdims=True)).ravel()  # of the second spin
+
+    pull = own[1] + couplings[1] @ states
+    assert np.allclose(conditional(states), 1 / (1 + np.exp(-2 * states[1] * pull)))
+    zero_one = (states + 1) // 2
+    pull = own[1] + couplings[1] @ zero_one
+    assert np.allclose(conditional(zero_one), 1 / (1 + np.exp(-(2 * zero_one[1] - 1) * pull)))
+
+
+def test_codes_do_not_matter_to_the_graph():
+    rows = ising_rows(GRID, 2000, 6, 5)
+    plain = mk.learn_structure(rows, method="ising")
+    signs = mk.learn_structure({k: 2 * v - 1 for k, v in rows.items()}, method="ising")
+    words = mk.learn_structure({k: np.where(v == 1, "yes", "no") for k, v in rows.items()}, method="ising")
+    assert plain.edges == signs.edges == words.edges
+    assert np.allclose(plain.weights, signs.weights)
+    assert np.allclose(plain.weights, words.weights)
+
+
+def test_a_large_penalty_gives_the_strongest_part_of_the_best_tree():
+    """Rain on consecutive days: with falling penalties edges of the chain come in first, and the best tree is the chain."""
+    rng = np.random.default_rng(6)
+    days = np.zeros((1500, 7), dtype=int)
+    days[:, 0] = rng.random(1500) < 0.4
+    for d in range(1, 7):
+        days[:, d] = rng.random(1500) < np.where(days[:, d - 1] == 1, 0.68, 0.25)
+    rows = {f"x{d}": days[:, d] for d in range(7)}
+    tree = mk.learn_structure(rows, method="chow-liu")
+    assert {tuple(sorted(e)) for e in tree.edges} == named(CHAIN)
+    first = mk.learn_structure(rows, method="l1-pseudo-likelihood", choose="ebic")
+    top = first.details["alphas"][0]
+    counts = []
+    for share in (0.9, 0.5, 0.02):
+        found = mk.learn_structure(rows, method="l1-pseudo-likelihood", alpha=share * top)
+        counts.append(found.n_edges)
+        if share >= 0.5:
+            assert set(found.edges) <= named(CHAIN)
+    assert counts == sorted(counts)
+    assert counts[-1] > 6
+    assert set(first.edges) == named(CHAIN)
+
+
+def test_potts_lattices_have_edges_between_neighbouring_pixels():
+    """Three states on a lattice, drawn by sweeps of Gibbs sampling: group L1 joins neighbours."""
+    rng = np.random.default_rng(7)
+    side, n = 3, 1500
+    pixels = rng.integers(0, 3, (n, side, side))
+    padded = np.full((n, side + 2, side + 2), -1)
+    for _ in range(60):
+        for i in range(side):
+            for j in range(side):
+                padded[:, 1:-1, 1:-1] = pixels
+                near = [
+                    padded[:, i, j + 1],
+                    padded[:, i + 2, j + 1],
+                    padded[:, i + 1, j],
+                    padded[:, i + 1, j + 2],
+                ]
+                energy = 0.7 * sum((np.arange(3) == v[:, None]) for v in near)
+                noise = rng.gumbel(size=(n, 3))
+                pixels[:, i, j] = (energy + noise).argmax(axis=1)
+    rows = {f"x{k}": pixels.reshape(n, -1)[:, k] for k in range(9)}
+    found = mk.learn_structure(rows, method="l1-pseudo-likelihood")
+    true = {(k, m) for k in range(9) for m in range(k + 1, 9) if (m - k == 1 and m % side) or m - k == side}
+    assert set(found.edges) == named(true)
+    assert found.details["kkt"] <= 1e-6
 
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("ising", {}), ("ising", {"choose": "stability"}), ("l1-pseudo-likelihood", {}),
+    [("ising", {}), ("ising", {"choose": "stars"}), ("l1-pseudo-likelihood", {}),
      ("l1-pseudo-likelihood", {"alpha": 0.05})],
 )  # fmt: skip
 def test_weighted_rows_count_as_repeated_ones(method, options):
@@ -137,26 +257,45 @@ def test_a_file_is_read_as_distinct_rows_with_weights(tmp_path):
 # pseudo-likelihood with penalties
 
 
-def pairwise(seed, cards=(2, 3, 2), n=30):
+def pairwise(seed, cards=(2, 3, 2), n=30, basis="contrasts"):
     rng = np.random.default_rng(seed)
     cards = np.array(cards)
     codes = np.array([rng.integers(0, c, n) for c in cards])
     weights = rng.uniform(0.5, 2, n)
     pairs = [(i, j) for i in range(len(cards)) for j in range(i + 1, len(cards))]
-    return PairwiseField(codes, cards, weights / weights.sum(), pairs), codes, cards, weights, pairs, rng
+    field = PairwiseField(codes, cards, weights / weights.sum(), pairs, basis)
+    return field, codes, cards, weights, pairs, rng
 
 
-def test_the_pairwise_loss_is_the_pseudo_likelihood_and_its_gradient_is_right():
-    field, codes, cards, weights, pairs, rng = pairwise(0)
+@pytest.mark.parametrize("basis", ["contrasts", "entries"])
+@pytest.mark.parametrize("cards", [(2, 2, 2), (2, 3, 4), (3, 3, 3)])
+def test_the_pairwise_loss_is_the_pseudo_likelihood_and_its_derivatives_are_right(basis, cards):
+    field, codes, cards, weights, pairs, rng = pairwise(0, cards, basis=basis)
     point = rng.normal(size=field.n_weights)
     value, slope = field(point)
     assert np.allclose(slope, approx_fprime(point, lambda w: field(w)[0], 1e-7), atol=1e-5)
+    live = np.array([2, 0])
+    kept = field.curvature(point, live).toarray()
+    field.kept = None
+    bend = field.curvature(point, live).toarray()
+    assert np.allclose(kept, bend)
+    places = [
+        *range(field.n_single),
+        *range(field.starts[2], field.starts[3]),
+        *range(field.starts[0], field.starts[1]),
+    ]
+    steps = np.eye(field.n_weights) * 1e-5
+    wanted = np.array([(field(point + d)[1] - field(point - d)[1]) / 2e-5 for d in steps])[
+        np.ix_(places, places)
+    ]
+    assert np.allclose(bend, wanted, atol=1e-7)
     variables = [mk.Variable(f"v{i}", int(c)) for i, c in enumerate(cards)]
     factors = [mk.Factor.of([v], np.ones(len(v))) for v in variables]
     factors += [mk.Factor.of([variables[i], variables[j]], np.ones((cards[i], cards[j]))) for i, j in pairs]
     layout = layout_of_tables(factors, variables)
     rows = mk.learning.data.CodedTable(variables, codes.astype(np.int32), weights)
-    own = np.concatenate([point[: field.n_single], *[t.ravel() for t in field.tables(point)]])
+    columns = [field.column_table(point, i) for i in range(len(cards))]
+    own = np.concatenate([*columns, *[field.table(point, k).ravel() for k in range(len(pairs))]])
     assert PseudoLikelihood(layout, rows)(own)[0] == pytest.approx(value)
 
 
@@ -185,8 +324,10 @@ def test_the_largest_penalty_leaves_no_edge_and_groups_are_all_or_nothing():
     assert less.n_edges >= 1
     for table in less.details["edge_tables"].values():
         assert (table != 0).all()
-    steady = mk.learn_structure(rows, method="l1-pseudo-likelihood", choose="stability", seed=0, subsamples=6)
-    assert named(CHAIN[:3]) == set(steady.edges)
+    steady = mk.learn_structure(
+        rows, method="l1-pseudo-likelihood", choose="stars", beta=0.25, seed=0, subsamples=6
+    )
+    assert named(CHAIN[:3]) <= set(steady.edges)
 
 
 def test_the_optimum_of_the_group_penalty_is_that_of_a_smooth_solver():
@@ -200,17 +341,28 @@ def test_the_optimum_of_the_group_penalty_is_that_of_a_smooth_solver():
     field = PairwiseField(codes, np.array([2, 2, 2]), np.full(400, 1 / 400), pairs)
 
     def objective(w):
-        return field(w)[0] + 0.02 * sum(np.linalg.norm(t) for t in field.tables(w))
+        return field(w)[0] + 0.02 * sum(np.linalg.norm(field.table(w, k)) for k in range(3))
 
-    point = np.zeros(field.n_weights)
-    point[:6] = np.concatenate([found.details["node_tables"][f"x{i}"] for i in range(3)])
-    couplings = np.zeros((6, 6))
-    for (a, b), table in found.details["edge_tables"].items():
-        i, j = int(a[1]), int(b[1])
-        couplings[2 * i : 2 * i + 2, 2 * j : 2 * j + 2] = table
-    point[6:] = couplings[field.rows, field.columns]
+    point = np.concatenate(
+        [
+            *[field.bases[i].T @ found.details["node_tables"][f"x{i}"] for i in range(3)],
+            *[
+                (field.bases[i].T @ found.details["edge_tables"][f"x{i}", f"x{j}"] @ field.bases[j]).ravel()
+                for i, j in pairs
+            ],
+        ]
+    )
     other = minimize(objective, point + 0.05, method="BFGS", options={"gtol": 1e-9})
     assert objective(point) == pytest.approx(other.fun, abs=1e-8)
+
+
+def test_single_entries_and_whole_tables_of_two_states_are_the_same_penalty():
+    """The least sum of sizes of a 2 x 2 table is twice its least norm."""
+    rows = ising_rows(CHAIN[:3], 500, 4, 12)
+    group = mk.learn_structure(rows, method="l1-pseudo-likelihood", alpha=0.04, tolerance=1e-8)
+    single = mk.learn_structure(rows, method="l1-pseudo-likelihood", penalty="l1", alpha=0.02, tolerance=1e-8)
+    assert group.edges == single.edges
+    assert np.allclose(group.weights, single.weights, atol=1e-5)
 
 
 # a model with the learned graph

@@ -105,7 +105,7 @@ def test_times_may_be_a_column_and_rows_may_have_weights():
 
 
 def test_total_variation_is_solved_exactly():
-    from markovia.kernels.sparse_logistic import total_variation
+    from markovia.kernels.fused_logistic import total_variation
 
     rng = np.random.default_rng(0)
     for _ in range(25):
@@ -174,7 +174,7 @@ def test_the_objective_is_the_least_there_is():
         loss = np.log1p(np.exp(-2 * spins * margin)).sum() / 20
         return loss + lam1 * np.abs(theta).sum() + lam2 * np.abs(np.diff(theta, axis=0)).sum()
 
-    from markovia.kernels.sparse_logistic import fused_node
+    from markovia.kernels.fused_logistic import fused_node
 
     design = np.vstack([spins, np.ones(120)])
     best = np.zeros((6, 3, 3))
@@ -190,6 +190,8 @@ def test_the_objective_is_the_least_there_is():
             lam1,
             lam2,
             0.0,
+            np.column_stack([np.arange(5), np.arange(1, 6)]),
+            True,
             1e-9,
             20_000,
             theta,
@@ -232,6 +234,121 @@ def test_what_is_known_is_obeyed_at_every_time(method):
     few = mk.learn_structure(rows, method=method, max_parents=1, **options)
     for graph in few.details["graphs"]:
         assert max(graph.degree(n) for n in graph.nodes) <= 1
+
+
+def test_smooth_changes_converge_however_large_their_penalty_is():
+    rows = changing_rows(300, 150, seed=5)
+    times = np.repeat(np.arange(6), 50)
+    one = mk.learn_structure(rows, method="ising", alpha=0.05, field="penalised")
+    found = mk.learn_structure(rows, method="tesla", times=times, q=2, lambda1=0.05, lambda2=3e4)
+    assert not found.notes
+    assert found.details["residual"] <= 1e-5
+    for weights in found.details["weights"]:
+        assert np.allclose(weights, one.weights, atol=1e-3)
+
+
+def test_the_smooth_step_is_the_minimum_of_its_problem():
+    from markovia.kernels.fused_logistic import _smoothed
+
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 9):
+        for cut, smooth in ((0.3, 0.5), (0.8, 20.0), (0.0, 1.0)):
+            y = rng.normal(size=n) * 2
+            x = np.empty(n)
+            _smoothed(y, cut, smooth, np.empty(n), x)
+            pull = y - x
+            jump = 2 * smooth * np.diff(x)
+            pull[:-1] += jump
+            pull[1:] -= jump
+            assert (np.abs(pull) <= cut + 1e-9).all()
+            assert np.allclose(pull[x != 0], cut * np.sign(x[x != 0]))
+
+
+def test_steps_that_run_out_are_told():
+    with pytest.warns(mk.errors.ConvergenceWarning, match="did not converge in 2 steps"):
+        found = mk.learn_structure(changing_rows(100, 50), method="tesla", periods=4, max_steps=2)
+    assert "did not converge" in found.notes[0]
+
+
+# conditions in a graph
+
+
+def branches(seed=0, n=300):
+    """Rows of four conditions in a tree root - left, root - right, right - leaf; a - b is joined but in the right branch."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(["root", "left", "right", "leaf"], n)
+    a, b, c = (rng.integers(0, 2, 4 * n) for _ in range(3))
+    changed = np.isin(labels, ["right", "leaf"])
+    b = np.where(~changed & (rng.random(4 * n) < 0.85), a, b)
+    c = np.where(rng.random(4 * n) < 0.8, b, c)
+    return {"a": a, "b": b, "c": c}, labels
+
+
+TREE = [("root", "left"), ("root", "right"), ("right", "leaf")]
+
+
+def test_a_change_in_one_branch_of_a_tree_of_conditions_is_found():
+    rows, labels = branches()
+    mixed = np.random.default_rng(1).permutation(len(labels))
+    frame = pd.DataFrame({k: v[mixed] for k, v in rows.items()}).assign(stage=labels[mixed])
+    found = mk.learn_structure(
+        frame, method="tesla", times="stage", conditions=TREE, lambda1=0.05, lambda2=0.1
+    )
+    graphs = dict(zip(found.details["times"], found.details["graphs"], strict=True))
+    weights = dict(zip(found.details["times"], found.details["weights"], strict=True))
+    for stage in ("root", "left"):
+        assert set(graphs[stage].edges) == {("a", "b"), ("b", "c")}
+    for stage in ("right", "leaf"):
+        assert set(graphs[stage].edges) == {("b", "c")}
+    assert np.allclose(weights["root"], weights["left"], atol=1e-4)
+    assert np.allclose(weights["right"], weights["leaf"], atol=1e-4)
+    assert {frozenset(e) for e in found.details["conditions"]} == {frozenset(e) for e in TREE}
+    listed = edges_over_time(found)
+    assert set(listed.time) == {"root", "left", "right", "leaf"}
+    by_row = mk.learn_structure(
+        rows, method="tesla", times=labels.tolist(), conditions=TREE, lambda1=0.05, lambda2=0.1
+    )
+    order = [by_row.details["times"].index(t) for t in found.details["times"]]
+    assert np.allclose(np.array(by_row.details["weights"])[order], found.details["weights"], atol=1e-4)
+
+
+def test_a_chain_of_conditions_is_the_chain_of_times_and_limits_hold_over_graphs():
+    rows = changing_rows(200, 100)
+    times = np.repeat([0, 1, 2, 3], 50)
+    options = {"method": "tesla", "times": times, "lambda1": 0.05, "tolerance": 1e-8}
+    path = [(0, 1), (1, 2), (2, 3)]
+    for q in (1, 2):
+        chain = mk.learn_structure(rows, lambda2=0.1, q=q, **options)
+        graph = mk.learn_structure(rows, lambda2=0.1, q=q, conditions=path, **options)
+        assert np.allclose(chain.details["weights"], graph.details["weights"], atol=1e-6)
+        assert chain.details["objective"] == pytest.approx(graph.details["objective"], abs=1e-7)
+    ring = [*path, (3, 0)]
+    alone = mk.learn_structure(rows, lambda2=0.0, conditions=ring, **options)
+    for k in range(4):
+        own = pooled({name: v[50 * k : 50 * (k + 1)] for name, v in rows.items()}, np.ones(50), 0.05)
+        assert np.allclose(alone.details["weights"][k], means(own), atol=1e-5)
+    named = mk.UndirectedGraph([(str(a), str(b)) for a, b in ring])
+    one = mk.learn_structure(
+        rows, lambda2=5.0, conditions=named, **{**options, "times": [str(t) for t in times]}
+    )
+    static = mk.learn_structure(rows, method="ising", alpha=0.05, field="penalised")
+    for weights in one.details["weights"]:
+        assert np.allclose(weights, static.weights, atol=1e-5)
+
+
+def test_bic_chooses_penalties_that_show_the_change():
+    rows = changing_rows(600, 300, seed=2)
+    found = mk.learn_structure(rows, method="tesla", periods=6, choose="bic")
+    path = np.array(found.details["weights"])[:, 0, 1]
+    assert (path[:3] > 0.2).all()
+    assert (path[3:] == 0).all()
+    tried = found.details["choice"]["tried"]
+    assert len(tried) == 15
+    best = min(tried, key=lambda row: row[2])
+    assert (found.details["lambda1"], found.details["lambda2"]) == best[:2]
+    fixed = mk.learn_structure(rows, method="tesla", periods=6, choose="bic", lambda2=0.1)
+    assert len(fixed.details["choice"]["tried"]) == 3
+    assert fixed.details["lambda2"] == 0.1
 
 
 # the senate
@@ -287,6 +404,12 @@ def test_bad_input_is_named():
         mk.learn_structure(rows, method="kernel-weighted", kernel="box", bandwidth=0.1, at=[0.5])
     with pytest.raises(mk.InvalidArgument, match="q="):
         mk.learn_structure(rows, method="tesla", q=3)
+    with pytest.raises(mk.InvalidArgument, match="which no row has"):
+        mk.learn_structure(rows, method="tesla", times=[0] * 20 + [1] * 20, conditions=[(0, 2)])
+    with pytest.raises(mk.InvalidArgument, match="needs times="):
+        mk.learn_structure(rows, method="tesla", conditions=[(0, 1)])
+    with pytest.raises(mk.InvalidArgument, match="q=2 has not"):
+        mk.learn_structure(rows, method="tesla", q=2, choose="bic")
     with pytest.raises(mk.InvalidArgument, match="periods="):
         mk.learn_structure(rows, method="tesla", periods=0)
     with pytest.raises(mk.InvalidArgument, match="one state only"):

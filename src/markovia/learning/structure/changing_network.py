@@ -1,4 +1,4 @@
-"""Networks that change over time: reading the times of rows, and the result with one graph a time.
+"""Networks that change over time or conditions: reading the times of rows, and the result with one graph a time.
 
 `edges_over_time` lists who was joined to whom when.
 """
@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.factor import Array
+from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.structure.result import Found, LearnedStructure
 from markovia.learning.structure.sparse_logistic import Spins, read_spins
 from markovia.learning.structure.task import Task
@@ -60,8 +62,63 @@ def timed_spins(task: Task, times: Any, what: str) -> tuple[Spins, Array]:
     return sorted_spins, np.asarray(moments[order], dtype=np.float64)
 
 
+def condition_spins(
+    task: Task, times: Any, conditions: Any, what: str
+) -> tuple[Spins, NDArray[np.int64], list[Any], NDArray[np.int64]]:
+    """Return two-state columns, the number of each row's condition, the conditions, and the edges between them.
+
+    Parameters
+    ----------
+    times
+        The name of a column of labels, which is then no variable of the network; or one label a row.
+    conditions
+        Pairs of labels, or an undirected graph over them.
+    """
+    study = task.study
+    if times is None:
+        raise InvalidArgument("conditions= needs times=: the name of a column of labels, or one label a row")
+    if isinstance(times, str):
+        if times not in study.names:
+            raise UnknownVariable(times, study.names, "the data")
+        spins = read_spins(study, task.rules, what, without=[times])
+        at = study.names.index(times)
+        if study.kinds[at] != "discrete":
+            raise InvalidArgument(f"the conditions in {times!r} are labels, not measurements")
+        codes, states = study.codes().column(times), list(study.variable(at).states)
+        used = np.unique(codes)
+        labels = [states[k] for k in used.tolist()]
+        number = np.searchsorted(used, codes).astype(np.int64)
+    else:
+        spins = read_spins(study, task.rules, what)
+        each = list(times)
+        if len(each) != spins.design.shape[1]:
+            raise InvalidArgument(
+                f"times= has {len(each)} labels, and {spins.design.shape[1]} rows were read (equal rows of a large source "
+                "are read as one: name a column of labels there)"
+            )
+        labels = list(dict.fromkeys(each))
+        place = {label: k for k, label in enumerate(labels)}
+        number = np.array([place[label] for label in each], dtype=np.int64)
+    found = conditions.edges if isinstance(conditions, UndirectedGraph) else conditions
+    where = {label: k for k, label in enumerate(labels)}
+    edges = []
+    for pair in found:
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise InvalidArgument(f"conditions= has pairs of two labels, not {pair!r}")
+        for label in pair:
+            if label not in where:
+                raise InvalidArgument(f"conditions= names {label!r}, which no row has")
+        edges.append(sorted((where[pair[0]], where[pair[1]])))
+    order = np.argsort(number, kind="stable")
+    sorted_spins = Spins(
+        spins.names, np.ascontiguousarray(spins.design[:, order]), spins.weights[order], spins.rules
+    )
+    unique = np.unique(np.array(edges, dtype=np.int64).reshape(-1, 2), axis=0)
+    return sorted_spins, number[order], labels, unique
+
+
 def changing_result(
-    spins: Spins, times: Array, thetas: Array, rule: str, details: dict[str, Any], notes: list[str]
+    spins: Spins, times: Any, thetas: Array, rule: str, details: dict[str, Any], notes: list[str]
 ) -> Found:
     """Return one graph a time from `thetas[t, k, j]`, the parameter of j in the regression of k at time t.
 

@@ -4,8 +4,10 @@ Minimises `-log det Q + tr(S Q) + rho sum_{i != j} |q_ij|` (Yuan and Lin 2007; F
 that are exactly zero are absent edges. The diagonal is penalised only on request.
 Method: columns fall apart into the connected components of `|S_ij| > rho`, which are solved one by one (Witten, Friedman and
 Simon 2011; Mazumder and Hastie 2012). In each, Newton steps over the entries that are not zero or should not be, the
-quadratic problem of a step solved by coordinate descent (QUIC: Hsieh et al. 2011). It converges quadratically, so a tight
-tolerance costs little. The optimality conditions are checked, and the duality gap bounds the error of the objective.
+quadratic problem of a step solved by our own compiled coordinate descent (QUIC: Hsieh et al. 2011). It converges
+quadratically, so a tight tolerance costs little; among nearly collinear columns coordinate descent is slow and steps are
+inexact, so that some tens are made. The optimality conditions are checked, and the duality gap bounds the error of the
+objective.
 Cost: a few inversions (columns cubed) and, a sweep, columns times the number of edges.
 """
 
@@ -18,6 +20,7 @@ from numpy.typing import ArrayLike
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.gaussian_moments import moments
+from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.neighbourhood_selection import penalty_factors
 from markovia.learning.structure.penalty_choice import need_penalty
 from markovia.learning.structure.result import Found
@@ -28,8 +31,8 @@ from markovia.learning.structure.undirected_edges import (
     within_rules,
 )
 
-FEW_COLUMNS = 100
-"""Up to so many, inverting a Cholesky factor spends its time on waking threads, and on a busy machine on waiting."""
+OWN = 300
+"""Up to so many columns matrices are inverted by our own compiled code, whose one thread is faster there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ def sparse_precision(
     penalise_diagonal: bool = False,
     start: Array | None = None,
     tolerance: float = 1e-8,
-    max_iterations: int = 100,
+    max_iterations: int = 200,
 ) -> SparsePrecision:
     """Solve the graphical lasso for a covariance matrix.
 
@@ -203,7 +206,7 @@ def _newton(
 
 
 def _unpenalised(cov: Array) -> SparsePrecision:
-    root = _log_det(cov)
+    root = _log_det(np.ascontiguousarray(cov))
     if root is None or np.linalg.cond(cov) > 1e14:
         raise InvalidArgument(
             "the covariance is singular, so that its inverse does not exist; take rho greater than 0"
@@ -223,15 +226,18 @@ def _need_minimum(precision: Array) -> None:
 
 def _log_det(matrix: Array) -> tuple[float, Array] | None:
     """Return the logarithm of the determinant and the inverse, or None if the matrix is not positive definite."""
+    if len(matrix) <= OWN:
+        from markovia.kernels.graphical_lasso import cholesky_inverse
+
+        found = np.empty_like(matrix)
+        log_det = float(cholesky_inverse(matrix, found))
+        return (log_det, found) if np.isfinite(log_det) else None
     from scipy.linalg.lapack import dpotrf, dpotri
 
     lower, failed = dpotrf(matrix, lower=1)
     if failed:
         return None
     log_det = 2 * float(np.log(np.diag(lower)).sum())
-    if len(matrix) <= FEW_COLUMNS and np.isfinite(log_det):
-        small: Array = np.linalg.inv(matrix)
-        return log_det, (small + small.T) / 2
     half, failed = dpotri(lower, lower=1)
     if failed or not np.isfinite(log_det):
         return None
@@ -278,8 +284,11 @@ def graphical_lasso(
     smallest: float = 0.02,
     folds: int = 5,
     gamma: float = 0.5,
-    subsamples: int = 20,
-    beta: float = 0.1,
+    subsamples: int | None = None,
+    beta: float = 0.05,
+    pi: float = 0.75,
+    false_edges: float | None = None,
+    complementary: bool = True,
     tolerance: float = 1e-8,
 ) -> Found:
     """Learn a Gaussian graph by the graphical lasso.
@@ -291,7 +300,7 @@ def graphical_lasso(
     rho
         The penalty. Instead of it `choose`.
     choose
-        "ebic" (default), "cv" (the likelihood of rows left out) or "stability" (StARS).
+        "ebic" (default), "cv" (the likelihood of rows left out), "stars" or "stability".
     scale
         Whether columns are first scaled to variance one, so that units do not matter. False is scikit-learn's way.
     penalise_diagonal
@@ -302,8 +311,13 @@ def graphical_lasso(
         For "cv".
     gamma
         For "ebic": the weight of the number of possible edges (0 is BIC).
-    subsamples, beta
-        For "stability": how many subsamples, and the largest instability.
+    subsamples
+        For "stars" (20 by default) and "stability" (100).
+    beta
+        For "stars": the largest instability.
+    pi, false_edges, complementary
+        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
+        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
     tolerance
         The largest violation of the optimality conditions.
 
@@ -311,7 +325,7 @@ def graphical_lasso(
     -------
     Found
         `weights` are the partial correlations. Details: "precision", "covariance" (in the units of the data), "rho",
-        "objective", "gap", "kkt", "choice" (what was tried).
+        "objective", "gap", "kkt", "choice" (what was tried; with "stability" its "frequencies" and "false_edges_bound").
 
     Examples
     --------
@@ -338,13 +352,17 @@ def graphical_lasso(
         rho, choice = chosen_rho(
             known.rows / deviations, known.weights, cov, factors, choose or "ebic", task.rng, task.watch,
             n_rhos=n_rhos, smallest=smallest, folds=folds, gamma=gamma, subsamples=subsamples, beta=beta,
+            pi=pi, false_edges=false_edges, complementary=complementary,
         )  # fmt: skip
     else:
         need_penalty(rho, "rho")
+    stable: Flags | None = choice.pop("present", None)
+    if stable is not None:
+        factors[~stable & ~task.rules.required_pairs & ~np.eye(len(cov), dtype=bool)] = np.inf
     found = solve(cov, scaled_penalty(factors, rho), choice.pop("start", None), tolerance, 200)
     notes = [] if found.converged else [f"the optimality conditions are violated by {found.error:.2g}"]
     strength = partial_correlations_of(found.precision)
-    keep = within_rules(found.precision != 0, strength, task.rules)
+    keep = within_rules(found.precision != 0 if stable is None else stable, strength, task.rules)
     units = np.outer(deviations, deviations)
     return Found(
         undirected_graph(task.names, keep),

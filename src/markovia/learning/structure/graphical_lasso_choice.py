@@ -1,11 +1,13 @@
-"""Choosing the penalty of the graphical lasso: cross-validation, extended BIC, stability.
+"""Choosing the penalty of the graphical lasso: cross-validation, extended BIC, StARS, stability selection.
 
 A path of penalties is solved from the largest down, each started from the one before.
 - "ebic": `-2 log likelihood + edges log(rows) + 4 gamma edges log(columns)` is least (Foygel and Drton 2010), with the
   likelihood of the graph: its edges are fitted again without a penalty. The path ends once it has grown a few times.
 - "cv": the likelihood of rows left out is largest. It finds the best predictor, whose graph has too many edges.
-- "stability": the densest graph that subsamples agree on (StARS; `markovia.learning.structure.penalty_choice`).
-Cost: a path for "ebic", one a fold for "cv", one a subsample for "stability".
+- "stars": the densest graph that subsamples agree on (`markovia.learning.structure.penalty_choice`).
+- "stability": the edges that halves of the rows choose again and again, with a bound on the expected number of wrong ones
+  (`markovia.learning.structure.stability_selection`); the last fit is over these edges with the smallest penalty used.
+Cost: a path for "ebic", one a fold for "cv", one a subsample for the others.
 """
 
 from collections.abc import Iterator
@@ -20,10 +22,11 @@ from markovia.learning.structure.gaussian_moments import moments_of
 from markovia.learning.structure.graphical_lasso import SparsePrecision, scaled_penalty, solve
 from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.lasso_path import penalty_path
-from markovia.learning.structure.penalty_choice import fold_numbers, stars
+from markovia.learning.structure.penalty_choice import fold_numbers, repeated_rows, stars
+from markovia.learning.structure.stability_selection import SUBSAMPLES, stable_edges
 from markovia.learning.structure.watch import Watch
 
-CHOICES = ("ebic", "cv", "stability")
+CHOICES = ("ebic", "cv", "stars", "stability")
 PATIENCE = 6
 """How many penalties in a row may be worse than the best before the path ends."""
 LOOSE = 1e-5
@@ -43,10 +46,15 @@ def chosen_rho(
     smallest: float,
     folds: int,
     gamma: float,
-    subsamples: int,
+    subsamples: int | None,
     beta: float,
+    pi: float,
+    false_edges: float | None,
+    complementary: bool,
 ) -> tuple[float, dict[str, Any]]:
     """Return the penalty, and what was tried: "rhos", "criterion" (least is best) and "edges" for each, "by".
+
+    Stability selection adds "present", the edges.
 
     Parameters
     ----------
@@ -55,7 +63,7 @@ def chosen_rho(
     factors
         What each penalty is multiplied by.
     choose
-        "ebic", "cv" or "stability"; the other settings are those of `graphical_lasso`.
+        "ebic", "cv", "stars" or "stability"; the other settings are those of `graphical_lasso`.
     """
     if choose not in CHOICES:
         raise InvalidArgument(f"choose= is one of {', '.join(map(repr, CHOICES))}, not {choose!r}")
@@ -89,18 +97,29 @@ def chosen_rho(
     elif choose == "cv":
         criterion = _cross_validated(rows, weights, factors, rhos, folds, rng, watch)
     else:
+        whole = rows[repeated_rows(weights)]
 
-        def graphs(chosen: NDArray[np.int64]) -> Flags:
-            part = moments_of(rows[chosen], weights[chosen]).covariance
-            near = np.zeros((len(rhos), p, p), dtype=bool)
-            for k, found in enumerate(glasso_path(part, factors, rhos, None)):
-                near[k] = (found.precision != 0) & off
-            return near
+        def graphs(chosen: NDArray[np.int64], most: float) -> Flags:
+            part = moments_of(whole[chosen], np.ones(len(chosen))).covariance
+            near = []
+            for found in glasso_path(part, factors, rhos, None):
+                near.append((found.precision != 0) & off)
+                if _n_edges(found.precision) > most:
+                    break
+            return np.array(near)
 
-        steady = stars(graphs, len(rows), len(rhos), p, rng, watch, subsamples=subsamples, beta=beta)
+        about["rhos"] = rhos
+        if choose == "stability":
+            kept = stable_edges(
+                graphs, len(whole), len(rhos), off, rng, watch, subsamples=subsamples or SUBSAMPLES, pi=pi,
+                false_edges=false_edges, complementary=complementary,
+            )  # fmt: skip
+            about |= {**kept.details(rhos), "present": kept.present}
+            return float(rhos[kept.last]), about
+        steady = stars(graphs, len(whole), len(rhos), p, rng, watch, subsamples=subsamples or 20, beta=beta)
         about["shares"] = steady.shares[steady.chosen]
         about["subsamples"] = steady.n_subsamples
-        about["rhos"], about["criterion"] = rhos, steady.instability
+        about["criterion"] = steady.instability
         return float(rhos[steady.chosen]), about
     best = int(np.argmin(criterion))
     about["rhos"], about["criterion"] = rhos[: len(criterion)], criterion

@@ -2,8 +2,9 @@
 
 Method: a spin's neighbours are the columns that its logistic regression takes (Ravikumar, Wainwright and Lafferty 2010);
 the two answers about a pair are joined by OR or AND. The penalty is one number for all spins; or by `choose`: "ebic" for
-each spin (Barber and Drton 2015; the support is fitted again, nearly without a penalty), "rate" (noise exceeds it rarely),
-or "stability" (StARS, one for all).
+each spin (Barber and Drton 2015: `-2 log likelihood + neighbours (log(rows) + 2 gamma log(columns))`, the support fitted
+again without a penalty), "rate" (noise exceeds it rarely), "stars" (one for all), or "stability" (the edges that halves of
+the rows choose again and again: `markovia.learning.structure.stability_selection`).
 Cost: a path of sparse logistic regressions a column, in threads; 100 columns and 500 rows take some seconds.
 Use it for two-state columns and for many of them; `l1-pseudo-likelihood` fits one symmetric model and takes any states.
 """
@@ -16,7 +17,13 @@ from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel
 from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.lasso_path import penalty_path
-from markovia.learning.structure.penalty_choice import need_penalty, stars
+from markovia.learning.structure.penalty_choice import (
+    Graphs,
+    need_penalty,
+    regression_graphs,
+    repeated_rows,
+    stars,
+)
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.sparse_logistic import (
     Spins,
@@ -28,10 +35,11 @@ from markovia.learning.structure.sparse_logistic import (
     read_spins,
     spin_factors,
 )
+from markovia.learning.structure.stability_selection import SUBSAMPLES, stable_edges
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.undirected_edges import joined, undirected_graph, within_rules
 
-CHOICES = ("ebic", "rate", "stability")
+CHOICES = ("ebic", "rate", "stars", "stability")
 BLOCK = 32
 """Columns between two looks at the clock."""
 CHUNK, PATIENCE = 4, 6
@@ -49,8 +57,11 @@ def ising(
     level: float = 0.05,
     n_alphas: int = 24,
     smallest: float = 0.03,
-    subsamples: int = 20,
-    beta: float = 0.1,
+    subsamples: int | None = None,
+    beta: float = 0.05,
+    pi: float = 0.75,
+    false_edges: float | None = None,
+    complementary: bool = True,
 ) -> Found:
     """Learn the graph of an Ising model from two-state columns.
 
@@ -61,7 +72,7 @@ def ising(
     alpha
         The penalty for all spins, on the parameters of the model in -1 and +1. Instead of it `choose`.
     choose
-        "ebic" (default), "rate" or "stability".
+        "ebic" (default), "rate", "stars" or "stability".
     rule
         "or": one of the two regressions is enough; "and": both.
     field
@@ -71,15 +82,20 @@ def ising(
     level
         For "rate".
     n_alphas, smallest
-        For "ebic" and "stability": how many penalties are tried, and the last as a share of the first.
-    subsamples, beta
-        For "stability".
+        How many penalties are tried (not for "rate"), and the last as a share of the first.
+    subsamples
+        For "stars" (20 by default) and "stability" (100).
+    beta
+        For "stars": the largest instability.
+    pi, false_edges, complementary
+        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
+        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
 
     Returns
     -------
     Found
         `weights` are the couplings, the mean of the two estimates. Details: "coefficients" (row k: regression of k),
-        "fields", "alpha" (one a column), "kkt".
+        "fields", "alpha" (one a column), "kkt"; with "stability" also "frequencies" and "false_edges_bound".
 
     Examples
     --------
@@ -103,9 +119,37 @@ def ising(
     each = np.log(spins.total) + 2 * gamma * np.log(max(n - 1, 1))
     if how == "rate":
         alpha = rate_alpha(n, spins.total, level)
-    elif how == "stability":
-        alpha, about = _stable_alpha(task, spins, factors, rule, n_alphas, smallest, subsamples, beta)
-        details.update(about)
+    stable: Flags | None = None
+    if how in ("stars", "stability"):
+        rows = repeated_rows(spins.weights)
+        levels = penalty_path(
+            max(largest_alpha(spins.design, k, shares, factors[k]) for k in range(n)), n_alphas, smallest
+        )
+        graphs = _subsampled(spins, factors, rule, rows, levels)
+        if how == "stars":
+            steady = stars(
+                graphs,
+                len(rows),
+                len(levels),
+                n,
+                task.rng,
+                task.watch,
+                subsamples=subsamples or 20,
+                beta=beta,
+            )
+            alpha = float(levels[steady.chosen])
+            details |= {
+                "alphas": levels, "instability": steady.instability, "shares": steady.shares[steady.chosen],
+                "subsamples": steady.n_subsamples,
+            }  # fmt: skip
+        else:
+            kept = stable_edges(
+                graphs, len(rows), len(levels), spins.rules.pairs & ~spins.rules.required_pairs, task.rng, task.watch,
+                subsamples=subsamples or SUBSAMPLES, pi=pi, false_edges=false_edges, complementary=complementary,
+            )  # fmt: skip
+            details |= kept.details(levels)
+            alpha, stable = float(levels[kept.last]), kept.present
+            factors[:, :n][~stable & ~spins.rules.required_pairs] = np.inf
 
     def one(node: int, room: None) -> tuple[Array, float, float]:
         if alpha is not None:
@@ -120,7 +164,7 @@ def ising(
             found = fit_spin(spins.design, node, shares, factors[node], part, start, 1e-5)
             start = found.thetas[-1]
             used = (found.thetas[:, :n] != 0).sum(axis=1)
-            losses = _refitted(spins.design, node, shares, factors[node], found.thetas, part)
+            losses = _refitted(spins.design, node, shares, factors[node], found.thetas)
             cost = 2 * spins.total * losses + used * each
             since += len(part)
             if cost.min() < lowest:
@@ -144,7 +188,7 @@ def ising(
         task.watch.advance(len(nodes))
     couplings = thetas[:, :n]
     strength = (couplings + couplings.T) / 2
-    keep = within_rules(joined(couplings, rule), strength, spins.rules)
+    keep = within_rules(joined(couplings, rule) if stable is None else stable, strength, spins.rules)
     details |= {"coefficients": couplings, "fields": thetas[:, n], "alpha": penalties, "kkt": worst}
     return Found(
         undirected_graph(spins.names, keep),
@@ -165,65 +209,40 @@ def _how(alpha: float | None, choose: str | None) -> str:
     return choose or "ebic"
 
 
-def _refitted(design: Array, node: int, shares: Array, factor: Array, thetas: Array, levels: Array) -> Array:
-    """Return the mean loss of each support, fitted again with a hundredth of the penalty (none may be unbounded)."""
+def _refitted(design: Array, node: int, shares: Array, factor: Array, thetas: Array) -> Array:
+    """Return the mean loss of each support, fitted again without a penalty.
+
+    Where the support separates the two states its parameters grow without end, but the loss has a limit, which the fit
+    reaches to its tolerance: no ridge is needed.
+    """
     losses = np.empty(len(thetas))
     before: bytes = b"none"
     for k, theta in enumerate(thetas):
         used = theta != 0
-        used[-1] = True
+        used[-1] = np.isfinite(factor[-1])
         if used.tobytes() != before:
             before = used.tobytes()
-            own = np.where(used, factor, np.inf)
-            losses[k] = fit_spin(design, node, shares, own, levels[k : k + 1] / 100, theta, 1e-5).losses[0]
+            own = np.where(used, 0.0, np.inf)
+            losses[k] = fit_spin(design, node, shares, own, np.zeros(1), theta, 1e-5).losses[0]
         else:
             losses[k] = losses[k - 1]
     return losses
 
 
-def _stable_alpha(
-    task: Task,
-    spins: Spins,
-    factors: Array,
-    rule: str,
-    n_alphas: int,
-    smallest: float,
-    subsamples: int,
-    beta: float,
-) -> tuple[float, dict[str, object]]:
-    """Choose one penalty for all spins by StARS; weighted rows are first repeated."""
-    rows = repeated_rows(spins.weights)
+def _subsampled(spins: Spins, factors: Array, rule: str, rows: NDArray[np.int64], levels: Array) -> Graphs:
+    """Return what fits subsamples of rows, one penalty for all spins."""
     design, n = spins.design, len(spins.names)
-    shares = spins.weights / spins.total
-    top = max(largest_alpha(design, k, shares, factors[k]) for k in range(n))
-    levels = penalty_path(top, n_alphas, smallest)
 
-    def graphs(chosen: NDArray[np.int64]) -> Flags:
+    def graphs(chosen: NDArray[np.int64], most: float) -> Flags:
         own = np.bincount(rows[chosen], minlength=design.shape[1])
         here = np.flatnonzero(own)
         part, share = np.ascontiguousarray(design[:, here]), own[here] / len(chosen)
 
-        def one(node: int, room: None) -> Array:
+        def one(node: int, some: Array, start: Array | None) -> Array:
             if abs(part[node].sum()) == len(here):  # constant in the subsample: nothing to explain
-                return np.zeros((len(levels), n))
-            return fit_spin(part, node, share, factors[node], levels, tolerance=1e-5).thetas[:, :n]
+                return np.zeros((len(some), n + 1))
+            return fit_spin(part, node, share, factors[node], some, start, 1e-5).thetas
 
-        found = np.array(in_parallel(one, range(n), lambda: None))  # (nodes, penalties, columns)
-        return np.array([joined(found[:, k], rule) for k in range(len(levels))])
+        return regression_graphs(one, n, levels, rule, most)
 
-    steady = stars(graphs, len(rows), len(levels), n, task.rng, task.watch, subsamples=subsamples, beta=beta)
-    about: dict[str, object] = {
-        "alphas": levels, "instability": steady.instability, "shares": steady.shares[steady.chosen],
-        "subsamples": steady.n_subsamples,
-    }  # fmt: skip
-    return float(levels[steady.chosen]), about
-
-
-def repeated_rows(weights: Array) -> NDArray[np.int64]:
-    """Return row numbers, each as often as it counts; weights that are no whole numbers cannot be subsampled."""
-    whole = np.round(weights)
-    if not np.allclose(weights, whole):
-        raise InvalidArgument(
-            "choose='stability' draws subsamples of rows, so that weights must be whole numbers"
-        )
-    return np.repeat(np.arange(len(weights)), whole.astype(np.int64))
+    return graphs

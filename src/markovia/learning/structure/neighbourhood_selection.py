@@ -4,7 +4,8 @@ Method: for Gaussian data the regression of a column on the others has coefficie
 where there is no edge; the lasso finds which are not (Meinshausen and Buhlmann 2006). The two answers about a pair are
 joined by OR or by AND. Columns are scaled to variance one.
 Penalty: a number; or by `choose`: "rate" (their bound: at most `level` is the chance to join two separate components), "bic"
-or "ebic" for each column (of the support, fitted again by least squares), or "cv" for each column.
+or "ebic" for each column (of the support, fitted again by least squares), "cv" for each column, "stars" (one for all), or
+"stability" (the edges that halves of the rows choose again and again: `markovia.learning.structure.stability_selection`).
 Cost: the Gram matrix once, then one lasso (or path) a column, in threads; 1,000 columns take seconds.
 Use it for many columns when only the graph matters; the graphical lasso gives a whole positive definite estimate.
 """
@@ -12,18 +13,27 @@ Use it for many columns when only the graph matters; the graphical lasso gives a
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel
 from markovia.learning.structure.gaussian_moments import Moments, moments, moments_of
+from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.lasso_path import MAX_SWEEPS, TOLERANCE, penalty_path
-from markovia.learning.structure.penalty_choice import fold_numbers, need_penalty
+from markovia.learning.structure.penalty_choice import (
+    fold_numbers,
+    need_penalty,
+    regression_graphs,
+    repeated_rows,
+    stars,
+)
 from markovia.learning.structure.result import Found
+from markovia.learning.structure.stability_selection import SUBSAMPLES, stable_edges
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.undirected_edges import joined, undirected_graph, within_rules
 
-CHOICES = ("rate", "bic", "ebic", "cv")
+CHOICES = ("rate", "bic", "ebic", "cv", "stars", "stability")
 CHUNK, PATIENCE = 4, 6
 """Penalties fitted in one go, and how many in a row may be worse than the best before the path ends."""
 BLOCK = 64
@@ -41,6 +51,11 @@ def neighbourhood(
     n_alphas: int = 30,
     smallest: float = 0.02,
     folds: int = 5,
+    subsamples: int | None = None,
+    beta: float = 0.05,
+    pi: float = 0.75,
+    false_edges: float | None = None,
+    complementary: bool = True,
 ) -> Found:
     """Join each column to those that the lasso takes to predict it.
 
@@ -51,7 +66,7 @@ def neighbourhood(
     alpha
         The penalty for all columns (on columns of variance one, loss `||.||^2 / (2 rows)`). Instead of it `choose`.
     choose
-        "rate" (default), "bic", "ebic" or "cv".
+        "rate" (default), "bic", "ebic", "cv", "stars" or "stability".
     rule
         "or": one of the two regressions is enough; "and": both.
     level
@@ -62,13 +77,20 @@ def neighbourhood(
         For the others: how many penalties are tried, and the last as a share of the first.
     folds
         For "cv".
+    subsamples
+        For "stars" (20 by default) and "stability" (100).
+    beta
+        For "stars": the largest instability.
+    pi, false_edges, complementary
+        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
+        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
 
     Returns
     -------
     Found
         `weights[i, j]` is symmetric: the geometric mean of the two coefficients where they agree in sign (the estimate of
         the partial correlation), half their sum otherwise. Details: "coefficients" (row i: regression of i), "alpha" (one a
-        column).
+        column); with "stability" also "frequencies" and "false_edges_bound".
 
     Examples
     --------
@@ -93,6 +115,44 @@ def neighbourhood(
         if not 0 < level < 1:
             raise InvalidArgument(f"level is between 0 and 1, not {level!r}")
         alpha = theoretical_alpha(n, known.total, level)
+    stable: Flags | None = None
+    about: dict[str, object] = {}
+    if choose in ("stars", "stability"):
+        rows = (known.rows / known.deviations)[repeated_rows(known.weights)]
+        open_ones = np.isfinite(factors) & (factors > 0)
+        levels = penalty_path(float(np.abs(gram[open_ones]).max(initial=0.0)), n_alphas, smallest)
+
+        def graphs(chosen: NDArray[np.int64], limit: float) -> Flags:
+            part = np.ascontiguousarray(moments_of(rows[chosen], np.ones(len(chosen))).covariance)
+
+            def some(node: int, wanted: Array, start: Array | None) -> Array:
+                return _path(part, node, factors[node], wanted, n, start, 1e-6)[0]
+
+            return regression_graphs(some, n, levels, rule, limit)
+
+        if choose == "stars":
+            steady = stars(
+                graphs,
+                len(rows),
+                len(levels),
+                n,
+                task.rng,
+                task.watch,
+                subsamples=subsamples or 20,
+                beta=beta,
+            )
+            alpha = float(levels[steady.chosen])
+            about = {
+                "alphas": levels, "instability": steady.instability, "shares": steady.shares[steady.chosen],
+                "subsamples": steady.n_subsamples,
+            }  # fmt: skip
+        else:
+            kept = stable_edges(
+                graphs, len(rows), len(levels), task.rules.pairs & ~task.rules.required_pairs, task.rng, task.watch,
+                subsamples=subsamples or SUBSAMPLES, pi=pi, false_edges=false_edges, complementary=complementary,
+            )  # fmt: skip
+            alpha, stable, about = float(levels[kept.last]), kept.present, kept.details(levels)
+            factors[~stable & ~task.rules.required_pairs] = np.inf
     most = max(1, int(known.total) // 3)
     each = np.log(known.total) + (2 * gamma * np.log(max(n - 1, 1)) if choose == "ebic" else 0.0)
     penalties = np.full(n, np.nan if alpha is None else alpha)
@@ -138,14 +198,14 @@ def neighbourhood(
         for node, (found, chosen) in zip(nodes, in_parallel(one, nodes, lambda: None), strict=True):
             coefficients[node], penalties[node] = found, chosen
         task.watch.advance(len(nodes))
-    present = joined(coefficients, rule)
+    present = joined(coefficients, rule) if stable is None else stable
     strength = symmetric_strength(coefficients)
     keep = within_rules(present, strength, task.rules)
     return Found(
         undirected_graph(task.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,
-        details={"coefficients": coefficients, "alpha": penalties, "choose": choose, "rule": rule},
+        details={"coefficients": coefficients, "alpha": penalties, "choose": choose, "rule": rule, **about},
     )
 
 

@@ -5,6 +5,9 @@ Method: the graph at a time is that of an Ising model fitted to all rows, each w
 graph of that moment alone. Each time starts from the fit of the one before.
 Cost: times x columns sparse logistic regressions, in threads; 100 columns, 542 rows and 50 times take some seconds.
 Use it where the network drifts; for sudden changes TESLA (`tesla`).
+How to set it: the bandwidth decides how many rows speak for a time (`details["effective_rows"]`: some tens a neighbour are
+needed; halve or double it and see what stays), the penalty follows from them by `level`, the chance of any false edge at a
+time. A smaller level or a larger alpha gives fewer edges.
 """
 
 from typing import Any
