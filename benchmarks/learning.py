@@ -13,29 +13,11 @@ Data are sampled with fixed seeds from the networks in MARKOVIA_BENCHMARKS, else
 installed are named and left out.
 """
 
-import argparse
-import subprocess
 import sys
-from pathlib import Path
+
+from parts import run_parts
 
 PARTS = ("counts", "em", "fields", "crf")
 
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="smaller data, no slow peers")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    options = parser.parse_args()
-    failed = 0
-    for part in options.parts:
-        print(f"== {part} ==", flush=True)
-        script = Path(__file__).with_name(f"learning_{part}.py")
-        command = [sys.executable, str(script), *(["--quick"] if options.quick else [])]
-        failed += subprocess.run(command, check=False).returncode != 0
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_parts("learning", PARTS, __doc__))

@@ -2,6 +2,10 @@
 
 import os
 
+if os.environ.get("PYTEST_XDIST_WORKER"):
+    # workers share the processors, where threads of linear algebra would wait for each other; NumPy reads this once
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import matplotlib as mpl
 from hypothesis import settings
 

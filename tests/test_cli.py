@@ -17,9 +17,10 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import markovia as mk
+from command_line import answer, complaint, run
 from markovia.cli import loading
 from markovia.cli.app import app
 from markovia.cli.completion import whole_words
@@ -27,27 +28,6 @@ from markovia.cli.evidence import read_given, read_names
 from markovia.cli.paths import open_paths
 
 SMOKER = ["--given", "smoke=yes"]
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words), prog_name="markovia")
-
-
-def answer(*words: str) -> dict:
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def complaint(*words: str) -> str:
-    """Run a command that must fail with exit code 2 and one line on stderr, and return that line."""
-    result = run(*words)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("markovia: ")
-    return lines[0]
 
 
 def process(*words: str, **options: object) -> "subprocess.CompletedProcess[str]":

@@ -1,33 +1,17 @@
 """`markovia compare` on the command line."""
 
-import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
+import command_line
 import markovia as mk
-from markovia.cli.app import app
 
+run, answer, complaint = (
+    partial(word, "compare") for word in (command_line.run, command_line.answer, command_line.complaint)
+)
 EVEN = [[0.5, 0.5], [0.5, 0.5]]
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["compare", *words], prog_name="markovia")
-
-
-def answer(*words: str) -> dict:
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def complaint(*words: str) -> str:
-    result = run(*words)
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
 
 
 @pytest.fixture

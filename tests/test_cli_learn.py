@@ -1,36 +1,16 @@
 """Learning a graph on the command line."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
 
 import markovia as mk
+from command_line import answer, complaint, run
 from markovia.cli import learn as learn_module
-from markovia.cli.app import app
 
 FRAME = mk.examples.sprinkler().sample(800, seed=3)
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words), prog_name="markovia")
-
-
-def answer(*words: str) -> dict:
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def complaint(*words: str) -> str:
-    result = run(*words)
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
 
 
 @pytest.fixture

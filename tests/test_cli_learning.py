@@ -2,36 +2,16 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
 
 import markovia as mk
-from markovia.cli.app import app
+from command_line import answer, complaint, run
 from markovia.learning.data import read_data
 from markovia.learning.file_blocks import file_blocks
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words), prog_name="markovia")
-
-
-def answer(*words: str) -> dict:
-    result = run(*words, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def complaint(*words: str) -> str:
-    result = run(*words)
-    assert result.exit_code == 2, result.output
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    return lines[0]
 
 
 @pytest.fixture

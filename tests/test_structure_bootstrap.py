@@ -338,6 +338,8 @@ def test_edges_of_learned_graphs_are_measured_with_their_rows():
         dict(mk.edge_strength(found.dag, ROWS, "score"))
     )
     assert all(value > 0 for value in mk.edge_strength(found, measure="score").values())
+    with pytest.raises(mk.InvalidArgument, match="read before"):
+        mk.edge_strength(found, measure="score", weights=np.ones(len(ROWS)))
 
 
 def test_arguments_of_edge_strength_are_checked():

@@ -402,7 +402,7 @@ def test_names_defaults_and_mistakes():
         mk.independence_test(frame, "v0", "v1", test="t")
     with pytest.raises(mk.InvalidArgument, match="named twice"):
         mk.independence_test(frame, "v0", "v1", given="v0")
-    with pytest.raises(mk.InvalidArgument, match="alpha is between"):
+    with pytest.raises(mk.InvalidArgument, match="alpha= is between"):
         mk.independence_test(frame, "v0", "v1", alpha=2.0)
     with pytest.raises(mk.InvalidArgument, match="missing"):
         mk.independence_test({"a": [1, None, 2, 1], "b": [1, 2, 1, 2]}, "a", "b")

@@ -14,6 +14,7 @@ import pytest
 import markovia as mk
 from markovia.learning.structure.learn import plan_search
 from markovia.learning.structure.result import Found
+from markovia.learning.structure.shared_settings import Reading
 from markovia.learning.structure.study import StructureData, read_study
 from markovia.learning.structure.watch import Watch
 
@@ -422,7 +423,7 @@ def test_unknown_methods_and_options_are_named():
 
 def test_method_names_are_read_loosely():
     assert mk.learn_structure(ROWS, "Hill_Climb").method == "hill-climb"
-    assert plan_search(ROWS, "hc").how.name == "hill-climb"
+    assert plan_search(ROWS, "hc", mk.Knowledge(), Reading(), options={}).how.name == "hill-climb"
 
 
 def test_a_method_finds_its_task_checked(monkeypatch):

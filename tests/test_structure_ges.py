@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import markovia as mk
+from markovia.graphs._masks import members
 from markovia.learning.structure import class_operators
-from markovia.learning.structure.class_graph import ClassGraph, extension, members, topological
+from markovia.learning.structure.class_graph import ClassGraph, extension, topological
 from markovia.learning.structure.family_rows import FamilyRows
 from markovia.learning.structure.greedy_equivalence import ges
 from structure_scores_by_hand import (

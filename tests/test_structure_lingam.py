@@ -273,3 +273,11 @@ def test_wrong_data_and_options_are_refused():
             mk.learn_structure(rows, "direct-lingam", **bad)
     with pytest.raises(mk.InvalidArgument, match="contrast="):
         mk.learn_structure(rows, "ica-lingam", contrast="x")
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_one_start_of_fastica_may_mislead_and_several_do_not(seed: int):
+    cause, noise = np.random.default_rng(seed).laplace(size=(2, 500))
+    rows = {"effect": cause + noise, "cause": cause}
+    assert mk.learn_structure(rows, "ica-lingam", restarts=0, seed=0).edges == [("effect", "cause")]
+    assert mk.learn_structure(rows, "ica-lingam", seed=0).edges == [("cause", "effect")]

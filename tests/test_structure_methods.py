@@ -1,5 +1,7 @@
 """Every method, score and test that is registered is there, and answers to the same rules."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -81,3 +83,13 @@ def test_other_names_lead_to_methods_scores_and_tests():
         assert hasattr(named(word, SCORES, SCORE_ALIASES, "score")(), "bind")
     for word in TESTS:
         assert hasattr(named(word, TESTS, TEST_ALIASES, "test")(), "bind")
+
+
+def test_every_method_is_named_where_people_look_and_documents_its_options():
+    for method in METHODS.values():
+        assert f'"{method.name}"' in mk.learn_structure.__doc__
+        assert "Examples" in method.function.__doc__
+        documented = {
+            word for line in method.function.__doc__.splitlines() for word in line.strip().split(", ")
+        }
+        assert set(inspect.signature(method.function).parameters) <= documented, method.name

@@ -90,7 +90,7 @@ def test_measurements_use_fisher_z():
 
 
 def test_wrong_depths_and_early_stops():
-    with pytest.raises(mk.InvalidArgument, match="depth is"):
+    with pytest.raises(mk.InvalidArgument, match="depth= is"):
         mk.learn_structure(ROWS, method="mmhc", depth=1.5)
     stopped = mk.learn_structure(ROWS, method="mmhc", time_limit=1e-9)
     assert stopped.stopped == "time limit"

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import markovia as mk
+from markovia.graphs._masks import mask_of, members
 from markovia.learning.structure.best_order import _compiled_moves, _plain_moves, boss
-from markovia.learning.structure.class_graph import ClassGraph, mask_of, members, topological
+from markovia.learning.structure.class_graph import ClassGraph, topological
 from markovia.learning.structure.family_rows import FamilyRows
 from markovia.learning.structure.grow_shrink import GrowShrinkTrees, Order
 from markovia.learning.structure.order_search import order_search

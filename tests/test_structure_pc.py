@@ -225,7 +225,7 @@ def test_depth_limits_the_sets_and_time_keeps_what_is_there():
     assert stopped.stopped == "time limit"
     assert stopped.n_edges == 6
     assert any("stopped before" in note for note in stopped.notes)
-    with pytest.raises(mk.InvalidArgument, match="depth is"):
+    with pytest.raises(mk.InvalidArgument, match="depth= is"):
         mk.learn_structure(ROWS, method="pc", depth=-1)
     with pytest.raises(mk.InvalidArgument, match="orientation="):
         mk.learn_structure(ROWS, method="pc", orientation="bold")

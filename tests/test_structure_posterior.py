@@ -205,7 +205,9 @@ def test_what_cannot_be_summed_is_said():
         mk.edge_posterior(ROWS, "bic", time_limit=1e-9)
     with pytest.raises(mk.Unanswered, match="before the first draw"):
         mk.edge_posterior(ROWS, "bic", method="mcmc", time_limit=1e-9)
-    with pytest.raises(mk.InvalidArgument, match="n is a whole number"):
+    with pytest.raises(mk.UnknownArgument, match=r"takes no max_parent= \(did you mean 'max_parents'\?\)"):
+        mk.edge_posterior(ROWS, "bic", max_parent=2)
+    with pytest.raises(mk.InvalidArgument, match="n= is a whole number"):
         mk.edge_posterior(ROWS, "bic").sample(0)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from markovia.errors import TooLarge
+from markovia.graphs._masks import PartlyDirected, mask_of, members
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import extend, meek
@@ -146,62 +147,14 @@ class _Judge:
         return {node for node, _, directed in seen if not directed}
 
 
-class _Partly:
-    """A small partially directed graph whose sets of nodes are the bits of numbers, closed under Meek's rules."""
-
-    def __init__(self, joined: list[int], parents: list[int]) -> None:
-        self.joined, self.parents = joined, parents
-        n = len(joined)
-        self.children = [sum(1 << j for j in range(n) if parents[j] >> i & 1) for i in range(n)]
-        self.near = [joined[i] | parents[i] | self.children[i] for i in range(n)]
-
-    def copy(self) -> "_Partly":
-        twin = object.__new__(_Partly)
-        twin.joined, twin.parents, twin.children = self.joined[:], self.parents[:], self.children[:]
-        twin.near = self.near
-        return twin
-
-    def direct(self, a: int, b: int) -> None:
-        self.joined[a] &= ~(1 << b)
-        self.joined[b] &= ~(1 << a)
-        self.parents[b] |= 1 << a
-        self.children[a] |= 1 << b
-
-    def close(self) -> None:
-        changed = True
-        while changed:
-            changed = False
-            for a, joined in enumerate(self.joined):
-                for b in _bits(joined):
-                    if self.joined[a] >> b & 1 and self._must_point(a, b):
-                        self.direct(a, b)
-                        changed = True
-
-    def _must_point(self, a: int, b: int) -> bool:
-        near, parents, joined = self.near, self.parents, self.joined
-        if parents[a] & ~near[b] or self.children[a] & parents[b]:
-            return True  # rules 1 and 2
-        both = joined[a] & parents[b]
-        if any(both & ~near[c] & ~(1 << c) for c in _bits(both)):
-            return True  # rule 3
-        return any(parents[c] & joined[a] & ~near[b] for c in _bits(parents[b] & near[a]))  # rule 4
-
-
-def _bits(numbers: int) -> Iterator[int]:
-    while numbers:
-        lowest = numbers & -numbers
-        yield lowest.bit_length() - 1
-        numbers ^= lowest
-
-
 def _directed(graph: MixedGraph, component: list[str]) -> Iterator[list[list[str]]]:
     """Yield the parents of each node for every way to direct one undirected component without a cycle or a new collider."""
     number = {name: i for i, name in enumerate(component)}
-    joined, parents = (
-        [sum(1 << number[o] for o in others(name) if o in number) for name in component]
-        for others in (graph.undirected_neighbors, graph.parents)
+    parents, joined = (
+        [mask_of(number[o] for o in others(name) if o in number) for name in component]
+        for others in (graph.parents, graph.undirected_neighbors)
     )
-    stack = [_Partly(joined, parents)]
+    stack = [PartlyDirected(parents, joined)]
     seen = 0
     while stack:
         current = stack.pop()
@@ -214,9 +167,9 @@ def _directed(graph: MixedGraph, component: list[str]) -> Iterator[list[list[str
                     f"{MOST_DIRECTED:,} ways; the structural intervention distance of one member, its .dag, is still "
                     "to be had"
                 )
-            yield [[component[i] for i in _bits(mask)] for mask in current.parents]
+            yield [[component[i] for i in members(mask)] for mask in current.parents]
             continue
-        b = next(_bits(current.joined[a]))
+        b = members(current.joined[a])[0]
         for tail, head in ((a, b), (b, a)):
             choice = current.copy()
             choice.direct(tail, head)

@@ -296,11 +296,9 @@ def kernels_loaded() -> bool:
 
 def kernels_on_disk() -> bool:
     """Say whether compiled kernels of an earlier run are on disk for this version of Python."""
-    from markovia.kernels import cache_folders
+    from markovia.kernels import on_disk
 
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    pattern = f"propagation.collect-*.{version}.nbi"
-    return any(next(folder.glob(pattern), None) is not None for folder in cache_folders())
+    return on_disk("propagation.collect")
 
 
 def load_kernels(engines: str | Sequence[str] = ()) -> float:

@@ -10,11 +10,9 @@ Cost: for each row the clique tables over its missing variables; memory for one 
 Use it through `predict`, `predict_proba`, `marginals`, `log_evidence` and `log_prob` on data frames.
 """
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from operator import is_
-from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -203,12 +201,9 @@ def _kernel_loaded() -> bool:
 
 def _kernel_on_disk() -> bool:
     """Say whether an earlier run left the compiled kernel on disk for this version of Python."""
-    folder = Path(__file__).parent.parent / "kernels" / "__pycache__"
-    places = [folder]
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        places = [p for p in Path(os.environ["NUMBA_CACHE_DIR"]).glob("*kernels*") if p.is_dir()]
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(next(p.glob(f"batches.answer_rows-*.{version}.nbi"), None) is not None for p in places)
+    from markovia.kernels import on_disk
+
+    return on_disk("batches.answer_rows")
 
 
 def _few(table: Codes, most: int) -> bool:

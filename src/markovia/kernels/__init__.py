@@ -9,6 +9,7 @@ folder, is removed here first.
 
 import os
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,29 @@ def cache_folders() -> list[Path]:
     if elsewhere:
         return [p for p in Path(elsewhere).glob("*kernels*") if p.is_dir()]
     return [FOLDER / "__pycache__"]
+
+
+def on_disk(kernel: str) -> bool:
+    """Say whether an earlier run left a kernel, given as "file.function", compiled on disk for this version of Python."""
+    pattern = f"{kernel}-*.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    return any(next(folder.glob(pattern), None) is not None for folder in cache_folders())
+
+
+def worth_loading(kernel: str, plain: float, load: float, compiling: float) -> bool:
+    """Say whether a kernel, given as "file.function", is in memory or would be before other code is done.
+
+    Parameters
+    ----------
+    kernel
+        As for `on_disk`.
+    plain
+        The seconds that the other code takes.
+    load, compiling
+        The seconds until the kernel is there, from disk or from its source.
+    """
+    if f"{__name__}.{kernel.partition('.')[0]}" in sys.modules:
+        return True
+    return plain >= (load if on_disk(kernel) else compiling)
 
 
 def newest_sources() -> dict[str, float]:

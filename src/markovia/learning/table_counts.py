@@ -7,7 +7,6 @@ the data are too few to wait for it. Tables with far more cells than rows are co
 Cost: rows times merged tables; the number of threads does not change the result.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -243,24 +242,14 @@ def _with_numpy(
 
 def kernel_for(cells: int) -> Any:
     """Return the compiled code, or None where NumPy is done with so many cells before it would be there."""
-    if "markovia.kernels.counting" not in sys.modules:
-        wait = LOAD_SECONDS if _kernel_on_disk() else COMPILE_SECONDS
-        if _numpy_spent + cells * NUMPY_SECONDS < wait:
-            return None
+    from markovia.kernels import worth_loading
+
+    plain = _numpy_spent + cells * NUMPY_SECONDS
+    if not worth_loading("counting.count_tables", plain, LOAD_SECONDS, COMPILE_SECONDS):
+        return None
     from markovia.kernels import counting
 
     return counting
-
-
-def _kernel_on_disk() -> bool:
-    """Say whether an earlier run left the compiled code on disk for this version of Python."""
-    from markovia.kernels import cache_folders
-
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(
-        next(folder.glob(f"counting.count_tables-*.{version}.nbi"), None) is not None
-        for folder in cache_folders()
-    )
 
 
 def distinct_rows(

@@ -48,11 +48,17 @@ def load_learning() -> None:
 
 def load_structure() -> None:
     """Learn tiny graphs in every way that has compiled code of its own."""
-    from markovia.kernels import family_scores, table_tests
+    from importlib import import_module
+
+    from markovia.kernels import edge_steps, family_scores, table_tests
     from markovia.learning.structure.learn import learn_structure
 
+    edge_steps.load()  # type: ignore[no-untyped-call]
     family_scores.load()  # type: ignore[no-untyped-call]
     table_tests.load()  # type: ignore[no-untyped-call]
+    import_module(
+        "markovia.kernels.pairwise_likelihood"
+    )  # once it is there, few rows take the compiled way too
     rng = np.random.default_rng(0)
     bits = (np.cumsum(rng.normal(size=(200, 13)), axis=1) > 0).astype(int)
     numbers = np.cumsum(rng.uniform(-1.0, 1.0, (200, 4)), axis=1)
@@ -60,10 +66,11 @@ def load_structure() -> None:
         warnings.simplefilter("ignore")
         for method, options in (
             ("boss", {}),
+            ("boss", {"required": [("x0", "x1")]}),
             ("exact", {"algorithm": "dynamic-programming", "max_parents": 2}),
             ("exact", {"algorithm": "a-star", "max_parents": 2}),
         ):
-            learn_structure(bits, method, seed=0, progress=False, **options)  # type: ignore[arg-type]
+            learn_structure(bits, method, seed=0, progress=False, **options)
         few = bits[:, :4]
         learn_structure(few, "ising", progress=False)
         learn_structure(few, "kernel-weighted", times=np.arange(200.0), progress=False)

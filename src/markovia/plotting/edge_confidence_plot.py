@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from markovia.errors import InvalidArgument
 from markovia.graphs.mixed import Mark
+from markovia.learning.structure.acyclicity import is_acyclic
 from markovia.learning.structure.model_averaging import EdgeConfidence
 from markovia.models.keywords import guided
 from markovia.plotting.drawing import draw
@@ -76,11 +79,13 @@ def plot_edge_confidence(
         pointed = row[4] > row[6] and row[4] > row[5]
         head = Mark.ARROW if pointed else Mark.TAIL
         edges.append(Edge(a, b, Mark.TAIL, head, not row[2] > sure, share=row[2], labelled=labels))
+    pointing = np.zeros((len(number), len(number)), dtype=bool)
+    pointing[[e.a for e in edges], [e.b for e in edges]] = True
     heading = f"{confidence.n_graphs:,} graphs" if confidence.n_graphs else "edge probabilities"
     picture = Scene(
         [Node(name) for name in confidence.names],
         edges,
-        downwards=_acyclic(len(number), [(e.a, e.b) for e in edges]),
+        downwards=is_acyclic(pointing),
         title=heading if title is None else title,
     )
     if layout == "auto":
@@ -89,21 +94,3 @@ def plot_edge_confidence(
         raise InvalidArgument("layout='layered' needs edges that point one way; use layout='spring'")
     arranged = arrange(list(confidence.names), picture.sizes, [(e.a, e.b) for e in edges], layout, seed=seed)
     return draw(picture, arranged, ax)
-
-
-def _acyclic(n: int, edges: list[tuple[int, int]]) -> bool:
-    below: list[list[int]] = [[] for _ in range(n)]
-    into = [0] * n
-    for a, b in edges:
-        below[a].append(b)
-        into[b] += 1
-    ready = [i for i in range(n) if not into[i]]
-    seen = 0
-    while ready:
-        at = ready.pop()
-        seen += 1
-        for b in below[at]:
-            into[b] -= 1
-            if not into[b]:
-                ready.append(b)
-    return seen == n

@@ -154,8 +154,7 @@ def limited_parents(
 
 def directed_graph(edges: Flags, names: Sequence[str]) -> DAG:
     """Return the graph of a matrix of edges."""
-    places = np.argwhere(edges).tolist()
-    return DAG([(names[a], names[b]) for a, b in places], nodes=names)
+    return DAG([(names[a], names[b]) for b, a in np.argwhere(edges.T).tolist()], nodes=names)
 
 
 def varsortability(edges: Flags, variances: Array) -> float:

@@ -19,8 +19,9 @@ from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.acyclicity import directed_graph
 from markovia.learning.structure.gamma_hsic import HsicTest, centred_factor, factored_hsic
-from markovia.learning.structure.linear_effects import check_level, known_before
+from markovia.learning.structure.linear_effects import known_before
 from markovia.learning.structure.measured_columns import measured_columns
+from markovia.learning.structure.option_checks import check_level
 from markovia.learning.structure.pairwise_direction import directed_pair
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.smooth_regression import smooth_fit
@@ -48,9 +49,18 @@ def anm(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
         of i -> j. More: `details["order"]`, names, causes first, and `details["residual_p_values"]`, for each
         variable that of its residual being independent of the variables before it; small ones say that the model does
         not fit.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rng = np.random.default_rng(0)
+    >>> cause = rng.uniform(-2, 2, 500)
+    >>> data = {"effect": cause + cause**3 / 3 + rng.normal(size=500), "cause": cause}
+    >>> mk.learn_structure(data, method="anm").edges
+    [('cause', 'effect')]
     """
     rows = measured_columns(task, "anm")
-    check_level(alpha)
+    check_level("alpha", alpha)
     if len(task.names) < 2:
         raise InvalidArgument("anm needs two columns or more")
     if len(task.names) == 2:

@@ -8,16 +8,16 @@ The separating set is the first that is found: sizes 0, 1, ..., for each size th
 order, then those of y's, x before y. Cost: exponential in the largest degree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
 from markovia.learning.structure.ci_tests import CITest, Query
 from markovia.learning.structure.knowledge import Rules
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.watch import Watch
 
 
@@ -48,6 +48,16 @@ class Skeleton:
         self.tested[x, y] = self.tested[y, x] = True
 
 
+def named_separators(
+    separators: Mapping[tuple[int, int], tuple[int, ...]], names: Sequence[str]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return separating sets by name, both orders of a pair as keys."""
+    found = {}
+    for (x, y), given in separators.items():
+        found[names[x], names[y]] = found[names[y], names[x]] = tuple(names[z] for z in given)
+    return found
+
+
 def adjacency_search(
     test: CITest,
     rules: Rules,
@@ -70,10 +80,7 @@ def adjacency_search(
     separate_forbidden
         Whether separating sets are also looked for where an edge is forbidden in both directions; orientation needs them.
     """
-    if depth is not None and (
-        isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 0
-    ):
-        raise InvalidArgument(f"depth is a whole number, 0 or more, or None, not {depth!r}")
+    check_count("depth", depth, none=True)
     n = test.n
     skeleton = Skeleton(rules.pairs.copy(), {}, np.zeros((n, n)), np.zeros((n, n), dtype=bool))
     asked = ~np.eye(n, dtype=bool) if separate_forbidden else rules.pairs

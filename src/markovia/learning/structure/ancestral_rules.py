@@ -89,6 +89,15 @@ class Ancestral:
             self.conflicts.add((i, j, mark))
         return False
 
+    def collide(self, a: int, b: int, c: int) -> None:
+        """Make b a collider between a and c; with a tail at b, known beforehand, that is a conflict and nothing changes."""
+        tails = [x for x in (a, c) if self.marks[x, b] == TAIL]
+        if tails:
+            self.conflicts.update((x, b, ARROW) for x in tails)
+            return
+        self.put(a, b, ARROW)
+        self.put(c, b, ARROW)
+
     def remove(self, x: int, y: int, given: Iterable[int]) -> None:
         """Take an edge away, with the set that separates its ends."""
         self.marks[x, y] = self.marks[y, x] = NONE
@@ -133,20 +142,12 @@ class Ancestral:
 
 
 def orient_colliders(pag: Ancestral) -> None:
-    """R0: make b a collider in a *-* b *-* c where a and c are separated by a set without b.
-
-    A triple with a tail at b that is known beforehand is left alone and counted as a conflict.
-    """
+    """R0: make b a collider in a *-* b *-* c where a and c are separated by a set without b."""
     for a, b, c in list(pag.unshielded()):
         found = pag.separator(a, c)
         if found is None or b in found:
             continue
-        tails = [x for x in (a, c) if pag.marks[x, b] == TAIL]
-        if tails:
-            pag.conflicts.update((x, b, ARROW) for x in tails)
-            continue
-        pag.put(a, b, ARROW)
-        pag.put(c, b, ARROW)
+        pag.collide(a, b, c)
 
 
 def orient(pag: Ancestral, *, selection_bias: bool = True, check: PathCheck | None = None) -> None:

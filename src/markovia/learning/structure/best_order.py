@@ -10,17 +10,20 @@ compiled code makes, and one row of scores for each new node of a tree. Use it w
 dense graphs better than GES.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.learning.structure.class_graph import mask_of, topological
+from markovia.graphs._masks import mask_of
+from markovia.learning.structure.acyclicity import reachable
+from markovia.learning.structure.class_graph import topological
 from markovia.learning.structure.class_operators import LEAST_GAIN
 from markovia.learning.structure.class_search import ClassSearch
 from markovia.learning.structure.family_rows import FamilyRows
 from markovia.learning.structure.grow_shrink import GrowShrinkTrees, Order
 from markovia.learning.structure.knowledge import Flags, Rules
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -74,22 +77,15 @@ def boss(
     >>> mk.learn_structure(rows, method="boss", starts=2, seed=0).graph
     MixedGraph(['cloudy --- sprinkler', 'cloudy --- rain', 'sprinkler --> wet', 'rain --> wet'])
     """
-    check_whole({"starts": (starts, 1), "kicks": (kicks, 0)})
+    check_count("starts", starts, 1)
+    check_count("kicks", kicks)
     score = task.bound_score()
-    rules, watch = task.rules, task.watch
     _, trees, class_rows = order_tools(task, score)
     path: list[Step] = []
     best: ClassSearch | None = None
-    for start in range(starts):
-        if best is not None and watch.over():
-            break
-        begin = (
-            given_order(task, order, class_rows, path)
-            if start == 0
-            else task.rng.permutation(score.n).tolist()
-        )
-        state = Order(trees, required_first(begin, rules))
-        path.append(Step("start", state.value, watch.seconds))
+    for begin in starting_orders(task, order, starts, class_rows, path):
+        state = Order(trees, begin)
+        path.append(Step("start", state.value, task.watch.seconds))
         search = climb_orders(task, state, class_rows, path, kicks, backward)
         if best is None or search.value > best.value + LEAST_GAIN:
             best = search
@@ -273,11 +269,15 @@ def _plain_moves(
     return found
 
 
-def check_whole(options: Mapping[str, tuple[object, int]]) -> None:
-    """Raise an error unless each option, given as (value, least), is a whole number of at least that."""
-    for name, (value, least) in options.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidArgument(f"{name}= is a whole number, {least} or more, not {value!r}")
+def starting_orders(
+    task: Task, order: str | Sequence[str], starts: int, class_rows: FamilyRows, path: list[Step]
+) -> Iterator[list[int]]:
+    """Yield the orders to begin with, required parents first: the given one, then random ones until time is over."""
+    yield required_first(given_order(task, order, class_rows, path), task.rules)
+    for _ in range(starts - 1):
+        if task.watch.over():
+            return
+        yield required_first(task.rng.permutation(len(task.names)).tolist(), task.rules)
 
 
 def given_order(
@@ -322,8 +322,5 @@ def required_first(order: list[int], rules: Rules) -> list[int]:
 
 def _required_ancestors(rules: Rules) -> tuple[Flags, Flags]:
     """Return which variables are required ancestors, and which required descendants, of each."""
-    reach = rules.required.copy()
-    if reach.any():
-        for k in range(len(reach)):
-            reach |= reach[:, [k]] & reach[[k], :]
+    reach = reachable(rules.required) & ~np.eye(len(rules.required), dtype=bool)
     return reach, reach.T

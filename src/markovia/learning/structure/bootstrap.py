@@ -20,7 +20,9 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.structure.ci_tests import CITest
 from markovia.learning.structure.learn import Search, counts_do, plan_search
 from markovia.learning.structure.model_averaging import LEVELS, EdgeConfidence, edge_flags, is_ancestral
+from markovia.learning.structure.option_checks import check_choice, check_count
 from markovia.learning.structure.scores import LocalScore
+from markovia.learning.structure.shared_settings import sorted_settings
 from markovia.learning.structure.study import StructureData
 from markovia.learning.structure.watch import Watch
 from markovia.seeds import Seed, generator
@@ -76,15 +78,15 @@ def bootstrap_structure(
     >>> sure.consensus().dag.has_edge("cloudy", "wet")
     False
     """
-    if isinstance(replicates, bool) or not isinstance(replicates, int | np.integer) or replicates < 1:
-        raise InvalidArgument(f"replicates is a whole number, 1 or more, not {replicates!r}")
-    if level not in LEVELS:
-        raise InvalidArgument(f"level= is 'cpdag' or 'dag', not {level!r}")
+    check_count("replicates", replicates, 1)
+    check_choice("level", level, LEVELS)
     if isinstance(settings.get("score"), LocalScore) or isinstance(settings.get("test"), CITest):
         raise InvalidArgument(
             "a score or test that is bound to data cannot see resampled rows; give its name"
         )
-    search = plan_search(data, method, **settings)
+    known, reading, rest = sorted_settings(settings)
+    asked = {name: rest.pop(name, None) for name in ("score", "test", "alpha")}
+    search = plan_search(data, method, known, reading, **asked, options=rest)
     if search.study is None:
         raise InvalidArgument("an oracle has no rows to resample; give data")
     study = _compact(search.study) if counts_do(search.how, search.test) else search.study

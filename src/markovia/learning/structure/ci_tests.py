@@ -5,7 +5,7 @@ is x independent of y given a set? Variables are numbers.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import lru_cache
@@ -17,10 +17,12 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.factor import Array
+from markovia.graphs._masks import mask_of, members, turned
 from markovia.graphs._named import Names, as_names
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.learning.structure.option_checks import check_choice, check_level
 from markovia.learning.structure.result import TestMade
 from markovia.learning.structure.scores import named
 from markovia.learning.structure.study import StructureData
@@ -71,8 +73,7 @@ class CITest(ABC):
     costly = False
 
     def __init__(self, names: Sequence[str], alpha: float) -> None:
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float | np.number) or not 0 < alpha < 1:
-            raise InvalidArgument(f"alpha is between 0 and 1, not {alpha!r}")
+        check_level("alpha", alpha)
         self.names = tuple(names)
         self.alpha = float(alpha)
         self.known: dict[Query, float] = {}
@@ -172,7 +173,7 @@ class CITest(ABC):
 
 @lru_cache(maxsize=1)
 def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
@@ -227,8 +228,7 @@ class Oracle:
         self.selection = tuple(as_names(selection))
         self.by = by
         self.names = None if names is None else tuple(as_names(names))
-        if by not in ("graph", "distribution"):
-            raise InvalidArgument(f"by= is 'graph' or 'distribution', not {by!r}")
+        check_choice("by", by, ("graph", "distribution"))
         both = set(self.latent) & set(self.selection)
         if both:
             raise InvalidArgument(f"{sorted(both)[0]!r} is latent and selected by")
@@ -291,15 +291,13 @@ class Oracle:
 def _separation(dag: DAG) -> Callable[[str, str, list[str]], bool]:
     """Return d-separation in one graph for many questions: reachability in the ancestors' moral graph, sets as bits."""
     number = {name: k for k, name in enumerate(dag.nodes)}
-    parents, children = [0] * len(number), [0] * len(number)
-    for a, b in dag.edges:
-        parents[number[b]] |= 1 << number[a]
-        children[number[a]] |= 1 << number[b]
+    parents = [mask_of(number[p] for p in dag.parents(name)) for name in number]
+    children = turned(parents)
     above = [0] * len(number)
     for name in dag.topological_order():
         k = number[name]
         above[k] = 1 << k
-        for p in _members(parents[k]):
+        for p in members(parents[k]):
             above[k] |= above[p]
 
     def separated(x: str, y: str, given: list[str]) -> bool:
@@ -315,7 +313,7 @@ def _separation(dag: DAG) -> Callable[[str, str, list[str]], bool]:
             node = low.bit_length() - 1
             below = children[node] & ancestors
             near = parents[node] | below
-            for child in _members(below):
+            for child in members(below):
                 near |= parents[child]
             if near & goal:
                 return False
@@ -325,13 +323,6 @@ def _separation(dag: DAG) -> Callable[[str, str, list[str]], bool]:
         return True
 
     return separated
-
-
-def _members(bits: int) -> Iterator[int]:
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
 
 
 def _independent_in(model: Any, x: str, y: str, given: list[str]) -> bool:

@@ -1,7 +1,8 @@
 """Equivalence classes of directed graphs as bit masks: what searches over classes work on.
 
 A class is its completed partially directed graph (CPDAG): compelled edges are directed, the others are not. Sets of
-variables are whole numbers whose bit i stands for variable i, so that unions and tests of inclusion cost one operation each.
+variables are masks (`graphs._masks`); `graphs.equivalence` does the same for one graph over names, where a search visits
+thousands of classes and asks of each what has changed.
 
 - Members of a class come from maximum cardinality search (Tarjan and Yannakakis 1984) of its undirected parts, begun with a
   clique of choice; this makes that clique the first of its part.
@@ -15,47 +16,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from markovia.graphs._masks import PartlyDirected, members, turned
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.learning.structure.knowledge import Rules
 
 
-def members(mask: int) -> list[int]:
-    """Return the variables of a mask in increasing order.
-
-    Examples
-    --------
-    >>> members(0b1011)
-    [0, 1, 3]
-    """
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
-
-
-def mask_of(variables: Sequence[int]) -> int:
-    """Return the mask of some variables.
-
-    Examples
-    --------
-    >>> bin(mask_of([0, 3]))
-    '0b1001'
-    """
-    found = 0
-    for v in variables:
-        found |= 1 << v
-    return found
-
-
-class ClassGraph:
+class ClassGraph(PartlyDirected):
     """A completed partially directed graph over the variables 0, 1, ...
-
-    Attributes
-    ----------
-    parents, children, joined, adjacent
-        For each variable the masks of those with a directed edge into it, out of it, an undirected edge, or any edge.
 
     Examples
     --------
@@ -64,14 +31,7 @@ class ClassGraph:
     [[1], [0, 2], [1]]
     """
 
-    __slots__ = ("adjacent", "children", "joined", "n", "parents")
-
-    def __init__(self, parents: list[int], joined: list[int]) -> None:
-        self.n = len(parents)
-        self.parents = parents
-        self.joined = joined
-        self.children = _turned(parents)
-        self.adjacent = [p | c | j for p, c, j in zip(parents, self.children, joined, strict=True)]
+    __slots__ = ()
 
     @classmethod
     def of_parents(cls, dag: Sequence[int]) -> "ClassGraph":
@@ -99,16 +59,6 @@ class ClassGraph:
             for x in members(free):
                 joined[x] |= 1 << y
         return cls(compelled, joined)
-
-    def is_clique(self, mask: int) -> bool:
-        """Say whether all of a set are adjacent to each other."""
-        rest = mask
-        while rest:
-            low = rest & -rest
-            rest ^= low
-            if rest & ~self.adjacent[low.bit_length() - 1]:
-                return False
-        return True
 
     def cliques(self, mask: int, most: int) -> Iterator[int]:
         """Yield the subsets of a set that are cliques of at most so many, the empty one first."""
@@ -231,13 +181,12 @@ class ClassGraph:
                 return None
         if not waiting:
             return self
+        closed = ClassGraph(parents, joined)
         for x, y in waiting:
-            if parents[x] >> y & 1:
+            if closed.parents[x] >> y & 1:
                 return None
-            parents[y] |= 1 << x
-            joined[y] &= ~(1 << x)
-            joined[x] &= ~(1 << y)
-        closed = _closed(parents, joined)
+            closed.direct(x, y)
+        closed.close()
         for y in range(self.n):
             for x in members(closed.parents[y]):
                 if not rules.allowed[x, y]:
@@ -258,7 +207,7 @@ class ClassGraph:
 
 def topological(dag: Sequence[int]) -> list[int]:
     """Return an order of a directed graph (masks of parents) in which parents come first."""
-    children = _turned(dag)
+    children = turned(dag)
     left = [own.bit_count() for own in dag]
     order = [v for v, k in enumerate(left) if not k]
     for v in order:
@@ -280,7 +229,7 @@ def extension(parents: Sequence[int], joined: Sequence[int]) -> list[int] | None
     again.
     """
     n = len(parents)
-    children = _turned(parents)
+    children = turned(parents)
     around = [p | c | j for p, c, j in zip(parents, children, joined, strict=True)]
     dag = [0] * n
     left = (1 << n) - 1
@@ -296,44 +245,3 @@ def extension(parents: Sequence[int], joined: Sequence[int]) -> list[int] | None
         left &= ~(1 << v)
         waiting.extend(reversed(members(near)))
     return None if left else dag
-
-
-def _turned(parents: Sequence[int]) -> list[int]:
-    children = [0] * len(parents)
-    for y, own in enumerate(parents):
-        bit = 1 << y
-        while own:
-            low = own & -own
-            own ^= low
-            children[low.bit_length() - 1] |= bit
-    return children
-
-
-def _closed(parents: list[int], joined: list[int]) -> ClassGraph:
-    """Apply Meek's four rules until nothing changes."""
-    graph = ClassGraph(parents, joined)
-    changed = True
-    while changed:
-        changed = False
-        for b in range(graph.n):
-            for a in members(graph.joined[b]):
-                if _must_point(graph, a, b):
-                    graph.joined[a] &= ~(1 << b)
-                    graph.joined[b] &= ~(1 << a)
-                    graph.parents[b] |= 1 << a
-                    graph.children[a] |= 1 << b
-                    changed = True
-    return graph
-
-
-def _must_point(graph: ClassGraph, a: int, b: int) -> bool:
-    """Say whether a - b has to become a -> b."""
-    far = ~(graph.adjacent[b] | 1 << b)
-    if graph.parents[a] & far:
-        return True
-    if graph.children[a] & graph.parents[b]:
-        return True
-    if not graph.is_clique(graph.joined[a] & graph.parents[b]):
-        return True
-    loose = graph.joined[a] & far
-    return any(graph.parents[c] & loose for c in members(graph.parents[b] & graph.adjacent[a]))

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.learning.structure.class_graph import ClassGraph, members
+from markovia.graphs._masks import members
+from markovia.learning.structure.class_graph import ClassGraph
 from markovia.learning.structure.family_rows import FamilyRows
 
 LEAST_GAIN = 1e-7

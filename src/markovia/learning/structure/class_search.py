@@ -8,9 +8,10 @@ waits for the next move. Scores are asked for in rows, all candidates for one ch
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
+from markovia.graphs._masks import mask_of, members
 from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
-from markovia.learning.structure.class_graph import ClassGraph, extension, mask_of, members
+from markovia.learning.structure.class_graph import ClassGraph, extension
 from markovia.learning.structure.class_operators import (
     Operator,
     after,

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.gaussian_scores import SINGULAR, moments
-from markovia.learning.structure.scores import Family, LocalScore, check_positive
+from markovia.learning.structure.option_checks import check_number
+from markovia.learning.structure.scores import Family, LocalScore
 from markovia.learning.structure.study import DISCRETE, StructureData
 
 
@@ -55,7 +56,7 @@ class ConditionalGaussianBIC:
 
     def bind(self, data: StructureData) -> LocalScore:
         """Return the score for these data."""
-        check_positive("penalty", self.penalty, zero=True)
+        check_number("penalty", self.penalty)
         return ConditionalGaussianScore(data, self.penalty)
 
 

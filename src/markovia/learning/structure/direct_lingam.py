@@ -13,13 +13,11 @@ the same. Fine for a hundred variables and more. The kernel measure costs O(n r�
 """
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.acyclicity import directed_graph
 from markovia.learning.structure.incomplete_cholesky import gaussian_factor
@@ -31,6 +29,7 @@ from markovia.learning.structure.linear_effects import (
     total_effects,
 )
 from markovia.learning.structure.measured_columns import measured_columns
+from markovia.learning.structure.option_checks import check_choice
 from markovia.learning.structure.residual_independence import independence_p_values
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
@@ -68,12 +67,19 @@ def direct_lingam(
     Found
         A `DAG`; `weights`; `details`: "B" (`B[j, i]` is the effect of i on j), "order" (names, causes first),
         "total_effects" (I - B)⁻¹, "t_values", "residual_p_values" (independence of each pair of noises), "comparisons".
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> noise = np.random.default_rng(0).uniform(-1, 1, (3, 500))
+    >>> data = {"a": noise[0], "b": noise[0] + noise[1], "c": 2 * noise[1] + 2 * noise[0] + noise[2]}
+    >>> mk.learn_structure(data, method="direct-lingam").edges
+    [('a', 'b'), ('b', 'c')]
     """
     rows = measured_columns(task, "direct-lingam")
     check_pruning(prune, threshold, alpha)
     check_rank(rows, task.names)
-    if measure not in ("likelihood", "kernel"):
-        raise InvalidArgument(f"measure= is 'likelihood' or 'kernel', not {measure!r}")
+    check_choice("measure", measure, ("likelihood", "kernel"))
     choose = _likelihood_choice(rows.shape) if measure == "likelihood" else _kernel_choice
     order, path, made = _order(task, rows, choose)
     notes = []
@@ -213,22 +219,13 @@ def _gaussian_note(residuals: Array) -> list[str]:
 
 def _likelihood_choice(shape: tuple[int, ...]) -> Choice:
     """Return the compiled comparisons, or NumPy's where they are done before the compiled ones are there."""
+    from markovia.kernels import worth_loading
+
     n, p = shape
-    if "markovia.kernels.pairwise_likelihood" not in sys.modules:
-        wait = LOAD_SECONDS if _kernel_on_disk() else COMPILE_SECONDS
-        if n * p**3 / 6 * NUMPY_SECONDS < wait:
-            return _plain_likelihoods
-    return _compiled_likelihoods(p)
-
-
-def _kernel_on_disk() -> bool:
-    from markovia.kernels import cache_folders
-
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(
-        next(folder.glob(f"pairwise_likelihood.first_cause-*.{version}.nbi"), None) is not None
-        for folder in cache_folders()
-    )
+    plain = n * p**3 / 6 * NUMPY_SECONDS
+    if worth_loading("pairwise_likelihood.first_cause", plain, LOAD_SECONDS, COMPILE_SECONDS):
+        return _compiled_likelihoods(p)
+    return _plain_likelihoods
 
 
 def _compiled_likelihoods(p: int) -> Choice:

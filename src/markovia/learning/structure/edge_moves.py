@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.graphs.directed import DAG
+from markovia.learning.structure.acyclicity import directed_graph
 from markovia.learning.structure.knowledge import Rules
 from markovia.learning.structure.scores import Family, LocalScore
 
@@ -345,7 +346,7 @@ def start_edges(names: Sequence[str], rules: Rules, start: Any) -> Flags:
         if not rules.allowed[number[tail], number[head]]:
             raise InvalidArgument(f"the graph of start= has the forbidden edge {tail!r} -> {head!r}")
         edges[number[tail], number[head]] = True
-    DAG([(names[i], names[j]) for i, j in np.argwhere(edges).tolist()], nodes=names)
+    directed_graph(edges, names)  # says so if there is a cycle
     most = int(edges.sum(axis=0).argmax()) if n else 0
     if n and edges[:, most].sum() > rules.max_parents:
         raise InvalidArgument(
@@ -353,17 +354,6 @@ def start_edges(names: Sequence[str], rules: Rules, start: Any) -> Flags:
             f"but max_parents is {rules.max_parents}"
         )
     return edges
-
-
-def as_dag(names: Sequence[str], edges: Flags) -> DAG:
-    """Return a matrix of edges as a graph."""
-    return DAG([(names[i], names[j]) for j, i in np.argwhere(edges.T).tolist()], nodes=names)
-
-
-def check_count(name: str, value: object, least: int = 0) -> None:
-    """Raise unless an option is a whole number that is large enough."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise InvalidArgument(f"{name} is a whole number, {least} or more, not {value!r}")
 
 
 def _words(flags: Flags) -> NDArray[np.uint64]:
@@ -392,10 +382,6 @@ def _kernel() -> Any:
 
 
 def _on_disk() -> bool:
-    from markovia.kernels import cache_folders
+    from markovia.kernels import on_disk
 
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return all(
-        any(next(folder.glob(f"edge_steps.{name}-*.{version}.nbi"), None) for folder in cache_folders())
-        for name in ("walk", "find_above", "best_move")
-    )
+    return all(on_disk(f"edge_steps.{name}") for name in ("walk", "find_above", "best_move"))

@@ -18,9 +18,11 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
 from markovia.learning.structure.ci_tests import CITest, bind_test
-from markovia.learning.structure.learn import complete_rows
+from markovia.learning.structure.option_checks import check_choice
 from markovia.learning.structure.scores import LocalScore, bind_score
-from markovia.learning.structure.study import StructureData, read_study
+from markovia.learning.structure.shared_settings import Reading
+from markovia.learning.structure.study import StructureData
+from markovia.learning.structure.table_tests import table_statistic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,14 +126,11 @@ def edge_strength(
     >>> strength["rain", "wet"] > 10
     True
     """
-    if measure not in MEASURES:
-        raise InvalidArgument(f"measure= is one of {', '.join(MEASURES)}, not {measure!r}")
+    check_choice("measure", measure, MEASURES)
     if test is not None and measure != "p-value":
         raise InvalidArgument(f"test= is for measure='p-value', not {measure!r}")
     if score is not None and measure != "score":
         raise InvalidArgument(f"score= is for measure='score', not {measure!r}")
-    if missing not in ("error", "drop"):
-        raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
     dag = _directed(graph)
     if isinstance(test, CITest):  # already bound to its rows
         return _tested(dag, test)
@@ -140,11 +139,7 @@ def edge_strength(
     rows = data if data is not None else getattr(graph, "data", None)
     if rows is None:
         raise InvalidArgument("give the rows to measure the edges with")
-    if isinstance(rows, StructureData):
-        study = rows
-    else:
-        study = read_study(rows, names=dag.nodes, continuous=continuous, states=states, weights=weights)
-    study = complete_rows(study, missing)
+    study = Reading(dag.nodes, continuous, states, weights, missing).complete(rows)
     if measure == "p-value":
         return _tested(dag, bind_test(test, study.spread(), study.names))
     if measure == "score":
@@ -224,15 +219,7 @@ def _information(
 
 
 def _table_information(table: Array) -> float:
-    flat = table.reshape(table.shape[0], table.shape[1], -1)
-    total = flat.sum()
-    if not total:
-        return 0.0
-    rest, first, second = flat.sum(axis=(0, 1)), flat.sum(axis=1), flat.sum(axis=0)
-    sums = _xlogx(flat) + _xlogx(rest) - _xlogx(first) - _xlogx(second)
-    return max(0.0, float(sums / total))
-
-
-def _xlogx(values: Array) -> float:
-    positive = values[values > 0]
-    return float((positive * np.log(positive)).sum())
+    """Return the mutual information of the first two axes given the others: half of G2 for each row."""
+    total = float(table.sum())
+    strata = np.moveaxis(table.reshape(*table.shape[:2], -1), 2, 0)
+    return table_statistic(strata)[0] / (2.0 * total) if total else 0.0

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.graphs.directed import DAG
 from markovia.learning.structure import dynamic_programming, shortest_path_search
 from markovia.learning.structure.hill_climbing import hill_climb
+from markovia.learning.structure.option_checks import check_choice
 from markovia.learning.structure.order_problem import OrderProblem, order_problems
 from markovia.learning.structure.parent_set_scores import scored_parent_sets
 from markovia.learning.structure.result import Found, Step
@@ -65,8 +65,7 @@ def exact(
     >>> found.optimal, found.bound == found.score
     (True, True)
     """
-    if algorithm not in ALGORITHMS:
-        raise InvalidArgument(f"algorithm= is {', '.join(map(repr, ALGORITHMS))}, not {algorithm!r}")
+    check_choice("algorithm", algorithm, ALGORITHMS)
     score = task.bound_score()
     names, rules, watch = task.names, task.rules, task.watch
     climbed = None if score.n <= SMALL else hill_climb(replace(task, score=score), climbs=1, walks=0)

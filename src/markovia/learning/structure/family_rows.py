@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.factor import Array
-from markovia.learning.structure.class_graph import mask_of, members
+from markovia.graphs._masks import mask_of, members
 from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.scores import LocalScore
 

@@ -7,7 +7,6 @@ few rows, and rows that are elsewhere, go through `RowSource.counts`, one call a
 are never built.
 """
 
-import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from time import perf_counter
@@ -105,10 +104,11 @@ class FamilyTables:
         """Return the compiled code, or None for rows elsewhere and where the plain way is done before it would be there."""
         if not isinstance(self.table, CodedTable) or self.cards.max(initial=1) > MOST_STATES:
             return None
-        if "markovia.kernels.family_scores" not in sys.modules:
-            wait = LOAD_SECONDS if _on_disk() else COMPILE_SECONDS
-            if _plain_spent + seconds < wait:
-                return None
+        from markovia.kernels import worth_loading
+
+        plain = _plain_spent + seconds
+        if not worth_loading("family_scores.score_groups", plain, LOAD_SECONDS, COMPILE_SECONDS):
+            return None
         from markovia.kernels import family_scores
 
         return family_scores
@@ -237,14 +237,3 @@ class _Packed:
         edges = np.unique(np.searchsorted(work, np.linspace(0.0, work[-1], parts + 1)[1:-1]) + 1)
         ends = [0, *[int(e) for e in edges if e < len(sizes)], len(sizes)]
         return list(pairwise(ends))
-
-
-def _on_disk() -> bool:
-    """Say whether an earlier run left the compiled code on disk for this version of Python."""
-    from markovia.kernels import cache_folders
-
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(
-        next(folder.glob(f"family_scores.score_groups-*.{version}.nbi"), None) is not None
-        for folder in cache_folders()
-    )

@@ -12,12 +12,11 @@ avoids it. When to use it: whenever a common cause of two columns may be missing
 
 from typing import Any
 
-import numpy as np
-
 from markovia.errors import InvalidArgument
-from markovia.learning.structure.adjacency_search import adjacency_search
+from markovia.learning.structure.adjacency_search import adjacency_search, named_separators
 from markovia.learning.structure.ancestral_rules import Ancestral, orient, orient_colliders
 from markovia.learning.structure.ci_tests import CITest
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.possible_d_sep import search_possible_d_sep
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
@@ -110,14 +109,11 @@ def fci(
 def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details: dict[str, Any]) -> Found:
     """Return what FCI and RFCI hand back."""
     names = task.names
-    separating = {}
-    for (x, y), given in pag.separators.items():
-        separating[names[x], names[y]] = separating[names[y], names[x]] = tuple(names[z] for z in given)
     return Found(
         graph=pag.graph(names),
         tests=test.made(),
         n_tests=test.n_made,
-        separating_sets=separating,
+        separating_sets=named_separators(pag.separators, names),
         notes=[*notes, *pag.contradictions(names)],
         details={"visible": [(names[a], names[b]) for a, b in visible_edges(pag)], **details},
     )
@@ -126,10 +122,7 @@ def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details
 def check_limits(method: str, task: Task, **limits: int | None) -> None:
     """Refuse limits that are no numbers, and a number of parents, which a partial ancestral graph does not settle."""
     for name, value in limits.items():
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0
-        ):
-            raise InvalidArgument(f"{name}= is a whole number, 0 or more, or None, not {value!r}")
+        check_count(name, value, none=True)
     if task.rules.max_parents < len(task.names) - 1:
         raise InvalidArgument(
             f"{method} takes no max_parents=: the graph leaves open who is a parent; depth= limits the tests"

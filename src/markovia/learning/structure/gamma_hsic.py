@@ -6,7 +6,8 @@ moments as in Zhang, Peters, Janzing, Schölkopf 2011). Gaussian kernels with th
 rank (`incomplete_cholesky`), so the test costs O(n r²): milliseconds for ten thousand rows.
 
 `markovia.learning.hsic_test` is the permutation test: slower, exact level, p-values no smaller than one over the number
-of permutations.
+of permutations. `kernel_ci_test` has the same statistic from whole kernel matrices, as the conditional tests need them;
+the gamma distribution is the one here.
 """
 
 from typing import NamedTuple
@@ -60,15 +61,22 @@ def centred_factor(points: Array, rank: int = 100) -> Array:
 
 def factored_hsic(first: Array, second: Array) -> HsicTest:
     """Test from centred factors, which callers keep where one variable is tested against several."""
-    from scipy.stats import gamma
-
     n = len(first)
     statistic = float(((first.T @ second) ** 2).sum()) / n**2
     own, other = first.T @ first, second.T @ second
     mean = float(np.trace(own) * np.trace(other)) / n**3
     variance = 2.0 * float((own**2).sum() * (other**2).sum()) / n**6
-    if mean <= 0.0 or variance <= 0.0:  # a constant is independent of everything
-        return HsicTest(statistic, mean, 0.0, 1.0, 0.0)
-    shape, scale = mean**2 / variance, variance / mean
-    log_p = float(gamma.logsf(statistic, shape, scale=scale))
+    log_p = log_gamma_tail(statistic, mean, variance)
     return HsicTest(statistic, mean, variance**0.5, float(np.exp(log_p)), log_p)
+
+
+def log_gamma_tail(statistic: float, mean: float, variance: float) -> float:
+    """Return the log of the chance that a gamma variable of some mean and variance is as large.
+
+    Without mean or variance it is 0: a constant is independent of everything.
+    """
+    from scipy.stats import gamma
+
+    if mean <= 0.0 or variance <= 0.0:
+        return 0.0
+    return float(gamma.logsf(max(statistic, 0.0), mean**2 / variance, scale=variance / mean))

@@ -1,5 +1,6 @@
 """Means and covariances of the data of a search, with weights, as the Gaussian methods need them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,11 +53,16 @@ def moments(study: StructureData, what: str) -> Moments:
         raise InvalidArgument(f"{what} needs at least two columns")
     if len(matrix) < 2 or weights.sum() <= 0:
         raise InvalidArgument(f"{what} needs at least two rows")
-    found = moments_of(matrix, weights)
-    spread = np.abs(matrix).max(axis=0)
-    flat = found.deviations <= 1e-13 * np.maximum(spread, np.finfo(np.float64).tiny)
+    return checked_moments(matrix, weights, study.names)
+
+
+def checked_moments(matrix: Array, weights: Array | None, names: Sequence[str]) -> Moments:
+    """Return the moments of a matrix without missing cells, or say which column is constant."""
+    found = moments_of(matrix, np.ones(len(matrix)) if weights is None else weights)
+    size = np.abs(matrix).max(axis=0, initial=0.0)
+    flat = found.deviations <= 1e-13 * np.maximum(size, np.finfo(np.float64).tiny)
     if flat.any():
-        raise InvalidArgument(f"the column {study.names[int(flat.argmax())]!r} is constant; leave it out")
+        raise InvalidArgument(f"the column {names[int(flat.argmax())]!r} is constant; leave it out")
     return found
 
 

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
-from markovia.learning.structure.scores import Extension, Family, LocalScore, check_positive
+from markovia.learning.structure.gaussian_moments import checked_moments
+from markovia.learning.structure.option_checks import check_number
+from markovia.learning.structure.scores import Extension, Family, LocalScore
 from markovia.learning.structure.study import StructureData
 
 SINGULAR = 1e-10
@@ -45,7 +47,7 @@ class GaussianBIC:
 
     def bind(self, data: StructureData) -> LocalScore:
         """Return the score for these data."""
-        check_positive("penalty", self.penalty, zero=True)
+        check_number("penalty", self.penalty)
         return GaussianScore(data, self.penalty)
 
 
@@ -108,20 +110,8 @@ def moments(rows: Array, weights: Array | None, names: Sequence[str]) -> tuple[f
     total = float(len(rows)) if weights is None else float(weights.sum())
     if total <= 0:
         raise InvalidArgument("a score needs rows, and there are none")
-    share = np.full(len(rows), 1.0) if weights is None else weights
-    centred = rows - share @ rows / total
-    covariance = (centred * share[:, None]).T @ centred / total
-    variances = np.diagonal(covariance).copy()
-    scale = np.abs(rows).max(axis=0, initial=0.0)
-    still = np.flatnonzero(variances <= (1e-14 * scale) ** 2)
-    if len(still):
-        raise InvalidArgument(
-            f"the column {names[int(still[0])]!r} is constant, so it has no normal distribution; leave it out"
-        )
-    root = np.sqrt(variances)
-    correlations = covariance / np.outer(root, root)
-    np.fill_diagonal(correlations, 1.0)
-    return total, variances, correlations
+    found = checked_moments(rows, weights, names)
+    return total, np.diagonal(found.covariance).copy(), found.correlation
 
 
 def residual_correlations(correlations: Array, given: Sequence[int]) -> Array:

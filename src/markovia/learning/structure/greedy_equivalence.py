@@ -10,7 +10,7 @@ undirected neighbours. Use it where the class of the graph is wanted, and where 
 from collections.abc import Sequence
 
 from markovia.errors import InvalidArgument
-from markovia.learning.structure.class_graph import mask_of
+from markovia.graphs._masks import mask_of
 from markovia.learning.structure.class_search import ClassSearch
 from markovia.learning.structure.family_rows import FamilyRows
 from markovia.learning.structure.result import Found, Step
@@ -45,9 +45,10 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
     Examples
     --------
     >>> import markovia as mk
-    >>> rows = mk.examples.sprinkler().sample(5000, seed=3)
-    >>> mk.learn_structure(rows, method="ges").graph
-    MixedGraph(['cloudy --- sprinkler', 'cloudy --- rain', 'sprinkler --> wet', 'rain --> wet'])
+    >>> data = mk.examples.sprinkler().sample(5000, seed=3)
+    >>> found = mk.learn_structure(data, method="ges", required=[("cloudy", "rain")])
+    >>> found.graph
+    MixedGraph(['cloudy --- sprinkler', 'cloudy --> rain', 'sprinkler --> wet', 'rain --> wet'])
     """
     chosen = [phases] if isinstance(phases, str) else list(phases)
     for phase in chosen:

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from markovia.learning.structure.edge_moves import WORDS, EdgeMoves, Flags, as_dag, check_count, start_edges
+from markovia.learning.structure.acyclicity import directed_graph
+from markovia.learning.structure.edge_moves import WORDS, EdgeMoves, Flags, start_edges
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -55,15 +57,21 @@ def hill_climb(
         Scores that differ between equivalent graphs (K2) take none.
     max_steps
         The most moves, of all restarts together.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> found = mk.learn_structure(rows, method="hill-climb", restarts=2, seed=0)
+    >>> sorted(found.skeleton.edges)
+    [('cloudy', 'rain'), ('cloudy', 'sprinkler'), ('rain', 'wet'), ('sprinkler', 'wet')]
     """
     check_count("restarts", restarts)
     if climbs is not None:
         check_count("climbs", climbs, 1)
     check_count("walks", walks)
-    if perturbations is not None:
-        check_count("perturbations", perturbations, 1)
-    if max_steps is not None:
-        check_count("max_steps", max_steps)
+    check_count("perturbations", perturbations, 1, none=True)
+    check_count("max_steps", max_steps, none=True)
     score, watch = task.bound_score(), task.watch
     edges = start_edges(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, edges)
@@ -80,7 +88,7 @@ def hill_climb(
         if moves.total > best_score + moves.rounding:
             best, best_score = moves.edges.copy(), moves.total
     details = {"steps": climb.steps, "walks": climb.walked, "restarts": made, "families": score.n_computed}
-    return Found(as_dag(task.names, best), score=best_score, path=path, details=details)
+    return Found(directed_graph(best, task.names), score=best_score, path=path, details=details)
 
 
 class Climb:

@@ -7,7 +7,8 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.variable import State
 from markovia.graphs._named import Names, as_names
 from markovia.learning.structure.ci_tests import bind_test
-from markovia.learning.structure.study import read_study
+from markovia.learning.structure.learn import with_alpha
+from markovia.learning.structure.shared_settings import Reading
 
 
 class IndependenceTest(NamedTuple):
@@ -80,20 +81,9 @@ def independence_test(
     if len(set(wanted)) < len(wanted):
         twice = next(n for k, n in enumerate(wanted) if n in wanted[:k])
         raise InvalidArgument(f"{twice!r} is named twice; x, y and the given variables are different")
-    if missing not in ("error", "drop"):
-        raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
-    study = read_study(data, names=wanted, continuous=continuous, states=states, weights=weights)
-    if missing == "drop":
-        study = study.without_gaps()
-    elif any(study.missing()[n] for n in wanted):
-        name = next(n for n in wanted if study.missing()[n])
-        raise InvalidArgument(f"cells of {name!r} are missing; missing='drop' leaves such rows out")
+    study = Reading(wanted, continuous, states, weights, missing).complete(data)
     if alpha is not None:
-        if test is not None and not isinstance(test, str):
-            raise InvalidArgument(
-                "alpha= is for tests given by name; put it into the test, as in mk.ci_tests.G2(alpha=0.01)"
-            )
-        test = (test or "auto", alpha)
+        test = with_alpha(test, alpha)
     bound = bind_test(test, study, study.names)
     number = {n: k for k, n in enumerate(bound.names)}
     for name in wanted:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.learning.structure.edge_moves import TINY, as_dag
+from markovia.learning.structure.acyclicity import directed_graph
+from markovia.learning.structure.edge_moves import TINY
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -23,6 +24,13 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
         Data, knowledge and limits. Required edges must not go against the order.
     order
         All variables, causes before effects; by default the order of the data's columns.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> mk.learn_structure(rows, method="k2", order=["cloudy", "rain", "sprinkler", "wet"]).dag.parents("wet")
+    ['sprinkler', 'rain']
     """
     if task.score is None and task.study.discrete:
         task.score = "k2"
@@ -53,7 +61,7 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
             path.append(Step(move, float(now.sum()), watch.seconds))
         watch.advance(note=task.names[child])
     details = {"families": score.n_computed}
-    return Found(as_dag(task.names, edges), score=float(now.sum()), path=path, details=details)
+    return Found(directed_graph(edges, task.names), score=float(now.sum()), path=path, details=details)
 
 
 def _numbers(names: Sequence[str], order: Sequence[str] | None) -> list[int]:

@@ -21,6 +21,7 @@ thousand rows; `n_jobs=` shares the tests out.
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.factor import Array
 from markovia.learning.structure.ci_tests import CITest, Measured, Query, one_blas_thread
 from markovia.learning.structure.column_scale import check_spread, unit_scaled
+from markovia.learning.structure.gamma_hsic import log_gamma_tail
+from markovia.learning.structure.option_checks import check_choice, check_count
 from markovia.learning.structure.study import StructureData
 
 MOST_ROWS = 20_000
@@ -43,7 +46,15 @@ SMALL = 1e-5
 
 
 @dataclass(frozen=True)
-class HSICTest:
+class _KernelSpec:
+    alpha: float = 0.05
+    null: str = "gamma"
+    draws: int = 5000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class HSICTest(_KernelSpec):
     """The Hilbert-Schmidt independence criterion; given a set, of residuals.
 
     Parameters
@@ -64,18 +75,13 @@ class HSICTest:
     False
     """
 
-    alpha: float = 0.05
-    null: str = "gamma"
-    draws: int = 5000
-    seed: int = 0
-
     def bind(self, data: StructureData) -> CITest:
         """Return the test for these data."""
         return BoundHSIC(data, self.alpha, self.null, self.draws, self.seed)
 
 
 @dataclass(frozen=True)
-class KCI:
+class KCI(_KernelSpec):
     """The kernel conditional independence test; parameters as in `HSICTest`.
 
     Examples
@@ -89,11 +95,6 @@ class KCI:
     True
     """
 
-    alpha: float = 0.05
-    null: str = "gamma"
-    draws: int = 5000
-    seed: int = 0
-
     def bind(self, data: StructureData) -> CITest:
         """Return the test for these data."""
         return BoundKCI(data, self.alpha, self.null, self.draws, self.seed)
@@ -104,10 +105,8 @@ class _KernelTest(CITest):
 
     def __init__(self, data: StructureData, alpha: float, null: str, draws: int, seed: int) -> None:
         super().__init__(data.names, alpha)
-        if null not in ("gamma", "spectral"):
-            raise InvalidArgument(f"null= is 'gamma' or 'spectral', not {null!r}")
-        if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-            raise InvalidArgument(f"draws is a whole number, 1 or more, not {draws!r}")
+        check_choice("null", null, ("gamma", "spectral"))
+        check_count("draws", draws, 1)
         if data.table is not None:
             data = StructureData(data.names, data.kinds, data.codes(), data.matrix, data.weights)
         if data.weights is not None or (data.table is not None and data.codes().weights is not None):
@@ -151,7 +150,7 @@ class _KernelTest(CITest):
         if self.null == "gamma":
             mean = np.trace(first) * np.trace(second) / n
             variance = 2.0 * (first**2).sum() * (second**2).sum() / n**2
-            return _gamma_p(statistic, float(mean), float(variance)), statistic
+            return exp(log_gamma_tail(statistic, float(mean), float(variance))), statistic
         weights = np.outer(_spectrum(first), _spectrum(second)).ravel() / n
         return self._spectral_p(statistic, weights, query), statistic
 
@@ -217,7 +216,8 @@ class BoundKCI(_KernelTest):
         product = (left @ wide @ left) * (left @ other @ left)
         statistic = float(product.sum())
         if self.null == "gamma":
-            return _gamma_p(statistic, float(np.trace(product)), 2.0 * float((product**2).sum())), statistic
+            variance = 2.0 * float((product**2).sum())
+            return exp(log_gamma_tail(statistic, float(np.trace(product)), variance)), statistic
         return self._spectral_p(statistic, _spectrum(product), (x, y, given)), statistic
 
 
@@ -290,11 +290,3 @@ def _inverse(matrix: Array) -> Array:
 def _spectrum(matrix: Array) -> Array:
     values = np.linalg.eigvalsh(0.5 * (matrix + matrix.T))
     return np.asarray(values[values > SMALL * values.max(initial=0.0)])
-
-
-def _gamma_p(statistic: float, mean: float, variance: float) -> float:
-    from scipy.special import gammaincc
-
-    if mean <= 0.0 or variance <= 0.0:
-        return 1.0
-    return float(gammaincc(mean**2 / variance, max(statistic, 0.0) * mean / variance))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import CycleError, InvalidArgument, UnknownVariable
 from markovia.graphs.directed import DAG
+from markovia.learning.structure.option_checks import check_count
 
 Pairs = Iterable[tuple[str, str]]
 Flags = NDArray[np.bool_]
@@ -54,12 +55,7 @@ class Knowledge:
         object.__setattr__(self, "required", _edges(self.required, "required"))
         object.__setattr__(self, "forbidden", _edges(self.forbidden, "forbidden"))
         object.__setattr__(self, "tiers", _tiers(self.tiers))
-        if self.max_parents is not None and (
-            not isinstance(self.max_parents, int | np.integer)
-            or isinstance(self.max_parents, bool)
-            or self.max_parents < 0
-        ):
-            raise InvalidArgument(f"max_parents is a whole number, 0 or more, not {self.max_parents!r}")
+        check_count("max_parents", self.max_parents, none=True)
 
     def rules(self, names: Sequence[str]) -> "Rules":
         """Return the same over variables numbered in the order of their names, checked for contradictions."""
@@ -151,7 +147,7 @@ class Rules:
         return either
 
 
-def as_knowledge(knowledge: Knowledge | None, given: Mapping[str, Any]) -> Knowledge:
+def as_knowledge(knowledge: Knowledge | None = None, **given: Any) -> Knowledge:
     """Return knowledge from the keyword arguments of a call; `knowledge` and the others exclude each other."""
     asked = {key: value for key, value in given.items() if value is not None}
     if knowledge is None:

@@ -14,7 +14,8 @@ from markovia.learning.structure.ci_tests import CITest, Oracle, is_truth
 from markovia.learning.structure.knowledge import Knowledge, Rules, as_knowledge
 from markovia.learning.structure.methods import Method, method_named
 from markovia.learning.structure.result import Found, LearnedStructure
-from markovia.learning.structure.study import StructureData, read_study
+from markovia.learning.structure.shared_settings import Reading
+from markovia.learning.structure.study import StructureData
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.watch import Watch
 from markovia.seeds import Seed, generator
@@ -52,7 +53,11 @@ def learn_structure(
         A pandas, Polars, Dask or Spark frame, a PyArrow table, a DuckDB relation, a mapping of columns, a matrix, or CSV and
         Parquet files by their paths. None where `test` is an oracle.
     method
-        The algorithm; `mk.structure_methods()` lists them.
+        The algorithm. By score: "hill-climb", "tabu", "k2" (order known), "exact" (proven best), over classes and orders
+        "ges", "boss", "grasp", "order-search". By tests: "pc"; "fci", "rfci" (hidden causes); both: "mmhc". Trees:
+        "chow-liu", "tan". Functional models: "direct-lingam", "ica-lingam", "anm", "pnl", "notears", "notears-mlp".
+        Undirected: "partial-correlation", "neighbourhood", "graphical-lasso", "ising", "l1-pseudo-likelihood"; changing over
+        time: "kernel-weighted", "tesla". Incomplete data: "structural-em".
     score
         For methods that search: a name such as "bic" or "bdeu", or `mk.scores.BDeu(10)`. By default BIC.
     test
@@ -93,11 +98,18 @@ def learn_structure(
     progress
         Whether to show a bar; None shows one on a terminal once it takes long.
     **options
-        What the method itself takes.
+        What the method itself takes; an unknown one is answered with a list.
 
     Returns
     -------
     LearnedStructure
+
+    Raises
+    ------
+    InvalidArgument
+        Where data, knowledge or a setting do not fit the method.
+    UnknownArgument
+        Where the method has no such option.
 
     Examples
     --------
@@ -106,26 +118,14 @@ def learn_structure(
     >>> found = mk.learn_structure(rows, method="hill-climb", score="bic")
     >>> sorted(found.skeleton.edges)[:2]
     [('cloudy', 'rain'), ('cloudy', 'sprinkler')]
+    >>> mk.learn_structure(rows, method="pc", test="g2", alpha=0.01, tiers=[["cloudy"], ["rain", "sprinkler", "wet"]]).graph
+    MixedGraph(['cloudy --> sprinkler', 'cloudy --> rain', 'sprinkler --> wet', 'rain --> wet'])
     """
-    search = plan_search(
-        data,
-        method,
-        score=score,
-        test=test,
-        alpha=alpha,
-        knowledge=knowledge,
-        required=required,
-        forbidden=forbidden,
-        tiers=tiers,
-        max_parents=max_parents,
-        names=names,
-        continuous=continuous,
-        states=states,
-        weights=weights,
-        missing=missing,
-        in_memory=in_memory,
-        **options,
+    known = as_knowledge(
+        knowledge, required=required, forbidden=forbidden, tiers=tiers, max_parents=max_parents
     )
+    reading = Reading(names, continuous, states, weights, missing, in_memory)
+    search = plan_search(data, method, known, reading, score=score, test=test, alpha=alpha, options=options)
     rng = generator(seed)
     check_jobs(n_jobs)
     with Watch(time_limit, progress) as watch:
@@ -203,48 +203,34 @@ class Search:
 
 def plan_search(
     data: Any,
-    method: str = "hill-climb",
+    method: str,
+    known: Knowledge,
+    reading: Reading,
     *,
     score: Any = None,
     test: Any = None,
     alpha: float | None = None,
-    knowledge: Knowledge | None = None,
-    required: Iterable[tuple[str, str]] | None = None,
-    forbidden: Iterable[tuple[str, str]] | None = None,
-    tiers: Sequence[Iterable[str]] | Mapping[str, int] | None = None,
-    max_parents: int | None = None,
-    names: Sequence[str] | None = None,
-    continuous: bool | Sequence[str] | None = None,
-    states: Mapping[str, int | Sequence[State]] | None = None,
-    weights: Any = None,
-    missing: str = "error",
-    in_memory: bool | None = None,
-    **options: Any,
+    options: Mapping[str, Any],
 ) -> Search:
     """Check what `learn_structure` is given and read the data."""
     how = method_named(method)
-    given = {"required": required, "forbidden": forbidden, "tiers": tiers, "max_parents": max_parents}
-    known = as_knowledge(knowledge, given)
     takes = _takes(how.function)
     if alpha is not None and how.takes not in ("test", "both") and "alpha" in takes:
         options, alpha = {**options, "alpha": alpha}, None  # the level, or the penalty, of the method itself
-    _check_asked(how, score, test, alpha, missing)
+    _check_asked(how, score, test, alpha)
     _check_options(how, takes, options)
     if alpha is not None:
-        test = _with_alpha(test, alpha)
+        test = with_alpha(test, alpha)
     if _answers_itself(test) and data is None:
-        order = _observed(test, names)
+        order = _observed(test, reading.names)
         return Search(how, order, known.rules(order), None, score, test, options)
     if data is None:
         oracle = "" if how.takes in ("score", "neither") else ", or an oracle as test="
         raise InvalidArgument(f"{how.name} needs data{oracle}")
-    measured = True if how.numbers and continuous is None else continuous
-    study = read_study(
-        data, names=names, continuous=measured, states=states, weights=weights, in_memory=in_memory
-    )
+    study = reading.study(data, True if how.numbers else None)
     notes: tuple[str, ...] = ()
     if not how.gaps:
-        whole = complete_rows(study, missing)
+        whole = reading.without_gaps(study, ", method='structural-em' learns from them")
         if whole is not study:
             lost = study.total - whole.total
             notes = (f"{lost:,.10g} of {study.total:,.10g} rows miss a cell and were left out",)
@@ -271,13 +257,11 @@ def counts_do(how: Method, test: Any) -> bool:
     )
 
 
-def _check_asked(how: Method, score: Any, test: Any, alpha: float | None, missing: str) -> None:
+def _check_asked(how: Method, score: Any, test: Any, alpha: float | None) -> None:
     if score is not None and how.takes not in ("score", "both"):
         raise InvalidArgument(f"{how.name} takes no score=")
     if (test is not None or alpha is not None) and how.takes not in ("test", "both"):
         raise InvalidArgument(f"{how.name} takes no {'test' if test is not None else 'alpha'}=")
-    if missing not in ("error", "drop"):
-        raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
 
 
 def _check_options(how: Method, takes: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -299,7 +283,8 @@ def _listed(takes: Sequence[str]) -> str:
     return ", ".join(f"{t}=" for t in takes) or "no options"
 
 
-def _with_alpha(test: Any, alpha: float) -> Any:
+def with_alpha(test: Any, alpha: float) -> Any:
+    """Return a test that is given by name, or by default, with its level."""
     if test is None or isinstance(test, str):
         return (test or "auto", alpha)
     raise InvalidArgument(
@@ -317,20 +302,3 @@ def _observed(test: Any, names: Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(test, CITest):
         return test.names
     return tuple((test if isinstance(test, Oracle) else Oracle(test)).observed)
-
-
-def complete_rows(study: StructureData, missing: str) -> StructureData:
-    """Return rows without missing cells: all of them, or with `missing="drop"` those that have every cell."""
-    gaps = {name: n for name, n in study.missing().items() if n}
-    if not gaps:
-        return study
-    name = max(gaps, key=lambda n: gaps[n])
-    if missing == "drop":
-        whole = study.without_gaps()
-        if not whole.n_rows or not whole.total > 0:
-            raise InvalidArgument(f"every row misses a cell; {name!r} misses most")
-        return whole
-    raise InvalidArgument(
-        f"cells are missing ({gaps[name]:,} in {name!r}); missing='drop' leaves such rows out, "
-        "method='structural-em' learns from them"
-    )

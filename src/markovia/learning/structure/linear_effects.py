@@ -18,6 +18,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.acyclicity import limited_parents, possible_edges, reachable
 from markovia.learning.structure.knowledge import Flags, Rules
+from markovia.learning.structure.option_checks import check_choice, check_level, check_number
 
 PRUNINGS = ("adaptive-lasso", "wald", "threshold", "none")
 
@@ -160,11 +161,9 @@ def effects_along(
 
 def check_pruning(prune: Any, threshold: Any, alpha: Any) -> None:
     """Refuse settings of `effects_along` that mean nothing."""
-    if prune not in PRUNINGS:
-        raise InvalidArgument(f"prune= is one of {', '.join(map(repr, PRUNINGS))}, not {prune!r}")
-    if not isinstance(threshold, int | float) or not 0 <= threshold < math.inf:
-        raise InvalidArgument(f"threshold= is a number, 0 or more, not {threshold!r}")
-    check_level(alpha)
+    check_choice("prune", prune, PRUNINGS)
+    check_number("threshold", threshold)
+    check_level("alpha", alpha)
 
 
 def check_rank(rows: Array, names: Sequence[str]) -> None:
@@ -176,12 +175,6 @@ def check_rank(rows: Array, names: Sequence[str]) -> None:
         raise InvalidArgument(
             f"the columns {', '.join(map(repr, bound))} are linearly dependent; leave one of them out with names="
         )
-
-
-def check_level(alpha: Any) -> None:
-    """Refuse a level that is not between 0 and 1."""
-    if not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise InvalidArgument(f"alpha= is a level between 0 and 1, not {alpha!r}")
 
 
 def _refitted(covariances: Array, edges: Flags, n: int) -> tuple[Array, Array]:

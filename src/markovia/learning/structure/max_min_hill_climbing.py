@@ -18,11 +18,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.structure.ci_tests import CITest, Query
 from markovia.learning.structure.hill_climbing import hill_climb
 from markovia.learning.structure.knowledge import Rules
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.watch import Watch
@@ -90,10 +90,7 @@ def max_min_candidates(
 
     When time is over before all sets are found, variables without a set allow every pair the rules allow.
     """
-    if depth is not None and (
-        isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 0
-    ):
-        raise InvalidArgument(f"depth is a whole number, 0 or more, or None, not {depth!r}")
+    check_count("depth", depth, none=True)
     chosen = rules.pairs.copy()
     for target in range(test.n):
         if watch.over():

@@ -27,6 +27,7 @@ from markovia.learning.structure.acyclicity import (
 from markovia.learning.structure.augmented_lagrangian import Minimum, Objective, minimise_acyclic
 from markovia.learning.structure.ci_tests import one_blas_thread
 from markovia.learning.structure.measured_columns import measured_columns
+from markovia.learning.structure.option_checks import check_choice, check_number
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
 
@@ -68,11 +69,18 @@ def notears(
     Found
         A `DAG`; `weights` of its edges; `score` is minus the objective; `details`: "W" before the cut, "h", "threshold",
         "constants" (logistic), "varsortability".
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> chain = np.cumsum(np.random.default_rng(0).normal(size=(500, 3)), axis=1)
+    >>> mk.learn_structure(dict(zip("abc", chain.T)), method="notears").edges
+    [('a', 'b'), ('b', 'c')]
     """
     matrix = measured_columns(task, "notears")
-    check_settings(lambda1=lambda1, threshold=threshold)
-    if loss not in ("l2", "logistic"):
-        raise InvalidArgument(f"loss= is 'l2' or 'logistic', not {loss!r}")
+    check_number("lambda1", lambda1)
+    check_number("threshold", threshold)
+    check_choice("loss", loss, ("l2", "logistic"))
     d = matrix.shape[1]
     free = possible_edges(task.rules)
     penalty: Array = np.where(task.rules.required, 0.0, lambda1)
@@ -182,13 +190,6 @@ def logistic(cells: Array, penalty: Array) -> Objective:
         return value, slope, h, np.concatenate([_both(turn), np.zeros(d)])
 
     return objective
-
-
-def check_settings(**settings: float) -> None:
-    """Refuse a setting that is negative or no number."""
-    for name, value in settings.items():
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise InvalidArgument(f"{name}= is a number, 0 or more, not {value!r}")
 
 
 def _difference(theta: Array, d: int) -> Array:

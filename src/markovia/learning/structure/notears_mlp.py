@@ -11,12 +11,12 @@ some ten to some tens of variables with nonlinear effects; what `notears` says a
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.acyclicity import possible_edges, squared_acyclicity
 from markovia.learning.structure.augmented_lagrangian import Minimum, Objective, minimise_acyclic
 from markovia.learning.structure.measured_columns import measured_columns
-from markovia.learning.structure.notears import check_settings, finished
+from markovia.learning.structure.notears import finished
+from markovia.learning.structure.option_checks import check_count, check_number
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
 
@@ -62,13 +62,21 @@ def notears_mlp(
     Found
         A `DAG`; `weights`, never negative, of its edges; `score` is minus the objective; `details`: "W" before the cut, "h",
         "objectives" (one a start), "threshold", "varsortability".
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.uniform(-2, 2, 300)
+    >>> data = {"a": a, "b": 2 * a**2 + 0.3 * rng.normal(size=300)}
+    >>> mk.learn_structure(data, method="notears-mlp", hidden=4, seed=0).edges
+    [('a', 'b')]
     """
     matrix = measured_columns(task, "notears-mlp")
-    check_settings(lambda1=lambda1, lambda2=lambda2, threshold=threshold)
-    if isinstance(hidden, bool) or not isinstance(hidden, int) or hidden < 1:
-        raise InvalidArgument(f"hidden= is a whole number, 1 or more, not {hidden!r}")
-    if isinstance(restarts, bool) or not isinstance(restarts, int) or restarts < 0:
-        raise InvalidArgument(f"restarts= is a whole number, 0 or more, not {restarts!r}")
+    for name, value in (("lambda1", lambda1), ("lambda2", lambda2), ("threshold", threshold)):
+        check_number(name, value)
+    check_count("hidden", hidden, 1)
+    check_count("restarts", restarts)
     rows = matrix - matrix.mean(axis=0)
     if standardise:
         rows = rows / rows.std(axis=0)

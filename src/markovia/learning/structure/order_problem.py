@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.factors.factor import Array
+from markovia.learning.structure.acyclicity import reachable
 from markovia.learning.structure.parent_set_scores import ParentSets
 
 Ints = NDArray[np.int64]
@@ -103,9 +104,7 @@ def order_problems(found: ParentSets) -> list[OrderProblem]:
 
 def _parts(edges: NDArray[np.bool_]) -> list[list[int]]:
     """Return the strongly connected parts, from sources to sinks."""
-    reach = edges | np.eye(len(edges), dtype=bool)
-    for k in range(len(edges)):
-        reach |= reach[:, [k]] & reach[[k], :]
+    reach = reachable(edges)
     both = reach & reach.T
     parts, seen = [], np.zeros(len(edges), dtype=bool)
     for x in range(len(edges)):

@@ -14,14 +14,14 @@ from itertools import combinations
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
-from markovia.learning.structure.best_order import check_whole, given_order, order_tools, required_first
-from markovia.learning.structure.class_graph import mask_of
+from markovia.graphs._masks import mask_of
+from markovia.learning.structure.best_order import order_tools, starting_orders
 from markovia.learning.structure.class_operators import LEAST_GAIN
 from markovia.learning.structure.class_search import ClassSearch
 from markovia.learning.structure.family_rows import FamilyRows
 from markovia.learning.structure.grow_shrink import GrowShrinkTrees
 from markovia.learning.structure.knowledge import Rules
+from markovia.learning.structure.option_checks import check_choice, check_count
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -41,16 +41,12 @@ def order_search(
 ) -> Found:
     """Search over orders by swaps of neighbours.
 
-    Knowledge: a variable's parents are taken from the allowed ones, its required parents are always among them, and a
-    swap that would put a variable before a required parent is not made. The graph that is returned has the edges
-    directed that knowledge settles, and those that follow by Meek's rules.
+    Knowledge is obeyed as in `boss`; a swap that would put a variable before a required parent is not made.
 
     Parameters
     ----------
     task
         Data, knowledge and limits.
-    starts
-        How often the search begins: first from the order of the data (or `order`), then from random ones. The best is kept.
     tabu
         For how many steps a swap is not taken back.
     patience
@@ -59,40 +55,34 @@ def order_search(
         "grow-shrink", or "listed": all sets of up to 3 (or `max_parents`, if that is less) of a variable's candidates.
     candidates
         For listed families, how many candidates a variable has: those that raise its score most as only parents.
-    order
-        The variables in the order the first search begins with.
+    order, starts
+        As in `boss`.
 
     Returns
     -------
     Found
-        A CPDAG, and the score of its members.
+        As `boss`; `details["order"]` is the best order.
 
     Examples
     --------
     >>> import markovia as mk
-    >>> rows = mk.examples.sprinkler().sample(5000, seed=3)
-    >>> mk.learn_structure(rows, method="order-search", seed=0).graph
-    MixedGraph(['cloudy --- sprinkler', 'cloudy --- rain', 'sprinkler --> wet', 'rain --> wet'])
+    >>> data = mk.BayesianNetwork("a->c; b->c", tables="random", seed=1).sample(5000, seed=3)
+    >>> found = mk.learn_structure(data, method="order-search", seed=0)
+    >>> found.graph, found.details["order"][-1]
+    (MixedGraph(['a --> c', 'b --> c']), 'c')
     """
-    check_whole(
-        {"starts": (starts, 1), "tabu": (tabu, 0), "patience": (patience, 0), "candidates": (candidates, 1)}
-    )
-    if families not in ("grow-shrink", "listed"):
-        raise InvalidArgument(f"families= is 'grow-shrink' or 'listed', not {families!r}")
+    check_count("starts", starts, 1)
+    check_count("tabu", tabu)
+    check_count("patience", patience)
+    check_count("candidates", candidates, 1)
+    check_choice("families", families, ("grow-shrink", "listed"))
     score = task.bound_score()
     rows, trees, class_rows = order_tools(task, score)
     source = _Trees(trees) if families == "grow-shrink" else _Lists(rows, task.rules, candidates)
     path: list[Step] = []
     best: _Line | None = None
-    for start in range(starts):
-        if best is not None and task.watch.over():
-            break
-        begin = (
-            given_order(task, order, class_rows, path)
-            if start == 0
-            else task.rng.permutation(score.n).tolist()
-        )
-        line = _Line(source, required_first(begin, task.rules), task.rules)
+    for begin in starting_orders(task, order, starts, class_rows, path):
+        line = _Line(source, begin, task.rules)
         path.append(Step("start", line.value, task.watch.seconds))
         line = _climbed(task, line, tabu, patience, path)
         if best is None or line.value > best.value + LEAST_GAIN:

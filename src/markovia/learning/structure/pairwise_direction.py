@@ -16,7 +16,7 @@ from markovia.factors.factor import Array
 from markovia.learning.structure.acyclicity import directed_graph
 from markovia.learning.structure.column_scale import unit_scaled
 from markovia.learning.structure.gamma_hsic import HsicTest, gamma_hsic
-from markovia.learning.structure.linear_effects import check_level
+from markovia.learning.structure.option_checks import check_choice, check_level
 from markovia.learning.structure.post_nonlinear import post_nonlinear_noise
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.smooth_regression import smooth_fit
@@ -99,9 +99,8 @@ def pairwise_direction(
     >>> found.direction, found.backward.p_value < 0.001
     (('x', 'y'), True)
     """
-    check_level(alpha)
-    if decide not in ("test", "compare"):
-        raise InvalidArgument(f"decide= is 'test' or 'compare', not {decide!r}")
+    check_level("alpha", alpha)
+    check_choice("decide", decide, ("test", "compare"))
     a, b = _column(x, "x"), _column(y, "y")
     if len(a) != len(b):
         raise InvalidArgument(f"x has {len(a)} numbers and y has {len(b)}; they must be pairs")

@@ -14,11 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, InvalidGraph
+from markovia.errors import InvalidGraph
 from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
-from markovia.learning.structure.adjacency_search import Skeleton, adjacency_search
+from markovia.learning.structure.adjacency_search import Skeleton, adjacency_search, named_separators
 from markovia.learning.structure.ci_tests import CITest
+from markovia.learning.structure.option_checks import check_choice
 from markovia.learning.structure.orientation import Orientation, decide_triples
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
@@ -72,12 +73,8 @@ def pc(
     >>> mk.learn_structure(method="pc", test=truth).graph
     MixedGraph(['a --> c', 'b --> c', 'c --> d'])
     """
-    if orientation not in ("standard", "conservative", "majority"):
-        raise InvalidArgument(
-            f"orientation= is 'standard', 'conservative' or 'majority', not {orientation!r}"
-        )
-    if conflicts not in ("strongest", "bidirected"):
-        raise InvalidArgument(f"conflicts= is 'strongest' or 'bidirected', not {conflicts!r}")
+    check_choice("orientation", orientation, ("standard", "conservative", "majority"))
+    check_choice("conflicts", conflicts, ("strongest", "bidirected"))
     test: CITest = task.bound_test()
     test.threads = None if parallel else 1
     rules = task.rules
@@ -92,10 +89,6 @@ def pc(
     directed.follow()
     graph = directed.graph()
     names = task.names
-    separating = {}
-    for (x, y), given in skeleton.separators.items():
-        found = tuple(names[z] for z in given)
-        separating[names[x], names[y]] = separating[names[y], names[x]] = found
     notes = _notes(graph, directed, len(triples.ambiguous))
     if task.watch.reason:
         notes.insert(
@@ -106,7 +99,7 @@ def pc(
         graph,
         tests=test.kept(keep_tests),
         n_tests=test.n_made,
-        separating_sets=separating,
+        separating_sets=named_separators(skeleton.separators, names),
         notes=notes,
         details={
             "edge_p_values": edge_p_values(skeleton, names),

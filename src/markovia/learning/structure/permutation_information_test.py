@@ -18,6 +18,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.ci_tests import CITest, Measured, Query
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.study import StructureData
 from markovia.learning.structure.table_tests import discrete_table, stratified, table_statistic
 
@@ -63,10 +64,8 @@ class PermutationTest(CITest):
 
     def __init__(self, data: StructureData, alpha: float, permutations: int, seed: int) -> None:
         super().__init__(data.names, alpha)
-        if isinstance(permutations, bool) or not isinstance(permutations, int) or permutations < 1:
-            raise InvalidArgument(f"permutations is a whole number, 1 or more, not {permutations!r}")
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise InvalidArgument(f"seed is a whole number, 0 or more, not {seed!r}")
+        check_count("permutations", permutations, 1)
+        check_count("seed", seed)
         if 1.0 / (permutations + 1) > alpha:
             raise InvalidArgument(
                 f"with {permutations} permutations no p-value is below alpha = {alpha}; take more"

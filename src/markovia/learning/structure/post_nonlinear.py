@@ -42,6 +42,14 @@ def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
     -------
     Found
         A `DAG` with one edge, or none where no direction or both fit; `details["direction"]` is a `PairwiseDirection`.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> cause, noise = np.random.default_rng(0).uniform(-1, 1, (2, 600))
+    >>> data = {"cause": cause, "effect": np.exp(2 * cause**3 + cause + 0.5 * noise)}
+    >>> mk.learn_structure(data, method="pnl", decide="compare").edges
+    [('cause', 'effect')]
     """
     from markovia.learning.structure.pairwise_direction import directed_pair
 

@@ -6,29 +6,38 @@ and K2, asymptotically for BIC.
 """
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from markovia import ports
-from markovia.errors import ConvergenceWarning, InvalidArgument, TooLarge, Unanswered
+from markovia.errors import (
+    ConvergenceWarning,
+    InvalidArgument,
+    TooLarge,
+    Unanswered,
+    UnknownArgument,
+    did_you_mean,
+)
 from markovia.factors.factor import Array
-from markovia.factors.variable import State
 from markovia.graphs.directed import DAG
-from markovia.learning.structure.knowledge import Knowledge, Rules, as_knowledge
-from markovia.learning.structure.learn import complete_rows
+from markovia.learning.structure.knowledge import Rules
 from markovia.learning.structure.model_averaging import EdgeConfidence
+from markovia.learning.structure.option_checks import check_choice, check_count
 from markovia.learning.structure.order_mcmc import OrderChain, run_order_chain
 from markovia.learning.structure.order_posterior import FamilyLists, OrderPosterior, family_lists
 from markovia.learning.structure.scores import LocalScore, bind_score
+from markovia.learning.structure.shared_settings import KNOWN, READING, sorted_settings
 from markovia.learning.structure.structure_mcmc import GraphChain, edge_shares, run_chain
-from markovia.learning.structure.study import StructureData, read_study
+from markovia.learning.structure.study import StructureData
 from markovia.learning.structure.watch import Watch
 from markovia.seeds import Seed, generator
 
 METHODS = ("exact", "order-mcmc", "mcmc")
+OWN = ("prior", "steps", "warmup", "chains", "seed", "time_limit", "progress")
+"""The keywords of `edge_posterior` besides those it shares."""
 MIXED = 1.1
 """Chains whose R-hat is larger warn."""
 MOST_EXACT = 20
@@ -89,8 +98,7 @@ class EdgePosterior(EdgeConfidence):
             Seed of the draws.
         """
         rng = generator(seed)
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            raise InvalidArgument(f"n is a whole number, 1 or more, not {n!r}")
+        check_count("n", n, 1)
         if self._sums is not None:
             drawn = [self._sums.draw(rng) for _ in range(n)]
             return [self._dag(parents) for parents in drawn]
@@ -152,22 +160,13 @@ def edge_posterior(
     method: str = "exact",
     *,
     prior: str | None = None,
-    knowledge: Knowledge | None = None,
-    required: Iterable[tuple[str, str]] | None = None,
-    forbidden: Iterable[tuple[str, str]] | None = None,
-    tiers: Sequence[Iterable[str]] | Mapping[str, int] | None = None,
-    max_parents: int | None = None,
-    names: Sequence[str] | None = None,
-    continuous: bool | Sequence[str] | None = None,
-    states: Mapping[str, int | Sequence[State]] | None = None,
-    weights: Any = None,
-    missing: str = "error",
     steps: int | None = None,
     warmup: int | None = None,
     chains: int = 4,
     seed: Seed = None,
     time_limit: float | None = None,
     progress: bool | None = None,
+    **settings: Any,
 ) -> EdgePosterior:
     """Return the probability of every edge given the data, averaged over all graphs.
 
@@ -184,11 +183,6 @@ def edge_posterior(
         "orders" (a graph weighs as much as it has topological orders; the default of exact and order-mcmc),
         "orders-by-size" (the same, and each number of parents weighs the same whatever the number of such sets), or "graphs"
         (uniform over directed graphs; mcmc only, and its default).
-    knowledge, required, forbidden, tiers, max_parents
-        As for `learn_structure`. Where `max_parents` is None, parent sets of every size are summed up to 10 variables, and
-        of at most 4 (exact) or 3 (order-mcmc) beyond.
-    names, continuous, states, weights, missing
-        As for `learn_structure`.
     steps, warmup, chains
         Of Markov chains: steps to keep from (every 10th graph is), steps before that, and how many chains. By default
         100,000 steps over graphs or 4,000 over orders, after half as many.
@@ -198,6 +192,10 @@ def edge_posterior(
         Seconds; chains return what they have, exact sums raise `Unanswered`.
     progress
         Whether to show a bar.
+    **settings
+        As for `learn_structure`: knowledge, or required, forbidden, tiers and max_parents; names, continuous, states,
+        weights, missing and in_memory. Without `max_parents`, parent sets of every size are summed up to 10 variables, and
+        of at most 4 (exact) or 3 (order-mcmc) beyond.
 
     Returns
     -------
@@ -213,19 +211,18 @@ def edge_posterior(
     >>> round(posterior["rain", "wet"] + posterior["wet", "rain"], 6) == round(posterior.adjacent("rain", "wet"), 6)
     True
     """
-    if method not in METHODS:
-        raise InvalidArgument(f"method= is one of {', '.join(METHODS)}, not {method!r}")
+    check_choice("method", method, METHODS)
     prior = prior or ("graphs" if method == "mcmc" else "orders")
     if prior not in PRIORS or (prior == "graphs") != (method == "mcmc"):
         fit = "'graphs'" if method == "mcmc" else "'orders' or 'orders-by-size'"
         raise InvalidArgument(f"prior= of {method} is {fit}, not {prior!r}")
-    if missing not in ("error", "drop"):
-        raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
     steps, warmup = _lengths(method, steps, warmup, chains)
-    given = {"required": required, "forbidden": forbidden, "tiers": tiers, "max_parents": max_parents}
-    known = as_knowledge(knowledge, given)
-    study = read_study(data, names=names, continuous=continuous, states=states, weights=weights)
-    study = complete_rows(study, missing)
+    known, reading, rest = sorted_settings(settings)
+    for word in rest:
+        raise UnknownArgument(
+            f"edge_posterior takes no {word}={did_you_mean(word, (*OWN, *KNOWN, *READING))}"
+        )
+    study = reading.complete(data)
     rules = known.rules(study.names)
     n = len(study.names)
     if method == "exact" and n > MOST_EXACT:
@@ -260,11 +257,9 @@ def edge_posterior(
 
 
 def _lengths(method: str, steps: int | None, warmup: int | None, chains: int) -> tuple[int, int]:
-    for word, value, least in (("steps", steps, 1), ("warmup", warmup, 0), ("chains", chains, 1)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least
-        ):
-            raise InvalidArgument(f"{word} is a whole number, {least} or more, not {value!r}")
+    check_count("steps", steps, 1, none=True)
+    check_count("warmup", warmup, none=True)
+    check_count("chains", chains, 1)
     if method == "exact" and (steps is not None or warmup is not None):
         raise InvalidArgument("steps= and warmup= are for Markov chains; the exact sums have none")
     long = int(steps) if steps is not None else 4_000 if method == "order-mcmc" else 100_000

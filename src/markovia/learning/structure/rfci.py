@@ -14,7 +14,7 @@ from collections import deque
 from itertools import combinations, pairwise
 
 from markovia.learning.structure.adjacency_search import adjacency_search
-from markovia.learning.structure.ancestral_rules import ARROW, TAIL, Ancestral, Flags, orient
+from markovia.learning.structure.ancestral_rules import Ancestral, Flags, orient
 from markovia.learning.structure.ci_tests import CITest
 from markovia.learning.structure.fci import STOPPED, as_found, check_limits
 from markovia.learning.structure.result import Found
@@ -116,12 +116,7 @@ class _Careful:
             given = pag.separator(a, c)
             if given is None or b in given or pag.marks[a, b] == 0 or pag.marks[b, c] == 0:
                 continue
-            tails = [x for x in (a, c) if pag.marks[x, b] == TAIL]
-            if tails:
-                pag.conflicts.update((x, b, ARROW) for x in tails)
-                continue
-            pag.put(a, b, ARROW)
-            pag.put(c, b, ARROW)
+            pag.collide(a, b, c)
 
     def path_holds(self, path: list[int]) -> bool:
         """Say whether every edge of a discriminating path survives all subsets of what separates its ends."""

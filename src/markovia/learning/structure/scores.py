@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from math import isfinite, log
+from math import log
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
+from markovia.learning.structure.option_checks import check_number
 from markovia.learning.structure.study import StructureData
 
 Family = tuple[int, tuple[int, ...]]
@@ -177,7 +178,7 @@ class BIC:
 
     def bind(self, data: StructureData) -> LocalScore:
         """Return the score for these data."""
-        check_positive("penalty", self.penalty, zero=True)
+        check_number("penalty", self.penalty)
         if data.continuous:
             from markovia.learning.structure.gaussian_scores import GaussianBIC
 
@@ -189,17 +190,6 @@ class BIC:
         from markovia.learning.structure.table_scores import PenalisedLikelihood
 
         return PenalisedLikelihood(data, "bic", self.penalty * log(data.total) / 2 if data.total > 0 else 0.0)
-
-
-def check_positive(name: str, value: object, zero: bool = False) -> None:
-    """Raise unless a setting of a score is a finite number above zero, or zero where that is allowed."""
-    good = (
-        isinstance(value, int | float | np.number) and not isinstance(value, bool) and isfinite(float(value))
-    )
-    if not good or float(value) < 0 or (not zero and float(value) == 0):  # type: ignore[arg-type]
-        raise InvalidArgument(
-            f"{name} is a number {'that is not negative' if zero else 'above 0'}, not {value!r}"
-        )
 
 
 SCORES = {

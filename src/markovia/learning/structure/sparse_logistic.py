@@ -16,6 +16,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.learning.structure.knowledge import Rules
+from markovia.learning.structure.option_checks import check_choice, check_level
 from markovia.learning.structure.study import StructureData
 
 TOLERANCE = 1e-8
@@ -95,8 +96,7 @@ def read_spins(
 
 def read_field(field: str) -> float:
     """Return what the penalty of the field is multiplied by: 0, 1, or infinite for no field."""
-    if field not in FIELDS:
-        raise InvalidArgument(f"field= is one of {', '.join(map(repr, FIELDS))}, not {field!r}")
+    check_choice("field", field, FIELDS)
     return {"free": 0.0, "penalised": 1.0, "none": np.inf}[field]
 
 
@@ -155,6 +155,5 @@ def rate_alpha(n: int, total: float, level: float) -> float:
     """Return the penalty that noise alone exceeds with a chance of about `level` anywhere in a graph of n spins."""
     from scipy.special import ndtri
 
-    if not 0 < level < 1:
-        raise InvalidArgument(f"level is between 0 and 1, not {level!r}")
+    check_level("level", level)
     return float(-ndtri(level / (2 * max(n, 2) ** 2)) / np.sqrt(total))

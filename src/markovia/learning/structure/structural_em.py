@@ -21,6 +21,7 @@ from markovia.graphs.directed import DAG
 from markovia.learning.structure.hill_climbing import hill_climb
 from markovia.learning.structure.knowledge import Rules
 from markovia.learning.structure.mixed_completion import MixedCompletion
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.scores import bind_score
 from markovia.learning.structure.study import DISCRETE, StructureData
@@ -74,11 +75,9 @@ def structural_em(
     >>> mk.learn_structure(rows, method="structural-em").skeleton.edges
     [('cloudy', 'sprinkler'), ('cloudy', 'rain'), ('sprinkler', 'wet'), ('rain', 'wet')]
     """
-    for name, value in (("max_iterations", max_iterations), ("restarts", restarts), ("draws", draws)):
-        if name == "draws" and value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidArgument(f"{name}= is a whole number of at least 1, not {value!r}")
+    check_count("max_iterations", max_iterations, 1)
+    check_count("restarts", restarts, 1)
+    check_count("draws", draws, 1, none=True)
     study = task.study
     hidden = _hidden(latent, study.names)
     names = (*study.names, *(v.name for v in hidden))

@@ -7,14 +7,13 @@ two scores (and priors); moves that make a cycle or break a rule are refused. Th
 within the rules. Cost: two families a step. Chains that stay in different places show it in their R-hat.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.factors.factor import Array
+from markovia.graphs._masks import is_above, mask_of, members
 from markovia.learning.structure.knowledge import Rules
 from markovia.learning.structure.scores import LocalScore
 from markovia.learning.structure.watch import Watch
@@ -54,18 +53,7 @@ def run_chain(
 ) -> GraphChain:
     """Run one chain from a random graph; keep every `thin`-th graph after the warm-up."""
     n = score.n
-    known: dict[tuple[int, int], float] = {}
-
-    def local(child: int, mask: int) -> float:
-        key = (child, mask)
-        value = known.get(key)
-        if value is None:
-            value = known[key] = score.local(child, [p for p in range(n) if mask >> p & 1])
-        return value
-
-    parents = _start(rules, rng)
-    now = [local(i, parents[i]) for i in range(n)]
-    allowed, required, most = rules.allowed, rules.required, rules.max_parents
+    chain = _Chain(score, rules, _start(rules, rng))
     graphs: list[tuple[int, ...]] = []
     scores: list[float] = []
     accepted, tried, block = 0, 0, 4096
@@ -80,95 +68,74 @@ def run_chain(
         for k in range(many):
             a, b = divmod(int(pairs[k]), max(1, n - 1))
             b += b >= a
-            if n > 1 and coins[k] < 0.5:
+            if n > 1:
                 tried += 1
-                accepted += _add_or_remove(parents, now, a, b, allowed, required, most, local, luck[k])
-            elif n > 1:
-                tried += 1
-                accepted += _turn(parents, now, a, b, allowed, required, most, local, luck[k])
+                move = chain.add_or_remove if coins[k] < 0.5 else chain.turn
+                accepted += move(a, b, luck[k])
             at = first + k
             if at >= warmup and (at - warmup) % thin == 0:
-                graphs.append(tuple(parents))
-                scores.append(sum(now))
-        watch.advance(many, note=f"{sum(now):.6g}")
+                graphs.append(tuple(chain.parents))
+                scores.append(sum(chain.now))
+        watch.advance(many, note=f"{sum(chain.now):.6g}")
     return GraphChain(graphs, np.array(scores), accepted / max(1, tried), whole)
 
 
-def _add_or_remove(
-    parents: list[int],
-    now: list[float],
-    a: int,
-    b: int,
-    allowed: NDArray[np.bool_],
-    required: NDArray[np.bool_],
-    most: int,
-    local: Callable[[int, int], float],
-    luck: float,
-) -> bool:
-    bit = 1 << a
-    if parents[b] & bit:
-        if required[a, b]:
+class _Chain:
+    """The graph a chain is at, as masks of parents, with the score of each family; moves say whether they were accepted."""
+
+    def __init__(self, score: LocalScore, rules: Rules, parents: list[int]) -> None:
+        self.score, self.rules = score, rules
+        self.parents = parents
+        self._known: dict[tuple[int, int], float] = {}
+        self.now = [self._local(child, mask) for child, mask in enumerate(parents)]
+
+    def add_or_remove(self, a: int, b: int, luck: float) -> bool:
+        """Remove a -> b where it is there, add it where it is not."""
+        parents, now, rules = self.parents, self.now, self.rules
+        bit = 1 << a
+        if parents[b] & bit:
+            if rules.required[a, b]:
+                return False
+        elif (
+            not rules.allowed[a, b]
+            or parents[b].bit_count() >= rules.max_parents
+            or is_above(parents, b, bit)
+        ):
             return False
-    elif not allowed[a, b] or parents[b].bit_count() >= most or _reaches(parents, b, a):
-        return False
-    mask = parents[b] ^ bit
-    after = local(b, mask)
-    if after < now[b] and luck >= exp(after - now[b]):
-        return False
-    parents[b], now[b] = mask, after
-    return True
+        mask = parents[b] ^ bit
+        after = self._local(b, mask)
+        if after < now[b] and luck >= exp(after - now[b]):
+            return False
+        parents[b], now[b] = mask, after
+        return True
 
+    def turn(self, a: int, b: int, luck: float) -> bool:
+        """Make a -> b, where it is there, b -> a."""
+        parents, now, rules = self.parents, self.now, self.rules
+        kept = parents[b]
+        if not kept >> a & 1 or rules.required[a, b] or not rules.allowed[b, a]:
+            return False
+        if parents[a].bit_count() >= rules.max_parents or is_above(parents, a, kept ^ 1 << a):
+            return False
+        there, here = self._local(b, kept ^ 1 << a), self._local(a, parents[a] | 1 << b)
+        gain = there + here - now[a] - now[b]
+        if gain < 0 and luck >= exp(gain):
+            return False
+        parents[a], parents[b] = parents[a] | 1 << b, kept ^ 1 << a
+        now[a], now[b] = here, there
+        return True
 
-def _turn(
-    parents: list[int],
-    now: list[float],
-    a: int,
-    b: int,
-    allowed: NDArray[np.bool_],
-    required: NDArray[np.bool_],
-    most: int,
-    local: Callable[[int, int], float],
-    luck: float,
-) -> bool:
-    if not parents[b] >> a & 1 or required[a, b] or not allowed[b, a] or parents[a].bit_count() >= most:
-        return False
-    kept = parents[b]
-    parents[b] = kept ^ (1 << a)
-    if _reaches(parents, a, b):
-        parents[b] = kept
-        return False
-    there, here = local(b, parents[b]), local(a, parents[a] | 1 << b)
-    gain = there + here - now[a] - now[b]
-    if gain < 0 and luck >= exp(gain):
-        parents[b] = kept
-        return False
-    parents[a] |= 1 << b
-    now[a], now[b] = here, there
-    return True
-
-
-def _reaches(parents: list[int], start: int, node: int) -> bool:
-    """Say whether `start` is an ancestor of `node`."""
-    seen = 0
-    fresh = parents[node]
-    goal = 1 << start
-    while fresh:
-        if fresh & goal:
-            return True
-        seen |= fresh
-        after = 0
-        while fresh:
-            low = fresh & -fresh
-            after |= parents[low.bit_length() - 1]
-            fresh ^= low
-        fresh = after & ~seen
-    return False
+    def _local(self, child: int, mask: int) -> float:
+        value = self._known.get((child, mask))
+        if value is None:
+            value = self._known[child, mask] = self.score.local(child, members(mask))
+        return value
 
 
 def _start(rules: Rules, rng: np.random.Generator) -> list[int]:
     """Return a random sparse graph within the rules."""
     n = len(rules.allowed)
-    parents = [sum(1 << int(p) for p in np.flatnonzero(rules.required[:, j])) for j in range(n)]
+    parents = [mask_of(np.flatnonzero(rules.required[:, j]).tolist()) for j in range(n)]
     for pair in rng.permutation(n * n)[: 2 * n]:
         a, b = divmod(int(pair), n)
         if (
@@ -176,7 +143,7 @@ def _start(rules: Rules, rng: np.random.Generator) -> list[int]:
             and rules.allowed[a, b]
             and rng.random() < 0.5
             and parents[b].bit_count() < rules.max_parents
-            and not _reaches(parents, b, a)
+            and not is_above(parents, b, 1 << a)
         ):
             parents[b] |= 1 << a
     return parents

@@ -21,7 +21,8 @@ from markovia.learning.structure.family_tables import (
     SPREAD,
     FamilyTables,
 )
-from markovia.learning.structure.scores import Extension, Family, LocalScore, check_positive
+from markovia.learning.structure.option_checks import check_number
+from markovia.learning.structure.scores import Extension, Family, LocalScore
 from markovia.learning.structure.study import StructureData
 
 SHARED_SETS = 64
@@ -198,7 +199,7 @@ class BDeu:
 
     def bind(self, data: StructureData) -> LocalScore:
         """Return the score for these data."""
-        check_positive("equivalent_sample_size", self.equivalent_sample_size)
+        check_number("equivalent_sample_size", self.equivalent_sample_size, positive=True)
         return TableScore(data, "bdeu", SPREAD, float(self.equivalent_sample_size))
 
 

@@ -14,7 +14,6 @@ Weights of rows are read as how many rows each stands for. Cost: rows times vari
 counted in compiled code, several tests at once in threads; other sources are asked for tables of counts.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -30,6 +29,7 @@ from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel, thread_count
 from markovia.learning.data import CodedTable, RowSource
 from markovia.learning.structure.ci_tests import CITest, Measured, Query
+from markovia.learning.structure.option_checks import check_choice
 from markovia.learning.structure.study import StructureData
 
 MOST_CELLS = 2**29
@@ -44,6 +44,8 @@ PART = 2**20
 """Rows times tests that are worth a thread: one or two milliseconds, many times what handing them over takes."""
 LOAD_SECONDS, COMPILE_SECONDS = 0.4, 5.0
 """What NumPy may spend in a process before the compiled code is loaded, or compiled for this and later runs."""
+NUMPY_SECONDS = 4e-9
+"""What NumPy takes for one cell of data, about."""
 LOGS = 2**16
 """Whole numbers k up to this have k log k in a table."""
 
@@ -79,7 +81,15 @@ class G2:
 
 @dataclass(frozen=True)
 class ChiSquare:
-    """Pearson's chi-square test for discrete data; parameters as in `G2`."""
+    """Pearson's chi-square test for discrete data; parameters as in `G2`.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> mk.independence_test(rows, "rain", "sprinkler", given="cloudy", test=mk.ci_tests.ChiSquare()).independent
+    True
+    """
 
     alpha: float = 0.05
     dof: str = "nonempty"
@@ -97,8 +107,7 @@ class TableTest(CITest):
     def __init__(self, data: StructureData, alpha: float, dof: str, chi: bool) -> None:
         super().__init__(data.names, alpha)
         self.name = "chi2" if chi else "g2"
-        if dof not in ("nonempty", "full"):
-            raise InvalidArgument(f"dof= is 'nonempty' or 'full', not {dof!r}")
+        check_choice("dof", dof, ("nonempty", "full"))
         self.table = discrete_table(data, self.name)
         if not isinstance(self.table, CodedTable):
             self.batch = FAR_BATCH
@@ -266,20 +275,11 @@ def _compact_codes(table: CodedTable, names: Sequence[str], cards: NDArray[np.in
 
 def _kernel_for(cells: int) -> Any:
     """Return the compiled code, or None where NumPy is done with so many cells before it would be there."""
-    if "markovia.kernels.table_tests" not in sys.modules:
-        wait = LOAD_SECONDS if _kernel_on_disk() else COMPILE_SECONDS
-        if _numpy_spent + cells * 4e-9 < wait:
-            return None
+    from markovia.kernels import worth_loading
+
+    plain = _numpy_spent + cells * NUMPY_SECONDS
+    if not worth_loading("table_tests.test_tables", plain, LOAD_SECONDS, COMPILE_SECONDS):
+        return None
     from markovia.kernels import table_tests
 
     return table_tests
-
-
-def _kernel_on_disk() -> bool:
-    from markovia.kernels import cache_folders
-
-    version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    return any(
-        next(folder.glob(f"table_tests.test_tables-*.{version}.nbi"), None) is not None
-        for folder in cache_folders()
-    )

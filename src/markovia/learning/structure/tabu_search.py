@@ -12,14 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from markovia.learning.structure.edge_moves import (
-    WORDS,
-    EdgeMoves,
-    as_dag,
-    check_count,
-    start_edges,
-)
+from markovia.learning.structure.acyclicity import directed_graph
+from markovia.learning.structure.edge_moves import WORDS, EdgeMoves, start_edges
 from markovia.learning.structure.hill_climbing import LONG_WALK, Climb
+from markovia.learning.structure.option_checks import check_count
 from markovia.learning.structure.result import Found, Step
 from markovia.learning.structure.task import Task
 
@@ -38,10 +34,8 @@ def tabu(
 
     Parameters
     ----------
-    task
-        Data, knowledge and limits.
-    start
-        A directed graph or model to begin with; by default no edges but the required ones.
+    task, start, max_steps
+        As in `hill_climb`.
     length
         For how many steps a move may not be undone: the pair of nodes it changed is left alone.
     max_worse
@@ -53,14 +47,20 @@ def tabu(
         As in hill climbing; 0 leaves all walks out, also those between worse moves.
     max_steps
         The most moves.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.asia().sample(2000, seed=1)
+    >>> found = mk.learn_structure(rows, method="tabu", max_worse=20)
+    >>> found.score >= mk.learn_structure(rows, method="hill-climb", walks=0).score
+    True
     """
     check_count("length", length, 1)
     check_count("max_worse", max_worse, 1)
     check_count("walks", walks)
-    if climbs is not None:
-        check_count("climbs", climbs)
-    if max_steps is not None:
-        check_count("max_steps", max_steps)
+    check_count("climbs", climbs, none=True)
+    check_count("max_steps", max_steps, none=True)
     score, watch = task.bound_score(), task.watch
     edges = start_edges(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, edges)
@@ -100,4 +100,4 @@ def tabu(
                 moves.walk_in_class(LONG_WALK * int(moves.edges.sum()), climb.rng)
         watch.advance(note=f"{best_score:.6g}")
     details = {"steps": steps, "families": score.n_computed}
-    return Found(as_dag(task.names, best), score=best_score, path=path, details=details)
+    return Found(directed_graph(best, task.names), score=best_score, path=path, details=details)

@@ -25,7 +25,7 @@ from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel, thread_count
 from markovia.learning.structure.changing_network import changing_result, condition_spins, timed_spins
-from markovia.learning.structure.penalty_choice import need_penalty
+from markovia.learning.structure.option_checks import check_count, check_number
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.sparse_logistic import (
     Spins,
@@ -58,10 +58,8 @@ def tesla(
 
     Parameters
     ----------
-    task
-        Discrete data, two states a column.
-    times
-        The name of a column of times; or one number a row. By default the rows are in order, one time each.
+    task, times
+        As for "kernel-weighted".
     periods
         Group the times into so many periods of about as many rows each; by default each time is its own.
     conditions
@@ -76,6 +74,8 @@ def tesla(
         time; for q = 2 as many times the number of periods.
     q
         1 for jumps, 2 for smooth changes.
+    level
+        For the default of `lambda1`.
     rule, field
         As for "ising". The field is fused too; its own size is penalised unless it is "free".
     tolerance, max_steps
@@ -126,7 +126,7 @@ def tesla(
     base2 = float(np.sqrt(n_times / (spins.total / n_times))) * (1.0 if q == 1 else n_times)
     for value, name in ((lambda1, "lambda1"), (lambda2, "lambda2")):
         if value is not None:
-            need_penalty(value, name)
+            check_number(name, value)
     if free == 0.0 and lambda2 == 0.0:
         _need_variation_everywhere(spins.names, spins.design, period, n_times, labels)
     problem = _Problem(
@@ -268,8 +268,7 @@ def _periods(moments: Array, periods: int | None) -> tuple[Any, Array]:
     distinct, number = np.unique(moments, return_inverse=True)
     if periods is None:
         return number.astype(np.int64), distinct
-    if not isinstance(periods, int | np.integer) or isinstance(periods, bool) or periods < 1:
-        raise InvalidArgument(f"periods= is a whole number, 1 or more, not {periods!r}")
+    check_count("periods", periods, 1)
     if periods > len(distinct):
         raise InvalidArgument(f"periods= is {periods}, and there are only {len(distinct)} times")
     first = np.searchsorted(number, number)  # the place of the first row of each row's time

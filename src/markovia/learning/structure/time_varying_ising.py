@@ -18,7 +18,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel
 from markovia.learning.structure.changing_network import changing_result, timed_spins
-from markovia.learning.structure.penalty_choice import need_penalty
+from markovia.learning.structure.option_checks import check_choice, check_number
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.sparse_logistic import (
     fit_spin,
@@ -63,6 +63,8 @@ def kernel_weighted(
     alpha
         The penalty; by default the one that noise exceeds with a chance of `level` for the effective number of rows at each
         time.
+    level
+        For the default of `alpha`.
     rule, field
         As for "ising"; the field is penalised by default since few rows may agree in a column.
 
@@ -87,7 +89,7 @@ def kernel_weighted(
     spins, moments = timed_spins(task, times, "the kernel-weighted Ising model")
     need_variation(spins, free)
     if alpha is not None:
-        need_penalty(alpha, "alpha")
+        check_number("alpha", alpha)
     width = _width(bandwidth, moments)
     wanted = _wanted(at, moments)
     n = len(spins.names)
@@ -139,8 +141,7 @@ def kernel_weighted(
 
 def kernel_shares(distance: Array, width: float, kernel: str) -> Array:
     """Return the kernel's weights for distances in time; the largest is one at the nearest row for "gaussian"."""
-    if kernel not in KERNELS:
-        raise InvalidArgument(f"kernel= is one of {', '.join(map(repr, KERNELS))}, not {kernel!r}")
+    check_choice("kernel", kernel, KERNELS)
     if np.isinf(width):
         return np.ones(len(distance))
     scaled = np.abs(distance) / width

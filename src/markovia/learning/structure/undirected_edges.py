@@ -8,12 +8,12 @@ from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.structure.knowledge import Flags, Rules
+from markovia.learning.structure.option_checks import check_choice
 
 
 def joined(coefficients: Array, rule: str) -> Flags:
     """Return which pairs are joined, from `coefficients[i, j]` of j in the regression of i, by the OR or the AND rule."""
-    if rule not in ("or", "and"):
-        raise InvalidArgument(f"rule= is 'or' or 'and', not {rule!r}")
+    check_choice("rule", rule, ("or", "and"))
     used = coefficients != 0
     found: Flags = used | used.T if rule == "or" else used & used.T
     return found
