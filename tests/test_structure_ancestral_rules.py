@@ -20,6 +20,7 @@ from markovia.learning.structure.ancestral_rules import (
 from markovia.learning.structure.possible_d_sep import _biconnected, possible_d_sep
 from markovia.learning.structure.rfci import _Careful
 from markovia.learning.structure.visible_edges import visible_edges
+from markovia.learning.structure.watch import Watch
 from pag_checks import PDS, as_graph, learned, maximal_ancestral_graph, separations, spouses, statements
 
 
@@ -73,7 +74,9 @@ def test_rfci_takes_an_edge_away_that_a_discriminating_path_does_not_bear_out():
         marks[i, j], marks[j, i] = at_j, at_i
     pag = Ancestral(marks, {(0, 3): (4,), (0, 2): ()})
     assert discriminating_path(pag, 2, 3) == [0, 1, 2, 3]
-    careful = _Careful(pag, statements(("a", "b", ("z",))).bind(None, names), np.zeros((5, 5), dtype=bool))
+    careful = _Careful(
+        pag, statements(("a", "b", ("z",))).bind(None, names), np.zeros((5, 5), dtype=bool), Watch()
+    )
     orient(pag, check=careful.path_holds)
     assert careful.by_paths == [(1, 2)]
     assert pag.separators[1, 2] == (4,)
@@ -83,7 +86,7 @@ def test_rfci_takes_an_edge_away_that_a_discriminating_path_does_not_bear_out():
     marks[1, 2] = marks[2, 1] = marks[0, 1] = marks[1, 0] = marks[1, 3] = ARROW
     marks[3, 1], marks[2, 3], marks[3, 2] = TAIL, CIRCLE, CIRCLE
     pag = Ancestral(marks, {(0, 3): (4,), (0, 2): ()})
-    careful = _Careful(pag, statements().bind(None, names), np.zeros((5, 5), dtype=bool))
+    careful = _Careful(pag, statements().bind(None, names), np.zeros((5, 5), dtype=bool), Watch())
     orient(pag, check=careful.path_holds)
     assert pag.graph(names) == MixedGraph(["t <-> a", "a <-> b", "a --> c", "b <-> c"], nodes=names)
     assert careful.by_paths == []

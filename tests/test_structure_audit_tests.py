@@ -133,9 +133,9 @@ def test_causal_sufficiency_asks_for_every_common_cause():
 @pytest.mark.parametrize(
     ("method", "options", "match"),
     [
-        ("pc", {"alpha": "0.05"}, "alpha is between 0 and 1"),
-        ("pc", {"alpha": [0.1]}, "alpha is between 0 and 1"),
-        ("pc", {"test": ci_tests.G2(alpha=None)}, "alpha is between 0 and 1"),
+        ("pc", {"alpha": "0.05"}, "alpha= is between 0 and 1"),
+        ("pc", {"alpha": [0.1]}, "alpha= is between 0 and 1"),
+        ("pc", {"test": ci_tests.G2(alpha=None)}, "alpha= is between 0 and 1"),
         ("pc", {"test": ci_tests.G2}, "mk.ci_tests.G2\\(\\)"),
         ("pc", {"keep_tests": -1}, "keep_tests="),
         ("mmhc", {"keep_tests": "all"}, "keep_tests="),
