@@ -45,6 +45,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/approximate.py
 	$(BIN)/python benchmarks/approximate_ising.py
 	$(BIN)/python benchmarks/learning.py
+	$(BIN)/python benchmarks/structure.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -25,7 +25,7 @@ from structure_data import sampled, states_of
 import markovia as mk
 
 METHODS = ("chow-liu", "hill-climb", "tabu", "ges", "boss", "pc", "mmhc")
-LIMIT = 60.0
+LIMIT = 30.0
 
 
 def rows_of_sizes(sizes: tuple[int, ...]) -> dict[str, dict[int, float]]:
