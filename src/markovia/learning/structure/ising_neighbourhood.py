@@ -22,7 +22,6 @@ from markovia.learning.structure.penalty_choice import (
     need_penalty,
     regression_graphs,
     repeated_rows,
-    stars,
 )
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.sparse_logistic import (
@@ -35,7 +34,7 @@ from markovia.learning.structure.sparse_logistic import (
     read_spins,
     spin_factors,
 )
-from markovia.learning.structure.stability_selection import SUBSAMPLES, stable_edges
+from markovia.learning.structure.stability_selection import settled_by_subsamples
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.undirected_edges import joined, undirected_graph, within_rules
 
@@ -126,29 +125,13 @@ def ising(
             max(largest_alpha(spins.design, k, shares, factors[k]) for k in range(n)), n_alphas, smallest
         )
         graphs = _subsampled(spins, factors, rule, rows, levels)
-        if how == "stars":
-            steady = stars(
-                graphs,
-                len(rows),
-                len(levels),
-                n,
-                task.rng,
-                task.watch,
-                subsamples=subsamples or 20,
-                beta=beta,
-            )
-            alpha = float(levels[steady.chosen])
-            details |= {
-                "alphas": levels, "instability": steady.instability, "shares": steady.shares[steady.chosen],
-                "subsamples": steady.n_subsamples,
-            }  # fmt: skip
-        else:
-            kept = stable_edges(
-                graphs, len(rows), len(levels), spins.rules.pairs & ~spins.rules.required_pairs, task.rng, task.watch,
-                subsamples=subsamples or SUBSAMPLES, pi=pi, false_edges=false_edges, complementary=complementary,
-            )  # fmt: skip
-            details |= kept.details(levels)
-            alpha, stable = float(levels[kept.last]), kept.present
+        settled = settled_by_subsamples(
+            how, graphs, len(rows), levels, spins.rules, task, subsamples=subsamples, beta=beta, pi=pi,
+            false_edges=false_edges, complementary=complementary,
+        )  # fmt: skip
+        details |= settled.details
+        alpha, stable = float(levels[settled.last]), settled.present
+        if stable is not None:
             factors[:, :n][~stable & ~spins.rules.required_pairs] = np.inf
 
     def one(node: int, room: None) -> tuple[Array, float, float]:

@@ -26,10 +26,9 @@ from markovia.learning.structure.penalty_choice import (
     need_penalty,
     regression_graphs,
     repeated_rows,
-    stars,
 )
 from markovia.learning.structure.result import Found
-from markovia.learning.structure.stability_selection import SUBSAMPLES, stable_edges
+from markovia.learning.structure.stability_selection import settled_by_subsamples
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.undirected_edges import joined, undirected_graph, within_rules
 
@@ -130,28 +129,12 @@ def neighbourhood(
 
             return regression_graphs(some, n, levels, rule, limit)
 
-        if choose == "stars":
-            steady = stars(
-                graphs,
-                len(rows),
-                len(levels),
-                n,
-                task.rng,
-                task.watch,
-                subsamples=subsamples or 20,
-                beta=beta,
-            )
-            alpha = float(levels[steady.chosen])
-            about = {
-                "alphas": levels, "instability": steady.instability, "shares": steady.shares[steady.chosen],
-                "subsamples": steady.n_subsamples,
-            }  # fmt: skip
-        else:
-            kept = stable_edges(
-                graphs, len(rows), len(levels), task.rules.pairs & ~task.rules.required_pairs, task.rng, task.watch,
-                subsamples=subsamples or SUBSAMPLES, pi=pi, false_edges=false_edges, complementary=complementary,
-            )  # fmt: skip
-            alpha, stable, about = float(levels[kept.last]), kept.present, kept.details(levels)
+        settled = settled_by_subsamples(
+            choose, graphs, len(rows), levels, task.rules, task, subsamples=subsamples, beta=beta, pi=pi,
+            false_edges=false_edges, complementary=complementary,
+        )  # fmt: skip
+        alpha, stable, about = float(levels[settled.last]), settled.present, settled.details
+        if stable is not None:
             factors[~stable & ~task.rules.required_pairs] = np.inf
     most = max(1, int(known.total) // 3)
     each = np.log(known.total) + (2 * gamma * np.log(max(n - 1, 1)) if choose == "ebic" else 0.0)

@@ -27,9 +27,9 @@ from markovia.learning.structure.knowledge import Flags, Rules
 from markovia.learning.structure.lasso_path import penalty_path
 from markovia.learning.structure.pairwise_field import PairwiseField
 from markovia.learning.structure.pairwise_newton import PairwiseFit, Penalties, fit, refit, violations
-from markovia.learning.structure.penalty_choice import Graphs, need_penalty, repeated_rows, stars
+from markovia.learning.structure.penalty_choice import Graphs, need_penalty, repeated_rows
 from markovia.learning.structure.result import Found
-from markovia.learning.structure.stability_selection import SUBSAMPLES, stable_edges
+from markovia.learning.structure.stability_selection import settled_by_subsamples
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.undirected_edges import undirected_graph, within_rules
 
@@ -124,29 +124,12 @@ def l1_pseudo_likelihood(
     if choose in ("stars", "stability"):
         rows = repeated_rows(counts)
         graphs = _subsampled(task, field, codes, rows, levels, group)
-        if choose == "stars":
-            steady = stars(
-                graphs,
-                len(rows),
-                len(levels),
-                n,
-                task.rng,
-                task.watch,
-                subsamples=subsamples or 20,
-                beta=beta,
-            )
-            details |= {
-                "alphas": levels, "instability": steady.instability, "shares": steady.shares[steady.chosen],
-                "subsamples": steady.n_subsamples,
-            }  # fmt: skip
-            levels = levels[: steady.chosen + 1]
-        else:
-            kept = stable_edges(
-                graphs, len(rows), len(levels), rules.pairs & ~rules.required_pairs, task.rng, task.watch,
-                subsamples=subsamples or SUBSAMPLES, pi=pi, false_edges=false_edges, complementary=complementary,
-            )  # fmt: skip
-            details |= kept.details(levels)
-            levels, stable = levels[: kept.last + 1], kept.present
+        settled = settled_by_subsamples(
+            choose, graphs, len(rows), levels, rules, task, subsamples=subsamples, beta=beta, pi=pi,
+            false_edges=false_edges, complementary=complementary,
+        )  # fmt: skip
+        details |= settled.details
+        levels, stable = levels[: settled.last + 1], settled.present
     fits: list[PairwiseFit] = []
     costs: list[float] = []
     whole = field if group else PairwiseField(codes, task.study.cards, shares, pairs)

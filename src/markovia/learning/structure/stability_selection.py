@@ -13,13 +13,15 @@ Cost: a path a half, ended once a graph has far more edges than `q`.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
-from markovia.learning.structure.knowledge import Flags
-from markovia.learning.structure.penalty_choice import Graphs, need_subsamples
+from markovia.learning.structure.knowledge import Flags, Rules
+from markovia.learning.structure.penalty_choice import Graphs, need_subsamples, stars
+from markovia.learning.structure.task import Task
 from markovia.learning.structure.watch import Watch
 
 SUBSAMPLES = 100
@@ -129,3 +131,63 @@ def stable_edges(
     frequencies = counts[: last + 1].max(axis=0) / done
     bound = float(union[last] ** 2 / ((2 * pi - 1) * possible))
     return StableEdges(frequencies, frequencies >= pi, last, float(union[last]), bound, done)
+
+
+class Settled(NamedTuple):
+    """What subsamples settled: the place of the last penalty, the edges that are kept (None: as it finds them), and how."""
+
+    last: int
+    present: Flags | None
+    details: dict[str, object]
+
+
+def settled_by_subsamples(
+    how: str,
+    graphs: Graphs,
+    n_rows: int,
+    levels: Array,
+    rules: Rules,
+    task: Task,
+    *,
+    subsamples: int | None,
+    beta: float,
+    pi: float,
+    false_edges: float | None,
+    complementary: bool,
+) -> Settled:
+    """Choose a penalty by StARS (`how="stars"`), or edges by stability selection ("stability"), as the methods offer both.
+
+    Parameters
+    ----------
+    graphs, n_rows, levels
+        Fits subsamples; the rows there are; the penalties from the largest on.
+    rules, task
+        Which pairs may be joined; random numbers and limits.
+    subsamples, beta, pi, false_edges, complementary
+        The settings of `stars` and `stable_edges`.
+    """
+    if how == "stars":
+        n = len(rules.allowed)
+        steady = stars(
+            graphs, n_rows, len(levels), n, task.rng, task.watch, subsamples=subsamples or 20, beta=beta
+        )
+        details: dict[str, object] = {
+            "alphas": levels,
+            "instability": steady.instability,
+            "shares": steady.shares[steady.chosen],
+            "subsamples": steady.n_subsamples,
+        }
+        return Settled(steady.chosen, None, details)
+    kept = stable_edges(
+        graphs,
+        n_rows,
+        len(levels),
+        rules.pairs & ~rules.required_pairs,
+        task.rng,
+        task.watch,
+        subsamples=subsamples or SUBSAMPLES,
+        pi=pi,
+        false_edges=false_edges,
+        complementary=complementary,
+    )
+    return Settled(kept.last, kept.present, kept.details(levels))
