@@ -7,6 +7,7 @@ import pytest
 
 import command_line
 import markovia as mk
+from markovia.cli.compare import compare_tables
 
 run, answer, complaint = (
     partial(word, "compare") for word in (command_line.run, command_line.answer, command_line.complaint)
@@ -109,3 +110,15 @@ def test_bad_input_gets_exit_code_2_and_one_sentence(pair, tmp_path):
     assert "its suffix is .png" in complaint(*pair, "--plot", str(tmp_path / "x.nonsense"))
     assert "cannot write" in complaint(*pair, "--plot", str(tmp_path / "none" / "x.png"))
     assert "Missing argument" in complaint("asia")
+
+
+def test_tables_are_compared_whatever_the_order_of_states():
+    a = mk.BayesianNetwork()
+    a.add("x", states=["no", "yes"], p=[0.3, 0.7])
+    a.add("y", states=["no", "yes"], parents=["x"], p=[[0.9, 0.1], [0.2, 0.8]])
+    b = mk.BayesianNetwork()
+    b.add("x", states=["yes", "no"], p=[0.7, 0.3])
+    b.add("y", states=["yes", "no"], parents=["x"], p=[[0.8, 0.2], [0.1, 0.9]])
+    assert compare_tables(a, b) == {"compared": 2, "different": {}, "other_states": {}}
+    b.replace("y", p=[[0.75, 0.25], [0.1, 0.9]])
+    assert compare_tables(a, b)["different"] == {"y": "tables differ by up to 0.05"}

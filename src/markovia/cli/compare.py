@@ -130,7 +130,7 @@ def describe(found: GraphComparison) -> dict[str, Any]:
 def compare_tables(a: Any, b: Any) -> dict[str, Any] | None:
     """Say which tables of two Bayesian networks differ; None where there are none to compare.
 
-    Tables are compared where a variable has the same parents and all states are the same.
+    Tables are compared where a variable has the same parents and all states are the same, in any order.
 
     Examples
     --------
@@ -141,7 +141,8 @@ def compare_tables(a: Any, b: Any) -> dict[str, Any] | None:
     if not (isinstance(a, BayesianNetwork) and isinstance(b, BayesianNetwork)):
         return None
     told = {d.where: d.what for d in a.compare(b)}
-    other_states = {n: told[n] for n in b.variables if a.variable(n) != b.variable(n)}
+    moved = {n for n in b.variables if a.variable(n) != b.variable(n) and _same_states(a, b, n)}
+    other_states = {n: told[n] for n in b.variables if a.variable(n) != b.variable(n) and n not in moved}
     compared = [
         n
         for n in b.variables
@@ -154,9 +155,29 @@ def compare_tables(a: Any, b: Any) -> dict[str, Any] | None:
         return None
     return {
         "compared": len(compared),
-        "different": {n: told[n] for n in compared if n in told},
+        "different": {
+            n: what
+            for n in compared
+            if (what := told.get(n) if moved.isdisjoint((n, *b.parents(n))) else _table_gap(a, b, n))
+        },
         "other_states": other_states,
     }
+
+
+def _same_states(a: BayesianNetwork, b: BayesianNetwork, name: str) -> bool:
+    """Say whether a variable has the same states in both, in any order."""
+    return len(a.states(name)) == len(b.states(name)) and set(a.states(name)) == set(b.states(name))
+
+
+def _table_gap(a: BayesianNetwork, b: BayesianNetwork, name: str) -> str | None:
+    """Say by how much the tables of a variable differ whose states are in another order; None where they do not."""
+    one, two = a[name].factor(), b[name].factor()
+    other = two.transpose(one.names).values
+    for axis, v in enumerate(one.names):
+        place = {state: k for k, state in enumerate(b.states(v))}
+        other = other.take([place[state] for state in a.states(v)], axis=axis)
+    gap = float(abs(one.values - other).max())
+    return f"tables differ by up to {gap:.3g}" if gap > 1e-9 else None
 
 
 def _graph_or_model(word: str, format: str | None) -> Any:  # noqa: A002
