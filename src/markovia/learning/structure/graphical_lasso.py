@@ -22,7 +22,7 @@ from markovia.factors.factor import Array
 from markovia.learning.structure.gaussian_moments import moments
 from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.neighbourhood_selection import penalty_factors
-from markovia.learning.structure.penalty_choice import need_penalty
+from markovia.learning.structure.option_checks import check_number
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.task import Task
 from markovia.learning.structure.undirected_edges import (
@@ -355,7 +355,7 @@ def graphical_lasso(
             pi=pi, false_edges=false_edges, complementary=complementary,
         )  # fmt: skip
     else:
-        need_penalty(rho, "rho")
+        check_number("rho", rho)
     stable: Flags | None = choice.pop("present", None)
     if stable is not None:
         factors[~stable & ~task.rules.required_pairs & ~np.eye(len(cov), dtype=bool)] = np.inf

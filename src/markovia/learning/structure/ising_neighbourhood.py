@@ -12,14 +12,13 @@ Use it for two-state columns and for many of them; `l1-pseudo-likelihood` fits o
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
 from markovia.factors.factor import Array
 from markovia.inference.threads import in_parallel
 from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.lasso_path import penalty_path
+from markovia.learning.structure.option_checks import penalty_given
 from markovia.learning.structure.penalty_choice import (
     Graphs,
-    need_penalty,
     regression_graphs,
     repeated_rows,
 )
@@ -107,7 +106,7 @@ def ising(
     [('a', 'b'), ('b', 'c')]
     """
     joined(np.zeros((1, 1)), rule)
-    how = _how(alpha, choose)
+    how = penalty_given("alpha", alpha, choose, CHOICES)
     spins = read_spins(task.study, task.rules, "the Ising model", grouped=True)
     free = read_field(field)
     need_variation(spins, free)
@@ -179,17 +178,6 @@ def ising(
         notes=notes,
         details=details,
     )
-
-
-def _how(alpha: float | None, choose: str | None) -> str:
-    if alpha is not None:
-        if choose is not None:
-            raise InvalidArgument("give alpha= or choose=, not both")
-        need_penalty(alpha, "alpha")
-        return "fixed"
-    if choose is not None and choose not in CHOICES:
-        raise InvalidArgument(f"choose= is one of {', '.join(map(repr, CHOICES))}, not {choose!r}")
-    return choose or "ebic"
 
 
 def _refitted(design: Array, node: int, shares: Array, factor: Array, thetas: Array) -> Array:

@@ -21,9 +21,9 @@ from markovia.inference.threads import in_parallel
 from markovia.learning.structure.gaussian_moments import Moments, moments, moments_of
 from markovia.learning.structure.knowledge import Flags
 from markovia.learning.structure.lasso_path import MAX_SWEEPS, TOLERANCE, penalty_path
+from markovia.learning.structure.option_checks import penalty_given
 from markovia.learning.structure.penalty_choice import (
     fold_numbers,
-    need_penalty,
     regression_graphs,
     repeated_rows,
 )
@@ -103,7 +103,7 @@ def neighbourhood(
     [('a', 'b'), ('b', 'c')]
     """
     joined(np.zeros((1, 1)), rule)
-    choose = _how(alpha, choose)
+    choose = penalty_given("alpha", alpha, choose, CHOICES)
     known = moments(task.study, "neighbourhood selection")
     gram, n = np.ascontiguousarray(known.correlation), len(task.names)
     factors = penalty_factors(task)
@@ -212,17 +212,6 @@ def symmetric_strength(coefficients: Array) -> Array:
     product = coefficients * coefficients.T
     half = (coefficients + coefficients.T) / 2
     return np.asarray(np.where(product > 0, np.sign(coefficients) * np.sqrt(np.abs(product)), half))
-
-
-def _how(alpha: float | None, choose: str | None) -> str:
-    if alpha is not None:
-        if choose is not None:
-            raise InvalidArgument("give alpha= or choose=, not both")
-        need_penalty(alpha, "alpha")
-        return "fixed"
-    if choose is not None and choose not in CHOICES:
-        raise InvalidArgument(f"choose= is one of {', '.join(map(repr, CHOICES))}, not {choose!r}")
-    return choose or "rate"
 
 
 def _path(

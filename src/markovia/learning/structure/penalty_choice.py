@@ -50,13 +50,6 @@ Graphs = Callable[[NDArray[np.int64], float], Flags]
 until one has more edges than that."""
 
 
-def need_penalty(value: Any, name: str) -> None:
-    """Raise unless the value is a finite number, 0 or more."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0:
-        raise InvalidArgument(f"{name}= is a finite number, 0 or more, not {value!r}")
-
-
 def fold_numbers(n_rows: int, folds: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for each row the number of its fold; sizes differ by one at most."""
     if not isinstance(folds, int | np.integer) or not 2 <= folds <= n_rows:

@@ -25,9 +25,10 @@ from markovia.factors.factor import Array
 from markovia.learning.data import CodedTable
 from markovia.learning.structure.knowledge import Flags, Rules
 from markovia.learning.structure.lasso_path import penalty_path
+from markovia.learning.structure.option_checks import penalty_given
 from markovia.learning.structure.pairwise_field import PairwiseField
 from markovia.learning.structure.pairwise_newton import PairwiseFit, Penalties, fit, refit, violations
-from markovia.learning.structure.penalty_choice import Graphs, need_penalty, repeated_rows
+from markovia.learning.structure.penalty_choice import Graphs, repeated_rows
 from markovia.learning.structure.result import Found
 from markovia.learning.structure.stability_selection import settled_by_subsamples
 from markovia.learning.structure.task import Task
@@ -100,32 +101,28 @@ def l1_pseudo_likelihood(
     """
     if penalty not in ("group", "l1"):
         raise InvalidArgument(f"penalty= is 'group' or 'l1', not {penalty!r}")
-    if alpha is not None and choose is not None:
-        raise InvalidArgument("give alpha= or choose=, not both")
-    if choose is not None and choose not in CHOICES:
-        raise InvalidArgument(f"choose= is one of {', '.join(map(repr, CHOICES))}, not {choose!r}")
+    how = penalty_given("alpha", alpha, choose, CHOICES)
     table, group = _rows(task), penalty == "group"
     names, rules, n = task.names, task.rules, len(task.names)
     cells, counts = table.distinct(names)
     codes, shares = np.ascontiguousarray(cells.T), counts / counts.sum()
     pairs = [(i, j) for i, j in combinations(range(n), 2) if rules.pairs[i, j]]
     field = PairwiseField(codes, task.study.cards, shares, pairs, "contrasts" if group else "entries")
-    details: dict[str, object] = {"choose": "fixed" if alpha is not None else choose or "ebic"}
+    details: dict[str, object] = {"choose": how}
     notes: list[str] = []
     begin, top = _without_edges(field, rules, group)
     stable: Flags | None = None
     if alpha is not None:
-        need_penalty(alpha, "alpha")
         levels = np.array([alpha])
         if alpha < top / 4:  # a path to it is quicker than a cold start
             levels = np.append(np.geomspace(top, max(alpha, top * 1e-3), 8), alpha)
     else:
         levels = penalty_path(top, n_alphas, smallest)
-    if choose in ("stars", "stability"):
+    if how in ("stars", "stability"):
         rows = repeated_rows(counts)
         graphs = _subsampled(task, field, codes, rows, levels, group)
         settled = settled_by_subsamples(
-            choose, graphs, len(rows), levels, rules, task, subsamples=subsamples, beta=beta, pi=pi,
+            how, graphs, len(rows), levels, rules, task, subsamples=subsamples, beta=beta, pi=pi,
             false_edges=false_edges, complementary=complementary,
         )  # fmt: skip
         details |= settled.details
