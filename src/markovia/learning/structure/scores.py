@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import log
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,13 +145,6 @@ class LocalScore(ABC):
             if row is not None and not np.isnan(row[last]):
                 return float(row[last])
         return None
-
-
-class ScoreSpec(Protocol):
-    """What a user names."""
-
-    def bind(self, data: StructureData) -> LocalScore:
-        """Return the score for these data."""
 
 
 @dataclass(frozen=True)
