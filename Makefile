@@ -20,7 +20,7 @@ coverage: kernels
 
 # compiled once and kept on disk; two processes, so that the tests do not compile the same thing twice
 kernels: $(STAMP)-test
-	@$(BIN)/python -m markovia.inference.kernel_loading & first=$$!; \
+	@$(BIN)/python -m markovia.inference.choosing.kernel_loading & first=$$!; \
 	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"; wait $$first
 	@$(BIN)/python -m markovia.models.kernel_loading
 

@@ -83,8 +83,8 @@ def grid(side: int, python: str) -> None:
     print(f"  building the model      {perf_counter() - start:8.3f} s")
     problem = model._problem(None)
     mk.generators.potts_grid(3, 3, STATES).query("x0_0", engine="loopy-bp")  # loads the compiled code
-    from markovia.inference.message_graph import message_graph
-    from markovia.inference.message_passing import SUM, Settings, propagate
+    from markovia.inference.message_passing.message_graph import message_graph
+    from markovia.inference.message_passing.schedules import SUM, Settings, propagate
 
     start = perf_counter()
     graph = message_graph(problem, absorb=True)

@@ -23,12 +23,12 @@ from time import perf_counter
 import numpy as np
 
 import markovia as mk
-from markovia.factors.factor import Factor
-from markovia.factors.variable import Variable
-from markovia.inference.chain_runs import Wanted, graph_arrays, make_chain
-from markovia.inference.flat_graph import from_factors
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
+from markovia.inference.flat_graphs.flat_graph import from_factors
+from markovia.inference.markov_chains.chain_runs import Wanted, graph_arrays, make_chain
 from markovia.inference.problem import Problem
-from markovia.inference.threads import in_parallel, thread_count
+from markovia.runtime.threads import in_parallel, thread_count
 
 SWEEPS = 5_000
 PEER_SWEEPS = 300

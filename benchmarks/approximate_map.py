@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 import markovia as mk
-from markovia.inference.flat_graph import FlatGraph, build_flat_graph, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, build_flat_graph, flat_graph
+from markovia.inference.map_bounds.trw_s import PairSweeps
 from markovia.inference.problem import Problem
-from markovia.inference.trw_s import PairSweeps
-from markovia.models.images import denoising_model, segmentation_model
+from markovia.models.gallery.images import denoising_model, segmentation_model
 
 RUNS = 3
 LIMIT = 10.0

@@ -50,7 +50,7 @@ from exact_uai import MOST_ENTRIES
 from import_time import FIRST_QUERY
 from stopwatch import benchmark_folder, in_child
 
-from markovia.inference.threads import thread_count
+from markovia.runtime.threads import thread_count
 
 DATA = Path(__file__).parents[1] / "docs" / "data" / "exact.json"
 QUICK = ("asia", "cancer", "earthquake", "sachs", "survey", "alarm", "child", "insurance")

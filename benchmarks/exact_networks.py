@@ -14,8 +14,8 @@ import numpy as np
 from stopwatch import benchmark_folder, limit_memory, median_time, peak_bytes, report
 
 import markovia as mk
-from markovia.inference.tree_plan import forget_plans
-from markovia.inference.tree_state import TreeState
+from markovia.inference.exact.tree_plan import forget_plans
+from markovia.inference.exact.tree_state import TreeState
 
 ENGINES = {"lazy": "LazyPropagation", "shafer": "ShaferShenoyInference"}
 ASSIGNMENTS = 16

@@ -18,8 +18,8 @@ from exact_networks import tree_run
 from stopwatch import benchmark_folder, limit_memory, report
 
 import markovia as mk
-from markovia.inference.tree_plan import Structure, forget_plans, plan_for, scope_of
-from markovia.inference.tree_state import OutOfRange
+from markovia.inference.exact.tree_plan import Structure, forget_plans, plan_for, scope_of
+from markovia.inference.exact.tree_state import OutOfRange
 from markovia.io.uai_results import read_evid, read_map, read_mar, read_pr
 
 MOST_ENTRIES = 1e9

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 import markovia as mk
-from markovia.learning.crf_fields import Fields
-from markovia.learning.crf_objective import PairwiseObjective
-from markovia.learning.crf_training import minimise
+from markovia.learning.conditional_fields.fields import Fields
+from markovia.learning.conditional_fields.objective import PairwiseObjective
+from markovia.learning.conditional_fields.training import minimise
 
 INSTANCES, NODES, LABELS, FEATURES, PENALTY = 500, 50, 5, 20, 2.0
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 import markovia as mk
-from markovia.factors.variable import Variable
-from markovia.inference.threads import thread_count
-from markovia.learning.data import read_data
-from markovia.learning.feature_counts import layout_of_features
-from markovia.learning.pseudo_likelihood import PseudoLikelihood
+from markovia.data.row_sources import read_data
+from markovia.factors.tables.variable import Variable
+from markovia.learning.fields.field_layout import layout_of_features
+from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood
+from markovia.runtime.threads import thread_count
 
 NODES = 64
 """Nodes that the peer's logistic regressions are timed on."""

@@ -116,7 +116,7 @@ def compare(name: str, size: int, options: argparse.Namespace) -> list[dict[str,
 
 def _with_all_threads(frame: pd.DataFrame, method: str, more: dict[str, Any], runs: int) -> float:
     """Return the seconds by the clock with all threads."""
-    from markovia.inference.threads import thread_count
+    from markovia.runtime.threads import thread_count
 
     kept = {name: os.environ.pop(name) for name in ("OMP_NUM_THREADS", "MARKOVIA_THREADS")}
     best, done = np.inf, 0
@@ -131,8 +131,8 @@ def _with_all_threads(frame: pd.DataFrame, method: str, more: dict[str, Any], ru
 
 def compare_discrete(name: str, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of GES with the score that causal-learn has for discrete data; `bic` is that score."""
-    from markovia.learning.structure.scores import bind_score
-    from markovia.learning.structure.study import read_study
+    from markovia.data.reading_mixed import read_study
+    from markovia.structure.scores.scores import bind_score
 
     frame = sampled(name, size, options.seed)
     truth = mk.graphs.cpdag(network(name).graph)
@@ -217,8 +217,8 @@ def _line(row: dict[str, Any]) -> None:
 
 
 def _judge(frame: pd.DataFrame) -> Callable[[mk.DAG], float]:
-    from markovia.learning.structure.scores import bind_score
-    from markovia.learning.structure.study import read_study
+    from markovia.data.reading_mixed import read_study
+    from markovia.structure.scores.scores import bind_score
 
     score = bind_score(None, read_study(frame))
     number = {name: k for k, name in enumerate(frame.columns)}

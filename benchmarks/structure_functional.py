@@ -45,7 +45,7 @@ def linear_model(p: int, n: int, seed: int, gaussian: bool = False) -> tuple[np.
 
 def lingam_rows(sizes: list[tuple[int, int]], peer_to: int = 20) -> Iterator[str]:
     """Yield seconds and errors of both LiNGAM methods, and of causal-learn's up to so many variables."""
-    import markovia.kernels.pairwise_likelihood  # noqa: F401  # from here on the compiled code is used
+    import markovia.kernels.structure.residual_entropies  # noqa: F401  # from here on the compiled code is used
 
     mk.learn_structure(linear_model(4, 100, 0)[1], "direct-lingam")  # warm
     for p, n in sizes:

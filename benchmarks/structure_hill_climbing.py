@@ -27,7 +27,7 @@ from typing import Any
 from stopwatch import benchmark_folder, in_child, report
 from structure_data import network, sampled
 
-from markovia.inference.threads import thread_count
+from markovia.runtime.threads import thread_count
 
 RUNS = 3
 LONG = 10.0
@@ -83,8 +83,8 @@ def main() -> int:
 def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]:
     """Yield a line for each search on one sample."""
     import markovia as mk
-    from markovia.kernels import edge_steps, family_scores
-    from markovia.learning.structure.study import read_study
+    from markovia.data.reading_mixed import read_study
+    from markovia.kernels.structure import edge_steps, family_scores
 
     model, rows = sample(name, n, seed)
     study = read_study(rows)

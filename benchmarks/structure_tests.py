@@ -152,7 +152,7 @@ def _codes(frame: pd.DataFrame) -> Any:
 
 
 def _markovia(frame: pd.DataFrame) -> None:
-    from markovia.kernels import table_tests
+    from markovia.kernels.structure import table_tests
 
     table_tests.load()
     timed = median_time(
@@ -210,8 +210,8 @@ def _pyagrum(frame: pd.DataFrame) -> None:
 
 
 def _single_tests(frame: pd.DataFrame) -> None:
-    from markovia.kernels import table_tests
-    from markovia.learning.structure.study import read_study
+    from markovia.data.reading_mixed import read_study
+    from markovia.kernels.structure import table_tests
 
     table_tests.load()
     study = read_study(frame)

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import markovia  # noqa: E402
-from markovia.factors.variable import State  # noqa: E402
+from markovia.factors.tables.variable import State  # noqa: E402
 
 project = "markovia"
 author = "The markovia developers"

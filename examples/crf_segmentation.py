@@ -19,8 +19,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.models.crf import CRF
-from markovia.models.grid_crf import GridCRF
+from markovia.models.crf.crf import CRF
+from markovia.models.crf.grid_crf import GridCRF
 
 SIZE = 96
 NOISE = 1.0

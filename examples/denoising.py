@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.models.images import denoising_model, image_labels
+from markovia.models.gallery.images import denoising_model, image_labels
 
 SIZE = 96
 NOISE = 0.2

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.models.images import image_labels, segmentation_model
+from markovia.models.gallery.images import image_labels, segmentation_model
 
 SIZE = 80
 MEANS = (0.15, 0.4, 0.65, 0.9)

@@ -5,12 +5,12 @@ from itertools import product
 
 import numpy as np
 
-from markovia.learning.structure.class_graph import ClassGraph
-from markovia.learning.structure.knowledge import Knowledge
-from markovia.learning.structure.scores import LocalScore
-from markovia.learning.structure.study import StructureData
-from markovia.learning.structure.task import Task
-from markovia.learning.structure.watch import Watch
+from markovia.data.reading_mixed import StructureData
+from markovia.runtime.clock import Watch
+from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
+from markovia.structure.scores.scores import LocalScore
+from markovia.structure.task.knowledge import Knowledge
+from markovia.structure.task.task import Task
 
 
 class CovarianceBIC(LocalScore):

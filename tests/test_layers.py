@@ -1,68 +1,197 @@
-"""The architecture: a layer imports only from layers above it, and importing markovia is light."""
+"""The architecture: layers and their rooms import in one order, without circles, and importing markovia is light."""
 
 import ast
 import subprocess
 import sys
+from functools import cache
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import markovia
 
 ROOT = Path(markovia.__file__).parent
-LAYERS = ["kernels", "graphs", "factors", "inference", "learning", "models", "causal"]
-OUTSIDE = {"io": set(), "plotting": set(), "cli": {"io", "plotting"}, "studio": set()}
-FOUNDATION = {"errors", "ports", "progress", "seeds"}
+LAYERS = [
+    ("errors",), ("runtime",), ("kernels",), ("graphs",), ("factors",), ("optimise",), ("inference",), ("data",),
+    ("learning",), ("structure",), ("models",), ("causal", "control", "forecasting"), ("io", "plotting", "studio"), ("cli",),
+]  # fmt: skip
+"""A layer imports only from those before it; layers that share a line do not know each other."""
+ROOMS = {
+    "kernels": [("",), (
+        "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
+    )],
+    "factors": [("distributions",), ("tables",), ("local_models",), ("potentials",), ("",)],
+    "inference": [
+        ("",),
+        ("exact", "flat_graphs"),
+        ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
+        ("variational", "markov_chains", "theory"),
+    ],
+    "learning": [
+        ("association", "regression", "fields", "conditional_fields"), ("tables",), ("incomplete", "prediction"), ("",),
+    ],
+    "structure": [
+        ("task",),
+        ("scores", "ci_tests", "undirected"),
+        ("", "trees", "dag_search", "classes_and_orders", "constraint", "functional", "changing"),
+        ("exact", "incomplete", "confidence"),
+    ],
+    "models": [("graphical",), ("temporal", "crf", "classifiers"), ("gallery",), ("",)],
+}  # fmt: skip
+"""The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
+FRONT_DOORS = {
+    "__init__", "__main__", "ci_tests", "distributions", "engines", "exponential", "monte_carlo", "scores", "variational",
+    "local", "results",
+}  # fmt: skip
 HEAVY = {"pandas", "matplotlib", "networkx", "scipy", "jax", "numba", "typer", "rich", "pgmpy", "pyagrum"}
 
 
-def imported_modules(tree, top_level_only=False):
-    nodes = tree.body if top_level_only else list(ast.walk(tree))
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"relative import at line {node.lineno}"
-            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def source_files():
-    return sorted(p for p in ROOT.rglob("*.py"))
+    return sorted(ROOT.rglob("*.py"))
 
 
-def allowed_for(layer):
-    if layer in LAYERS:
-        return set(LAYERS[: LAYERS.index(layer) + 1]) | FOUNDATION
-    return set(LAYERS) | {layer} | OUTSIDE[layer] | FOUNDATION | {"engines"}
+each_file = pytest.mark.parametrize("path", source_files(), ids=lambda p: str(p.relative_to(ROOT)))
 
 
-@pytest.mark.parametrize("path", source_files(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_a_layer_imports_only_from_layers_above_it(path):
-    parts = path.relative_to(ROOT).parts
-    if len(parts) == 1:
-        return  # the composition root, the foundation and the front doors
-    layer = parts[0]
-    assert layer in LAYERS or layer in OUTSIDE, f"unknown layer {layer}"
-    allowed = allowed_for(layer)
-    for module, line in imported_modules(ast.parse(path.read_text(encoding="utf-8"))):
-        pieces = module.split(".")
-        if pieces[0] == "markovia" and len(pieces) > 1 and (ROOT / pieces[1]).exists():
-            assert pieces[1] in allowed, f"{path.name}:{line} in {layer}/ imports {module}"
+def module_of(path):
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-@pytest.mark.parametrize("path", source_files(), ids=lambda p: str(p.relative_to(ROOT)))
+MODULES = {module_of(p): p for p in source_files()}
+
+
+def imported(path, top_level_only=False):
+    """Yield (module, name in it or None, line) of every import; modules of ours are files."""
+    for node in tree_of(path).body if top_level_only else ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"relative import at {path.name}:{node.lineno}"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield (
+                    (inner, None, node.lineno) if inner in MODULES else (node.module, alias.name, node.lineno)
+                )
+
+
+def room_of(module):
+    """Return (layer, room) of a module of ours."""
+    parts = module.split(".")[1:]
+    is_package = MODULES[module].name == "__init__.py"
+    inside = parts if is_package else parts[:-1]
+    if not inside:
+        return (parts[0] if parts else "__init__"), ""
+    return inside[0], (inside[1] if len(inside) > 1 else "")
+
+
+def position(groups, name):
+    found = [k for k, group in enumerate(groups) if name in group]
+    assert found, f"no place is known for {name!r}"
+    return found[0]
+
+
+@each_file
+def test_layers_and_rooms_import_only_from_those_before_them(path):
+    here = module_of(path)
+    layer, room = room_of(here)
+    if layer in FRONT_DOORS:
+        return
+    for module, _, line in imported(path):
+        if module.split(".")[0] != "markovia":
+            continue
+        there, other = room_of(module)
+        if there == "__init__" or (there == "engines" and layer in ("cli", "io")):
+            continue
+        where = f"{path.relative_to(ROOT)}:{line} imports {module}"
+        if there != layer:
+            assert position(LAYERS, there) < position(LAYERS, layer), where
+        elif room != other and layer in ROOMS:
+            assert position(ROOMS[layer], other) < position(ROOMS[layer], room), where
+
+
+def test_rooms_have_no_import_circles():
+    arrows = nx.DiGraph()
+    for module, path in MODULES.items():
+        for other, _, _ in imported(path):
+            if (
+                other in MODULES
+                and room_of(other) != room_of(module)
+                and room_of(module)[0] not in FRONT_DOORS
+            ):
+                arrows.add_edge(room_of(module), room_of(other))
+    assert nx.is_directed_acyclic_graph(arrows), nx.find_cycle(arrows)
+
+
+def test_no_file_imports_itself_through_others_at_the_top():
+    arrows = nx.DiGraph()
+    for module, path in MODULES.items():
+        arrows.add_edges_from((module, o) for o, _, _ in imported(path, top_level_only=True) if o in MODULES)
+    assert nx.is_directed_acyclic_graph(arrows), nx.find_cycle(arrows)
+
+
+@each_file
+def test_nothing_private_is_imported_across_packages(path):
+    home = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
+    for module, name, line in imported(path):
+        if module.split(".")[0] != "markovia":
+            continue
+        where = f"{path.relative_to(ROOT)}:{line} imports {module} {name or ''}"
+        package, _, last = module.rpartition(".")
+        assert name is None or not name.startswith("_") or name.startswith("__") or package == home, where
+        assert not last.startswith("_") or package == home or home.startswith(f"{package}."), where
+
+
+def homes():
+    """Yield every string in the source that says where something lives: "package.module:name"."""
+    for path in source_files():
+        for node in ast.walk(tree_of(path)):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if (
+                isinstance(text, str)
+                and text.startswith("markovia.")
+                and text.partition(":")[2].isidentifier()
+            ):
+                yield pytest.param(text, id=text)
+
+
+@pytest.mark.parametrize("home", sorted(set(homes()), key=lambda p: p.id))
+def test_every_registry_string_and_port_resolves(home):
+    module, _, name = home.partition(":")
+    assert getattr(import_module(module), name) is not None
+
+
+@each_file
 def test_heavy_libraries_are_imported_inside_functions(path):
     layer = path.relative_to(ROOT).parts[0]
     if layer == "cli":
         return
-    for module, line in imported_modules(ast.parse(path.read_text(encoding="utf-8")), top_level_only=True):
-        heavy = module.split(".")[0] in HEAVY or module.startswith("markovia.kernels")
+    for module, _, line in imported(path, top_level_only=True):
+        compiled = module.startswith("markovia.kernels.") and module != "markovia.kernels.compiled_code"
+        heavy = module.split(".")[0] in HEAVY or compiled
         assert not heavy or layer == "kernels", f"{path.name}:{line} imports {module} at the top"
 
 
-def test_no_file_lacks_a_subject():
+def test_no_file_lacks_a_subject_and_no_folder_is_crowded():
     for path in source_files():
         assert path.stem not in {"utils", "helpers", "misc", "common"}, path
+    folders = {p.parent for p in source_files()}
+    assert max(len(list(folder.glob("*.py"))) for folder in folders) <= 30
+
+
+def test_tests_lie_where_the_code_they_test_lies():
+    here = Path(__file__).parent
+    for path in here.rglob("test_*.py"):
+        folder = path.parent.relative_to(here)
+        assert (ROOT / folder).is_dir(), path
 
 
 def test_importing_markovia_loads_no_heavy_library():
@@ -79,9 +208,25 @@ def test_importing_markovia_loads_no_heavy_library():
     assert "numpy" in loaded
 
 
-def test_every_public_name_resolves():
-    for name in markovia.__all__:
-        assert getattr(markovia, name) is not None
-    assert set(dir(markovia)) >= {"BayesianNetwork", "load", "engines", "examples"}
+def stubs():
+    return sorted(ROOT.rglob("__init__.pyi"))
+
+
+@pytest.mark.parametrize("stub", stubs(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_public_name_resolves(stub):
+    package = import_module(module_of(stub.with_suffix(".py")))
+    names = chain.from_iterable(
+        n.names for n in ast.parse(stub.read_text()).body if isinstance(n, ast.ImportFrom)
+    )
+    listed = [alias.asname for alias in names]
+    assert listed
+    assert sorted(package.__all__) == sorted(listed)
+    for name in listed:
+        assert getattr(package, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        markovia.nonsense  # noqa: B018
+        package.nonsense  # noqa: B018
+
+
+def test_a_misspelt_public_name_is_answered_with_the_nearest():
+    with pytest.raises(AttributeError, match="did you mean 'BayesianNetwork'"):
+        markovia.BayesNetwork  # noqa: B018

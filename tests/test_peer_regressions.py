@@ -21,7 +21,7 @@ import pytest
 import markovia as mk
 from markovia import generators
 from markovia.factors import NoisyOr
-from markovia.models.keywords import METHODS
+from markovia.runtime.keyword_advice import METHODS
 
 VE = mk.engines.VariableElimination
 

@@ -8,11 +8,11 @@ Examples
 True
 """
 
-from markovia.learning.structure.ci_tests import CITest, Oracle
-from markovia.learning.structure.fisher_z_test import FisherZ
-from markovia.learning.structure.kernel_ci_test import KCI, HSICTest
-from markovia.learning.structure.mixed_test import MixedTest
-from markovia.learning.structure.permutation_information_test import PermutationCMI
-from markovia.learning.structure.table_tests import G2, ChiSquare
+from markovia.structure.ci_tests.ci_tests import CITest, Oracle
+from markovia.structure.ci_tests.fisher_z_test import FisherZ
+from markovia.structure.ci_tests.kernel_ci_test import KCI, HSICTest
+from markovia.structure.ci_tests.mixed_test import MixedTest
+from markovia.structure.ci_tests.permutation_information_test import PermutationCMI
+from markovia.structure.ci_tests.table_tests import G2, ChiSquare
 
 __all__ = ["G2", "KCI", "CITest", "ChiSquare", "FisherZ", "HSICTest", "MixedTest", "Oracle", "PermutationCMI"]

@@ -7,7 +7,8 @@ Examples
 Normal(loc=0, scale=1.4142135623730951)
 """
 
-from markovia.factors.distributions import (
+from markovia.factors.distributions.gaussian import MultivariateNormal
+from markovia.factors.distributions.standard import (
     Bernoulli,
     Beta,
     Categorical,
@@ -17,7 +18,6 @@ from markovia.factors.distributions import (
     Normal,
     Uniform,
 )
-from markovia.factors.gaussian import MultivariateNormal
 
 __all__ = [
     "Bernoulli",

@@ -8,42 +8,42 @@ Examples
 'variable-elimination'
 """
 
-from markovia.inference.annealed_importance import AnnealedImportance
-from markovia.inference.auto import Auto, load_kernels
-from markovia.inference.block_icm import BlockICM
-from markovia.inference.conditioning import Conditioning
-from markovia.inference.dual_decomposition import DualDecomposition
+from markovia.inference.choosing.auto import Auto, load_kernels
 from markovia.inference.engine import Engine, engine_names, get_engine
-from markovia.inference.enumeration import Enumeration
-from markovia.inference.forward_sampling import ForwardSampling
-from markovia.inference.generalized_bp import GeneralizedBP
-from markovia.inference.gibbs import Gibbs
-from markovia.inference.graph_cut import GraphCut
-from markovia.inference.guided_local_search import GuidedLocalSearch
-from markovia.inference.icm import IteratedConditionalModes
-from markovia.inference.importance_sampling import ImportanceSampling
-from markovia.inference.join_graph import JoinGraph
-from markovia.inference.junction_tree import JunctionTree
-from markovia.inference.large_neighbourhood import LargeNeighbourhood
-from markovia.inference.likelihood_weighting import LikelihoodWeighting
-from markovia.inference.linear_program import LinearProgram
-from markovia.inference.loopy_bp import LoopyBP
-from markovia.inference.map_search import MapSearch
-from markovia.inference.marginal_map_search import MarginalMapSearch
-from markovia.inference.max_product import MaxProduct
-from markovia.inference.mean_field import MeanField
-from markovia.inference.metropolis import MetropolisHastings, metropolis_hastings
-from markovia.inference.move_making import AlphaBetaSwap, AlphaExpansion
-from markovia.inference.parallel_tempering import ParallelTempering
-from markovia.inference.rejection_sampling import RejectionSampling
-from markovia.inference.resampling import SamplingImportanceResampling
-from markovia.inference.simulated_annealing import SimulatedAnnealing
-from markovia.inference.structured_mean_field import StructuredMeanField
-from markovia.inference.swendsen_wang import SwendsenWang
-from markovia.inference.tabu_search import TabuSearch
-from markovia.inference.tree_reweighted import TreeReweighted
-from markovia.inference.trw_s import TRWS
-from markovia.inference.variable_elimination import VariableElimination
+from markovia.inference.exact.conditioning import Conditioning
+from markovia.inference.exact.enumeration import Enumeration
+from markovia.inference.exact.junction_tree import JunctionTree
+from markovia.inference.exact.variable_elimination import VariableElimination
+from markovia.inference.local_search.block_icm import BlockICM
+from markovia.inference.local_search.guided_local_search import GuidedLocalSearch
+from markovia.inference.local_search.icm import IteratedConditionalModes
+from markovia.inference.local_search.large_neighbourhood import LargeNeighbourhood
+from markovia.inference.local_search.map_search import MapSearch
+from markovia.inference.local_search.marginal_map_search import MarginalMapSearch
+from markovia.inference.local_search.simulated_annealing import SimulatedAnnealing
+from markovia.inference.local_search.tabu_search import TabuSearch
+from markovia.inference.map_bounds.dual_decomposition import DualDecomposition
+from markovia.inference.map_bounds.graph_cut import GraphCut
+from markovia.inference.map_bounds.linear_program import LinearProgram
+from markovia.inference.map_bounds.move_making import AlphaBetaSwap, AlphaExpansion
+from markovia.inference.map_bounds.trw_s import TRWS
+from markovia.inference.markov_chains.gibbs import Gibbs
+from markovia.inference.markov_chains.metropolis import MetropolisHastings, metropolis_hastings
+from markovia.inference.markov_chains.parallel_tempering import ParallelTempering
+from markovia.inference.markov_chains.swendsen_wang import SwendsenWang
+from markovia.inference.message_passing.generalized_bp import GeneralizedBP
+from markovia.inference.message_passing.join_graph import JoinGraph
+from markovia.inference.message_passing.loopy_bp import LoopyBP
+from markovia.inference.message_passing.max_product import MaxProduct
+from markovia.inference.variational.mean_field import MeanField
+from markovia.inference.variational.structured_mean_field import StructuredMeanField
+from markovia.inference.variational.tree_reweighted import TreeReweighted
+from markovia.inference.weighted_draws.annealed_importance import AnnealedImportance
+from markovia.inference.weighted_draws.forward_sampling import ForwardSampling
+from markovia.inference.weighted_draws.importance_sampling import ImportanceSampling
+from markovia.inference.weighted_draws.likelihood_weighting import LikelihoodWeighting
+from markovia.inference.weighted_draws.rejection_sampling import RejectionSampling
+from markovia.inference.weighted_draws.resampling import SamplingImportanceResampling
 
 __all__ = [
     "TRWS",

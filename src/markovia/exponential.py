@@ -10,22 +10,22 @@ Examples
 Gamma(shape=7, rate=3)
 """
 
-from markovia.factors.conjugate_priors import (
+from markovia.factors.distributions.conjugate_priors import (
     ConjugatePrior,
     NormalGamma,
     NormalInverseWishart,
     Predictive,
     StudentT,
 )
-from markovia.factors.exponential_families_discrete import Bernoulli, Categorical, Multinomial, Poisson
-from markovia.factors.exponential_families_gaussian import (
+from markovia.factors.distributions.discrete_families import Bernoulli, Categorical, Multinomial, Poisson
+from markovia.factors.distributions.exponential_family import ExponentialFamily
+from markovia.factors.distributions.gaussian_families import (
     Gaussian,
     GaussianKnownVariance,
     MultivariateGaussian,
 )
-from markovia.factors.exponential_families_positive import Beta, Dirichlet, Exponential, Gamma
-from markovia.factors.exponential_family import ExponentialFamily
-from markovia.inference.markov_field_family import MarkovField
+from markovia.factors.distributions.positive_families import Beta, Dirichlet, Exponential, Gamma
+from markovia.inference.theory.markov_field_family import MarkovField
 
 __all__ = [
     "Bernoulli",

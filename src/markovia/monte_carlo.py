@@ -9,15 +9,15 @@ Examples
 (3,)
 """
 
-from markovia.inference.basic_sampling import (
+from markovia.inference.theory.basic_sampling import (
     Accepted,
     Estimate,
     importance_estimate,
     inverse_transform,
     rejection_sample,
 )
-from markovia.inference.resampling import resample
-from markovia.inference.weight_diagnostics import pareto_k
+from markovia.inference.weighted_draws.resampling import resample
+from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
 
 __all__ = [
     "Accepted",

@@ -9,11 +9,11 @@ Examples
 [('cloudy', 'rain'), ('cloudy', 'sprinkler')]
 """
 
-from markovia.learning.structure.conditional_gaussian_score import ConditionalGaussianBIC
-from markovia.learning.structure.gaussian_scores import GaussianBIC
-from markovia.learning.structure.quotient_nml import QNML
-from markovia.learning.structure.scores import BIC, LocalScore
-from markovia.learning.structure.table_scores import AIC, K2, BDeu, LogLikelihood
+from markovia.structure.scores.conditional_gaussian_score import ConditionalGaussianBIC
+from markovia.structure.scores.gaussian_scores import GaussianBIC
+from markovia.structure.scores.quotient_nml import QNML
+from markovia.structure.scores.scores import BIC, LocalScore
+from markovia.structure.scores.table_scores import AIC, K2, BDeu, LogLikelihood
 
 __all__ = [
     "AIC",

@@ -9,14 +9,13 @@ Examples
 (True, True)
 """
 
-from markovia.inference.bounds import LogBounds, log_partition_bounds
-from markovia.inference.marginal_polytope import (
+from markovia.inference.theory.marginal_polytope import (
     ConjugateDual,
     Membership,
     conjugate_dual,
     in_marginal_polytope,
 )
-from markovia.inference.variational_theory import (
+from markovia.inference.theory.variational_theory import (
     Consistency,
     bethe_entropy,
     bethe_free_energy,
@@ -27,6 +26,7 @@ from markovia.inference.variational_theory import (
     locally_consistent,
     mean_parameters,
 )
+from markovia.inference.variational.log_z_bounds import LogBounds, log_partition_bounds
 
 __all__ = [
     "ConjugateDual",

@@ -12,7 +12,7 @@ from markovia.errors import InvalidArgument, TooLarge
 from markovia.graphs.comparison import GraphComparison, compare_graphs
 from markovia.graphs.intervention_distance import SIDBounds
 from markovia.graphs.mixed import MixedGraph
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 FEW = 3
 """Up to so many tables that differ are named."""
@@ -100,7 +100,7 @@ def describe(found: GraphComparison) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from markovia.models.examples import asia
+    >>> from markovia.models.gallery.examples import asia
     >>> facts = describe(compare_graphs(asia(), asia()))
     >>> facts["shd"], facts["sid"], facts["skeleton"]["f1"]
     (0, 0, 1.0)
@@ -134,7 +134,7 @@ def compare_tables(a: Any, b: Any) -> dict[str, Any] | None:
 
     Examples
     --------
-    >>> from markovia.models.examples import asia
+    >>> from markovia.models.gallery.examples import asia
     >>> compare_tables(asia(), asia())
     {'compared': 8, 'different': {}, 'other_states': {}}
     """

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnknownVariable
-from markovia.factors.evidence import Not
-from markovia.factors.variable import State, Variable
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.factors.tables.evidence import Not
+from markovia.factors.tables.variable import State, Variable
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 Value = TypeVar("Value")
 
@@ -37,7 +37,7 @@ def read_given(
 
     Examples
     --------
-    >>> from markovia.models.examples import asia
+    >>> from markovia.models.gallery.examples import asia
     >>> read_given(asia(), ["smoke=yes"], ["xray=0.9,0.1"], ["dysp=no"])
     {'smoke': 'yes', 'xray': [0.9, 0.1], 'dysp': Not('no')}
     """
@@ -87,7 +87,7 @@ def read_names(model: GraphicalModel, texts: Sequence[str]) -> list[str]:
 
     Examples
     --------
-    >>> from markovia.models.examples import asia
+    >>> from markovia.models.gallery.examples import asia
     >>> read_names(asia(), ["lung,bronc", "smoke"])
     ['lung', 'bronc', 'smoke']
     """

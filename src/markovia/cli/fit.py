@@ -11,9 +11,9 @@ from markovia.cli.convert import write_model
 from markovia.cli.loading import STREAM, FileError, open_model
 from markovia.cli.output import heading, print_json, say
 from markovia.errors import InvalidArgument, UnsupportedModel
-from markovia.learning.em import EM
-from markovia.learning.priors import BDeu, Prior, as_prior
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.learning.incomplete.em import EM
+from markovia.learning.tables.priors import BDeu, Prior, as_prior
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 PRIORS = ("none", "bdeu", "k2", "laplace")
 

@@ -19,9 +19,9 @@ from markovia.errors import InvalidArgument
 from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.trails import Trail, every_trail
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_model import FactorModel
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_model import FactorModel
 
 
 def register(app: typer.Typer) -> None:
@@ -108,7 +108,7 @@ def explain_separation(
 
     Examples
     --------
-    >>> from markovia.models.examples import asia
+    >>> from markovia.models.gallery.examples import asia
     >>> why = explain_separation(asia(), ["lung"], ["bronc"], [], answer=False)
     >>> [trail["trail"] for trail in why["trails"]]
     ['lung <- smoke -> bronc']

@@ -11,9 +11,9 @@ from markovia.cli.loading import open_model
 from markovia.cli.output import heading, print_json, say, show_table
 from markovia.graphs.triangulation import treewidth_of_order, triangulate
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_model import FactorModel
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_model import FactorModel
 
 FEW = 8
 """Up to so many names are written out."""
@@ -64,7 +64,7 @@ def describe(model: GraphicalModel) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from markovia.models.examples import asia
+    >>> from markovia.models.gallery.examples import asia
     >>> facts = describe(asia())
     >>> facts["variables"], facts["edges"], facts["parameters"], facts["treewidth_bound"]
     (8, 8, 18, 2)

@@ -15,12 +15,12 @@ from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.learning.structure.bootstrap import bootstrap_structure
-from markovia.learning.structure.learn import learn_structure
-from markovia.learning.structure.methods import method_named, structure_methods
-from markovia.learning.structure.model_averaging import EdgeConfidence
-from markovia.learning.structure.result import LearnedStructure
-from markovia.learning.structure.scores import SCORES
+from markovia.structure.confidence.bootstrap import bootstrap_structure
+from markovia.structure.confidence.model_averaging import EdgeConfidence
+from markovia.structure.learn import learn_structure
+from markovia.structure.methods import method_named, structure_methods
+from markovia.structure.scores.scores import SCORES
+from markovia.structure.task.result import LearnedStructure
 
 GRAPHS_ONLY = ("dagitty", "lavaan")
 """Formats that hold a graph and no tables."""

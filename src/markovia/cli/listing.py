@@ -41,7 +41,7 @@ def formats(as_json: options.Json = False) -> None:
 
 def examples(as_json: options.Json = False) -> None:
     """List the bundled models, each usable wherever a command wants a MODEL."""
-    from markovia.models import examples as bundled
+    from markovia.models.gallery import examples as bundled
 
     rows = []
     for name in bundled_names():
@@ -68,8 +68,8 @@ def examples(as_json: options.Json = False) -> None:
 def engines(as_json: options.Json = False) -> None:
     """List the inference engines that --engine accepts, and which questions each answers."""
     from markovia.inference.approximate import can_answer
-    from markovia.inference.decoding import Certified
     from markovia.inference.engine import engine_names, get_engine
+    from markovia.inference.map_bounds.certified import Certified
 
     rows: list[dict[str, Any]] = []
     for name in engine_names():

@@ -9,8 +9,8 @@ import typer
 from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 STREAM = "-"
 """The word for standard input or output in place of a file; `./-` is a file of that name."""
@@ -76,7 +76,7 @@ def open_anything(word: str, format: str | None = None, option: str = "--format"
             return io.load(path, format=format)
         except UnknownFormat as error:
             raise in_words_of_the_command_line(error, option) from error
-    from markovia.models import examples
+    from markovia.models.gallery import examples
 
     if word.replace("-", "_").casefold() in examples.names():
         return examples.get(word)
@@ -125,7 +125,7 @@ def in_words_of_the_command_line(error: UnknownFormat, option: str) -> FileError
 
 def bundled_names() -> list[str]:
     """Return the bundled names as the command line shows them, with dashes."""
-    from markovia.models import examples
+    from markovia.models.gallery import examples
 
     return [name.replace("_", "-") for name in examples.names()]
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import exp, isfinite
 from typing import TYPE_CHECKING, Any
 
-from markovia.factors.evidence import Not
-from markovia.factors.variable import Variable
+from markovia.factors.tables.evidence import Not
+from markovia.factors.tables.variable import Variable
 from markovia.inference.result import Info
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from markovia.cli.csv_output import names_file, records, refuse_two_outputs, wri
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import heading, print_json, say
+from markovia.data.file_blocks import file_blocks
 from markovia.errors import InvalidArgument
-from markovia.learning.file_blocks import file_blocks
-from markovia.models.base import GraphicalModel
+from markovia.models.graphical.base import GraphicalModel
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from markovia.cli.csv_output import names_file, records, refuse_two_outputs, wri
 from markovia.cli.evidence import intervened, read_given
 from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, print_json, say
-from markovia.models.base import GraphicalModel
+from markovia.models.graphical.base import GraphicalModel
 
 if TYPE_CHECKING:
     import pandas as pd

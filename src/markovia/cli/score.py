@@ -9,9 +9,9 @@ import typer
 from markovia.cli import options
 from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, number, print_json, say, show_table
+from markovia.data.file_blocks import file_blocks
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.learning.file_blocks import file_blocks
-from markovia.models.base import GraphicalModel
+from markovia.models.graphical.base import GraphicalModel
 
 
 def register(app: typer.Typer) -> None:

@@ -10,8 +10,8 @@ from markovia.cli.independent import explain_separation
 from markovia.cli.info import describe
 from markovia.cli.output import heading
 from markovia.errors import ImpossibleEvidence
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.examples import asia
+from markovia.models.gallery.examples import asia
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 EVIDENCE = {"xray": "yes", "dysp": "yes"}
 IMPOSSIBLE = {"lung": "yes", "either": "no"}

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from markovia.errors import DuplicateName, InvalidGraph, UnknownVariable
-from markovia.graphs._named import NamedGraph, Names, as_names, checked_name, listed, need_networkx
 from markovia.graphs._search import components
+from markovia.graphs.named import NamedGraph, Names, as_names, checked_name, listed, need_networkx
 from markovia.graphs.undirected import UndirectedGraph
 
 

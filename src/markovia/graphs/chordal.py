@@ -11,9 +11,9 @@ from itertools import combinations
 from typing import Literal
 
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs._named import need
 from markovia.graphs._search import reach, shortest_path
 from markovia.graphs.directed import DAG
+from markovia.graphs.named import need
 from markovia.graphs.undirected import UndirectedGraph
 
 

@@ -4,7 +4,7 @@ Nodes are coloured in the reverse of a degeneracy order, each with the smallest 
 most degeneracy + 1 colours (Matula and Beck, 1983). O(nodes + edges).
 """
 
-from markovia.graphs._named import need
+from markovia.graphs.named import need
 from markovia.graphs.undirected import UndirectedGraph, degeneracy_order
 
 

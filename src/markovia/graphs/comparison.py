@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from markovia import ports
 from markovia.errors import InvalidArgument, InvalidGraph, TooLarge
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend
 from markovia.graphs.intervention_distance import SIDBounds, intervention_bounds, intervention_distance
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime import ports
 
 Graph = DAG | MixedGraph | UndirectedGraph
 Level = Literal["dag", "cpdag", "pag", "undirected"]

@@ -10,8 +10,8 @@ algorithms for the loop cutset problem*, UAI (1994).
 
 from heapq import heapify, heappop, heappush
 
-from markovia.graphs._named import Names, need
 from markovia.graphs.directed import DAG
+from markovia.graphs.named import Names, need
 from markovia.graphs.undirected import UndirectedGraph
 
 

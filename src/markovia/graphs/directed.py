@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import CycleError, DuplicateName, InvalidArgument, InvalidGraph, TooLarge
-from markovia.graphs._named import (
+from markovia.graphs._search import components, leads_to, reach, shortest_path, topological_order
+from markovia.graphs.named import (
     NamedGraph,
     Names,
     as_names,
@@ -27,7 +28,6 @@ from markovia.graphs._named import (
     listed,
     need_networkx,
 )
-from markovia.graphs._search import components, leads_to, reach, shortest_path, topological_order
 from markovia.graphs.undirected import LARGEST_MATRIX, UndirectedGraph
 
 if TYPE_CHECKING:

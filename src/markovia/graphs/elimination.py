@@ -13,7 +13,7 @@ from math import inf, log
 from typing import Literal, TypeAlias, get_args
 
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs._named import NamedGraph
+from markovia.graphs.named import NamedGraph
 
 Heuristic: TypeAlias = Literal["min-degree", "min-fill", "min-weight", "weighted-min-fill"]
 

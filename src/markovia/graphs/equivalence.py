@@ -16,9 +16,9 @@ undirected.
 from collections.abc import Iterator
 
 from markovia.errors import InvalidGraph
-from markovia.graphs._named import need
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
+from markovia.graphs.named import need
 
 
 def i_equivalent(a: DAG, b: DAG) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.seeds import Seed, generator
+from markovia.runtime.seeds import Seed, generator
 
 
 def random_dag(

@@ -14,10 +14,10 @@ from itertools import combinations
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names, as_names, need
 from markovia.graphs.directed import DAG
 from markovia.graphs.independencies import Independence, all_independencies, local_independencies
 from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.named import Names, as_names, need
 from markovia.graphs.semigraphoid import closure
 from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.undirected import UndirectedGraph

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.graphs._named import Names, as_names, checked_name, need
 from markovia.graphs.directed import DAG
+from markovia.graphs.named import Names, as_names, checked_name, need
 from markovia.graphs.separation import reachable
 from markovia.graphs.undirected import UndirectedGraph
 

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from markovia.errors import TooLarge
-from markovia.graphs._masks import PartlyDirected, mask_of, members
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import extend, meek
+from markovia.graphs.masks import PartlyDirected, mask_of, members
 from markovia.graphs.mixed import Mark, MixedGraph
 
 MOST_DIRECTED = 20_000

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from markovia import ports
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names, as_names, need
 from markovia.graphs._search import components
 from markovia.graphs.chordal import is_chordal, later_neighbors, perfect_elimination_order
 from markovia.graphs.elimination import Heuristic
+from markovia.graphs.named import Names, as_names, need
 from markovia.graphs.triangulation import triangulate
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime import ports
 
 
 @dataclass(frozen=True)

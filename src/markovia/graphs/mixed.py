@@ -18,9 +18,9 @@ from itertools import combinations
 from typing import Any, Self
 
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs._named import NamedGraph, Names, as_names, checked_name, listed, need, need_networkx
 from markovia.graphs._search import reach, topological_order
 from markovia.graphs.directed import DAG
+from markovia.graphs.named import NamedGraph, Names, as_names, checked_name, listed, need, need_networkx
 from markovia.graphs.undirected import UndirectedGraph
 
 

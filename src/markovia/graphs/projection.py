@@ -6,9 +6,9 @@ observed nodes).
 
 from itertools import combinations
 
-from markovia.graphs._named import Names, need
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.named import Names, need
 
 
 def latent_projection(dag: DAG, latents: Names) -> MixedGraph:

@@ -19,9 +19,9 @@ from itertools import combinations
 from typing import Literal
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import Names, as_names, need
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
+from markovia.graphs.named import Names, as_names, need
 from markovia.graphs.undirected import UndirectedGraph
 
 Method = Literal["bayes-ball", "moral", "trails"]

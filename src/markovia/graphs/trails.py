@@ -18,9 +18,9 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs._named import Names, need
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
+from markovia.graphs.named import Names, need
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ Cost: exponential in the number of vertices that the safe rules leave; 25 are us
 from collections.abc import Iterator
 
 from markovia.errors import TooLarge
-from markovia.graphs._named import need
+from markovia.graphs.named import need
 from markovia.graphs.undirected import UndirectedGraph
 
 Masks = dict[int, int]

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from markovia.errors import InvalidArgument
-from markovia.graphs._named import as_names, need
 from markovia.graphs.elimination import Heuristic, greedy_order
+from markovia.graphs.named import as_names, need
 from markovia.graphs.undirected import UndirectedGraph
 
 

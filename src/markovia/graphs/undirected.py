@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidGraph, TooLarge
-from markovia.graphs._named import (
+from markovia.graphs._search import components
+from markovia.graphs.named import (
     NamedGraph,
     Names,
     as_names,
@@ -26,7 +27,6 @@ from markovia.graphs._named import (
     listed,
     need_networkx,
 )
-from markovia.graphs._search import components
 
 LARGEST_MATRIX = 10_000  # a dense integer matrix over this many nodes takes 800 MB
 

@@ -1,23 +1,8 @@
-"""Engines: variables, factors, evidence and a query in; a result with its provenance out."""
+"""Engines: variables, factors, evidence and a query in; a result with its provenance out.
 
-from markovia.inference.engine import Engine, engine_names, get_engine
-from markovia.inference.enumeration import Enumeration
-from markovia.inference.icm import ConditionalModes, iterated_conditional_modes
-from markovia.inference.posterior import Explanation, Posterior
-from markovia.inference.problem import Problem
-from markovia.inference.result import Info
-from markovia.inference.variable_elimination import VariableElimination
+Names are imported on first use; they are listed in `__init__.pyi`.
+"""
 
-__all__ = [
-    "ConditionalModes",
-    "Engine",
-    "Enumeration",
-    "Explanation",
-    "Info",
-    "Posterior",
-    "Problem",
-    "VariableElimination",
-    "engine_names",
-    "get_engine",
-    "iterated_conditional_modes",
-]
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
+
+__all__, __getattr__, __dir__ = _lazy_names(__name__)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, Unanswered
-from markovia.factors.evidence import read_finding
-from markovia.factors.factor import Factor
+from markovia.factors.tables.evidence import read_finding
+from markovia.factors.tables.factor import Factor
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
 

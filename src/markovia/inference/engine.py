@@ -5,7 +5,6 @@ A new engine is one new file with a dataclass that has these methods, and one li
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument, UnknownEngine, did_you_mean
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.registry import resolve
 
 
 @runtime_checkable
@@ -40,42 +40,42 @@ class Engine(Protocol):
 
 
 _REGISTRY = {
-    "auto": "markovia.inference.auto:Auto",
-    "junction-tree": "markovia.inference.junction_tree:JunctionTree",
-    "variable-elimination": "markovia.inference.variable_elimination:VariableElimination",
-    "conditioning": "markovia.inference.conditioning:Conditioning",
-    "enumeration": "markovia.inference.enumeration:Enumeration",
-    "loopy-bp": "markovia.inference.loopy_bp:LoopyBP",
-    "generalized-bp": "markovia.inference.generalized_bp:GeneralizedBP",
-    "join-graph": "markovia.inference.join_graph:JoinGraph",
-    "tree-reweighted": "markovia.inference.tree_reweighted:TreeReweighted",
-    "mean-field": "markovia.inference.mean_field:MeanField",
-    "structured-mean-field": "markovia.inference.structured_mean_field:StructuredMeanField",
-    "gibbs": "markovia.inference.gibbs:Gibbs",
-    "metropolis": "markovia.inference.metropolis:MetropolisHastings",
-    "swendsen-wang": "markovia.inference.swendsen_wang:SwendsenWang",
-    "parallel-tempering": "markovia.inference.parallel_tempering:ParallelTempering",
-    "annealed-importance": "markovia.inference.annealed_importance:AnnealedImportance",
-    "forward": "markovia.inference.forward_sampling:ForwardSampling",
-    "rejection": "markovia.inference.rejection_sampling:RejectionSampling",
-    "likelihood-weighting": "markovia.inference.likelihood_weighting:LikelihoodWeighting",
-    "importance": "markovia.inference.importance_sampling:ImportanceSampling",
-    "sir": "markovia.inference.resampling:SamplingImportanceResampling",
-    "max-product": "markovia.inference.max_product:MaxProduct",
-    "dual-decomposition": "markovia.inference.dual_decomposition:DualDecomposition",
-    "trw-s": "markovia.inference.trw_s:TRWS",
-    "graph-cut": "markovia.inference.graph_cut:GraphCut",
-    "alpha-expansion": "markovia.inference.move_making:AlphaExpansion",
-    "alpha-beta-swap": "markovia.inference.move_making:AlphaBetaSwap",
-    "linear-program": "markovia.inference.linear_program:LinearProgram",
-    "map-search": "markovia.inference.map_search:MapSearch",
-    "icm": "markovia.inference.icm:IteratedConditionalModes",
-    "block-icm": "markovia.inference.block_icm:BlockICM",
-    "simulated-annealing": "markovia.inference.simulated_annealing:SimulatedAnnealing",
-    "tabu": "markovia.inference.tabu_search:TabuSearch",
-    "guided-local-search": "markovia.inference.guided_local_search:GuidedLocalSearch",
-    "large-neighbourhood": "markovia.inference.large_neighbourhood:LargeNeighbourhood",
-    "marginal-map": "markovia.inference.marginal_map_search:MarginalMapSearch",
+    "auto": "markovia.inference.choosing.auto:Auto",
+    "junction-tree": "markovia.inference.exact.junction_tree:JunctionTree",
+    "variable-elimination": "markovia.inference.exact.variable_elimination:VariableElimination",
+    "conditioning": "markovia.inference.exact.conditioning:Conditioning",
+    "enumeration": "markovia.inference.exact.enumeration:Enumeration",
+    "loopy-bp": "markovia.inference.message_passing.loopy_bp:LoopyBP",
+    "generalized-bp": "markovia.inference.message_passing.generalized_bp:GeneralizedBP",
+    "join-graph": "markovia.inference.message_passing.join_graph:JoinGraph",
+    "tree-reweighted": "markovia.inference.variational.tree_reweighted:TreeReweighted",
+    "mean-field": "markovia.inference.variational.mean_field:MeanField",
+    "structured-mean-field": "markovia.inference.variational.structured_mean_field:StructuredMeanField",
+    "gibbs": "markovia.inference.markov_chains.gibbs:Gibbs",
+    "metropolis": "markovia.inference.markov_chains.metropolis:MetropolisHastings",
+    "swendsen-wang": "markovia.inference.markov_chains.swendsen_wang:SwendsenWang",
+    "parallel-tempering": "markovia.inference.markov_chains.parallel_tempering:ParallelTempering",
+    "annealed-importance": "markovia.inference.weighted_draws.annealed_importance:AnnealedImportance",
+    "forward": "markovia.inference.weighted_draws.forward_sampling:ForwardSampling",
+    "rejection": "markovia.inference.weighted_draws.rejection_sampling:RejectionSampling",
+    "likelihood-weighting": "markovia.inference.weighted_draws.likelihood_weighting:LikelihoodWeighting",
+    "importance": "markovia.inference.weighted_draws.importance_sampling:ImportanceSampling",
+    "sir": "markovia.inference.weighted_draws.resampling:SamplingImportanceResampling",
+    "max-product": "markovia.inference.message_passing.max_product:MaxProduct",
+    "dual-decomposition": "markovia.inference.map_bounds.dual_decomposition:DualDecomposition",
+    "trw-s": "markovia.inference.map_bounds.trw_s:TRWS",
+    "graph-cut": "markovia.inference.map_bounds.graph_cut:GraphCut",
+    "alpha-expansion": "markovia.inference.map_bounds.move_making:AlphaExpansion",
+    "alpha-beta-swap": "markovia.inference.map_bounds.move_making:AlphaBetaSwap",
+    "linear-program": "markovia.inference.map_bounds.linear_program:LinearProgram",
+    "map-search": "markovia.inference.local_search.map_search:MapSearch",
+    "icm": "markovia.inference.local_search.icm:IteratedConditionalModes",
+    "block-icm": "markovia.inference.local_search.block_icm:BlockICM",
+    "simulated-annealing": "markovia.inference.local_search.simulated_annealing:SimulatedAnnealing",
+    "tabu": "markovia.inference.local_search.tabu_search:TabuSearch",
+    "guided-local-search": "markovia.inference.local_search.guided_local_search:GuidedLocalSearch",
+    "large-neighbourhood": "markovia.inference.local_search.large_neighbourhood:LargeNeighbourhood",
+    "marginal-map": "markovia.inference.local_search.marginal_map_search:MarginalMapSearch",
 }
 
 _ALSO_CALLED = {
@@ -148,6 +148,5 @@ def _engine(engine: "str | Engine") -> Engine:
         raise UnknownEngine(
             f"unknown engine {engine!r}; there are {', '.join(engine_names())}{did_you_mean(engine, engine_names())}"
         )
-    module, _, attribute = _REGISTRY[engine].partition(":")
-    made: Engine = getattr(import_module(module), attribute)()
+    made: Engine = resolve(_REGISTRY[engine])()
     return made

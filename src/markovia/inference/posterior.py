@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia import ports
 from markovia.errors import InvalidArgument
-from markovia.factors.factor import Array, Factor
-from markovia.factors.rendering import render_table
-from markovia.factors.variable import State, Variable
+from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.rendering import render_table
+from markovia.factors.tables.variable import State, Variable
 from markovia.inference.result import Info
+from markovia.runtime import ports
 
 if TYPE_CHECKING:
     import pandas as pd

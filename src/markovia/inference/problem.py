@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from markovia.factors.conditional import Conditional
-from markovia.factors.evidence import Findings
-from markovia.factors.factor import Factor
-from markovia.factors.sparse import SparseFactor
-from markovia.factors.variable import Variable
+from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.evidence import Findings
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.sparse import SparseFactor
+from markovia.factors.tables.variable import Variable
 
 Piece: TypeAlias = Factor | Conditional
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from markovia.errors import ConvergenceWarning
-from markovia.factors.factor import Factor
+from markovia.factors.tables.factor import Factor
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,15 @@ from dataclasses import dataclass, field
 from itertools import product
 
 from markovia.errors import CycleError, MarkoviaError, UnsupportedModel
-from markovia.factors.conditional import ConditionalTable
-from markovia.factors.variable import Variable
+from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.variable import Variable
 from markovia.io.bif_tables import Body, Budget
 from markovia.io.bif_text import Cursor, mask, plain, quoted, said
 from markovia.io.identifiers import refusal
 from markovia.io.rows import RowPolicy
 from markovia.io.source import Source, brief, hint, shown
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 MAX_STATES = 2**20
 

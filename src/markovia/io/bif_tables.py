@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import ParseError
-from markovia.factors.variable import Variable
+from markovia.factors.tables.variable import Variable
 from markovia.io.bif_text import Cursor, plain, said
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import Array, RowPolicy, checked_size

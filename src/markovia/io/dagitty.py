@@ -26,9 +26,9 @@ from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.scanner import quote, unquote
 from markovia.io.source import Source, brief, shown
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_model import FactorModel
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_model import FactorModel
 
 ROLES = ("exposure", "outcome", "latent", "adjusted", "selected")
 _TYPES = ("dag", "pdag", "mag", "pag", "graph", "digraph")

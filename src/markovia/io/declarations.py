@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import CycleError, InvalidArgument, MarkoviaError, ParseError
-from markovia.factors.conditional import Conditional, ConditionalTable
-from markovia.factors.variable import State, Variable
+from markovia.factors.tables.conditional import Conditional, ConditionalTable
+from markovia.factors.tables.variable import State, Variable
 from markovia.io.identifiers import (
     NAME,
     PROPERTIES,
@@ -28,7 +28,7 @@ from markovia.io.identifiers import (
 )
 from markovia.io.rows import MAX_AXES, MAX_ENTRIES, RowPolicy
 from markovia.io.source import Source, brief, hint, shown
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 Parents: TypeAlias = tuple[Variable, ...]
 Define: TypeAlias = Callable[[Variable, Parents], Conditional]

@@ -17,7 +17,7 @@ format*.
 
 import re
 
-from markovia.factors.variable import State, Variable
+from markovia.factors.tables.variable import State, Variable
 from markovia.io.declarations import (
     Declaration,
     Define,
@@ -30,7 +30,7 @@ from markovia.io.identifiers import STATES, WrittenNode, split_properties, writt
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, quote
 from markovia.io.source import Source, shown
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 _LONGEST = 30
 _OWN = {

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import ParseError
-from markovia.factors.conditional import Conditional
-from markovia.factors.variable import State, Variable
+from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.variable import State, Variable
 from markovia.io.declarations import (
     Declaration,
     Parents,
@@ -35,7 +35,7 @@ from markovia.io.identifiers import WrittenNode, split_properties, written_netwo
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, nth_word, parse_numbers, quote
 from markovia.io.source import Source, hint, shown
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 _RESERVED = {"belief", "network", "node", "probability", "properties", "default", "discrete", "type"}
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

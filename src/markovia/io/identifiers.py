@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, UnsupportedModel
-from markovia.factors.conditional import Conditional
-from markovia.factors.variable import State, Variable
+from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_model import FactorModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_model import FactorModel
 
 NAME = "markovia_name"
 STATES = "markovia_states"

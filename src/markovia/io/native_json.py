@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import CycleError, MarkoviaError, ParseError, UnsupportedModel
-from markovia.factors.conditional import Conditional, ConditionalTable
-from markovia.factors.factor import Factor
-from markovia.factors.variable import Variable
+from markovia.factors.tables.conditional import Conditional, ConditionalTable
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
@@ -44,10 +44,10 @@ from markovia.io.json_paths import Node, parse_json
 from markovia.io.native_local import read_local, write_local
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import brief, shown
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_graph import FactorGraph
-from markovia.models.factor_model import FactorModel
-from markovia.models.markov_network import MarkovNetwork
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_graph import FactorGraph
+from markovia.models.graphical.factor_model import FactorModel
+from markovia.models.graphical.markov_network import MarkovNetwork
 
 VERSION = 1
 MAX_STATES = 2**20

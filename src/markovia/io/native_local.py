@@ -7,7 +7,7 @@
                                                 "outcomes": [...], "codes": [...]}
 
 `contributions` has one table a parent (a row a state) and `start` is what is there without parents; see
-`markovia.factors.local_models`. A logarithm of zero is written as null. A conditional of any other class is
+`markovia.factors.local_models.local_model`. A logarithm of zero is written as null. A conditional of any other class is
 written as its table.
 """
 
@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import MarkoviaError, ParseError
-from markovia.factors.conditional import Conditional
-from markovia.factors.local_models import CausalIndependence
-from markovia.factors.logical import DeterministicConditional
-from markovia.factors.logistic import LogisticConditional, SoftmaxConditional
-from markovia.factors.noisy import (
+from markovia.factors.local_models.local_model import CausalIndependence
+from markovia.factors.local_models.logical import DeterministicConditional
+from markovia.factors.local_models.logistic import LogisticConditional, SoftmaxConditional
+from markovia.factors.local_models.noisy import (
     NoisyAndConditional,
     NoisyMaxConditional,
     NoisyMinConditional,
     NoisyOrConditional,
 )
-from markovia.factors.variable import Variable
+from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.variable import Variable
 from markovia.io.json_paths import Node
 from markovia.io.source import brief, shown
 

@@ -9,10 +9,10 @@ from typing import Any
 from markovia.errors import InvalidArgument, InvalidGraph
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, MixedGraph, UndirectedGraph
 from markovia.io.peer_objects import require, text_names
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_graph import FactorGraph
-from markovia.models.factor_model import FactorModel
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_graph import FactorGraph
+from markovia.models.graphical.factor_model import FactorModel
 
 
 def from_networkx(graph: Any) -> DAG | UndirectedGraph | MixedGraph | BipartiteGraph:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import DuplicateName, InvalidTable, MarkoviaError, ParseError, UnsupportedModel
-from markovia.factors.conditional import ConditionalTable
-from markovia.factors.factor import Array, Factor, product
-from markovia.factors.variable import State, Variable
+from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.factor import Array, Factor, product
+from markovia.factors.tables.variable import State, Variable
 from markovia.io.rows import RowPolicy
-from markovia.models.factor_model import FactorModel
+from markovia.models.graphical.factor_model import FactorModel
 
 
 def require(module: str, package: str) -> Any:

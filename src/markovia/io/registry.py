@@ -14,16 +14,15 @@ import gzip
 import os
 import tempfile
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import ENOENT
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
 from markovia.io.encoding import check_text, decoded
+from markovia.runtime.registry import resolve
 
 MAX_BYTES = 2**30
 _CHUNK = 2**20
@@ -44,7 +43,7 @@ class Format:
     def read(self, text: str, source: str | None = None) -> Any:
         """Read a model from text."""
         try:
-            return _resolve(self.reader)(text, source)
+            return resolve(self.reader)(text, source)
         except MarkoviaError:
             raise
         except (MemoryError, RecursionError):
@@ -52,7 +51,7 @@ class Format:
 
     def write(self, model: Any) -> str:
         """Write a model as text."""
-        text: str = _resolve(self.writer)(model)
+        text: str = resolve(self.writer)(model)
         return text
 
 
@@ -231,12 +230,6 @@ def formats() -> dict[str, Format]:
     ['bif', 'dagitty', 'dne', 'dsc', 'json', 'lavaan', 'net', 'uai', 'xdsl', 'xmlbif']
     """
     return dict(_BY_NAME)
-
-
-def _resolve(target: str) -> Callable[..., Any]:
-    module, _, name = target.partition(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
 
 
 def _file_path(path: object) -> Path:

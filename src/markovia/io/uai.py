@@ -29,17 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import CycleError, IncompleteModel, MarkoviaError, ParseError, UnsupportedModel
-from markovia.factors.conditional import ConditionalTable
-from markovia.factors.factor import Factor
-from markovia.factors.variable import Variable
+from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
 from markovia.io.identifiers import refusal
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import Source, brief, shown
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.factor_model import FactorModel
-from markovia.models.markov_network import MarkovNetwork
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.factor_model import FactorModel
+from markovia.models.graphical.markov_network import MarkovNetwork
 
 MAX_STATES = 2**20
 _MOST = 2**53

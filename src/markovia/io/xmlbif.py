@@ -18,7 +18,7 @@ from markovia.io.identifiers import WrittenNode, is_plain, split_properties, wri
 from markovia.io.rows import RowPolicy
 from markovia.io.source import hint, shown
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
-from markovia.models.bayesian_network import BayesianNetwork
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 # no document type: it is optional, and TinyXML, which pyAgrum reads with, does not get past one
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'

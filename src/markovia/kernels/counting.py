@@ -9,7 +9,8 @@ Cost: rows times the number of columns of all tables for the indices, rows times
 """
 
 import numpy as np
-from numba import njit
+
+from markovia.kernels.kernel import kernel
 
 BLOCK = 4096
 NEAR = 1 << 16
@@ -17,7 +18,7 @@ NEAR = 1 << 16
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _near_four(a, b, c, d, p, q, r, s, index):
     for i in range(len(index)):
         index[i] = np.uint16(
@@ -25,19 +26,19 @@ def _near_four(a, b, c, d, p, q, r, s, index):
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _near_one(a, p, index):
     for i in range(len(index)):
         index[i] = np.uint16(index[i] + np.uint16(a[i]) * p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _far_one(a, p, index):
     for i in range(len(index)):
         index[i] = np.uint32(index[i] + np.uint32(a[i]) * p)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _near_indices(codes, begin, end, scope, stride, low, high, base, index):
     """Fill in the flat 16-bit indices of rows `begin..end`."""
     index[:] = np.uint16(base)
@@ -60,7 +61,7 @@ def _near_indices(codes, begin, end, scope, stride, low, high, base, index):
         k += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _far_indices(codes, begin, end, scope, stride, low, high, base, index):
     """Fill in the flat 32-bit indices of rows `begin..end`."""
     index[:] = np.uint32(base)
@@ -68,19 +69,19 @@ def _far_indices(codes, begin, end, scope, stride, low, high, base, index):
         _far_one(codes[scope[k], begin:end], np.uint32(stride[k]), index)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _tally(index, out):
     for i in range(len(index)):
         out[index[i]] += np.uint32(1)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def _weigh(index, weights, out):
     for i in range(len(index)):
         out[index[i]] += weights[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def count_tables(codes, first, last, scope_start, scope, stride, base, table_start, out):
     """Add the rows `first..last` of `codes` (one row a column of data) to the 32-bit counters in `out`.
 
@@ -103,7 +104,7 @@ def count_tables(codes, first, last, scope_start, scope, stride, base, table_sta
                 _tally(far[:n], table)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def weigh_tables(codes, weights, first, last, scope_start, scope, stride, base, table_start, out):
     """Add the weights of rows instead of one for each; see `count_tables`."""
     near = np.empty(BLOCK, np.uint16)
@@ -122,7 +123,7 @@ def weigh_tables(codes, weights, first, last, scope_start, scope, stride, base, 
                 _weigh(far[:n], weights[begin:end], table)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def count_keys(keys, weights, first, held, held_keys, held_weights):
     """Count `keys[first:]` (64-bit, non-negative) into an open hash table; -1 marks a free slot.
 
@@ -147,7 +148,7 @@ def count_keys(keys, weights, first, held, held_keys, held_weights):
     return len(keys), held
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def split_text(offsets, text, slots, first_row, out):
     """Give the strings `text[offsets[i]:offsets[i + 1]]` the numbers of their distinct values; return how many there are.
 

@@ -1,9 +1,8 @@
-"""What users hold: a graph, its numbers, and verbs."""
+"""What users hold: a graph, its numbers, and verbs.
 
-from markovia.models.base import GraphicalModel
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.dynamic import DynamicBayesianNetwork
-from markovia.models.factor_graph import FactorGraph
-from markovia.models.markov_network import MarkovNetwork
+Names are imported on first use; they are listed in `__init__.pyi`.
+"""
 
-__all__ = ["BayesianNetwork", "DynamicBayesianNetwork", "FactorGraph", "GraphicalModel", "MarkovNetwork"]
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
+
+__all__, __getattr__, __dir__ = _lazy_names(__name__)

@@ -9,17 +9,17 @@ import warnings
 
 import numpy as np
 
-from markovia.factors.factor import Factor
-from markovia.factors.variable import Variable
-from markovia.models.bayesian_network import BayesianNetwork
-from markovia.models.crf import CRF
-from markovia.models.markov_network import MarkovNetwork
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
+from markovia.models.crf.crf import CRF
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.markov_network import MarkovNetwork
 
 
 def load_learning() -> None:
     """Fit tiny models in every way that has compiled code of its own."""
     from markovia.kernels.counting import load
-    from markovia.learning.em import EM
+    from markovia.learning.incomplete.em import EM
 
     load()  # type: ignore[no-untyped-call]
     rng = np.random.default_rng(0)
@@ -50,14 +50,14 @@ def load_structure() -> None:
     """Learn tiny graphs in every way that has compiled code of its own."""
     from importlib import import_module
 
-    from markovia.kernels import edge_steps, family_scores, table_tests
-    from markovia.learning.structure.learn import learn_structure
+    from markovia.kernels.structure import edge_steps, family_scores, table_tests
+    from markovia.structure.learn import learn_structure
 
     edge_steps.load()  # type: ignore[no-untyped-call]
     family_scores.load()  # type: ignore[no-untyped-call]
     table_tests.load()  # type: ignore[no-untyped-call]
     import_module(
-        "markovia.kernels.pairwise_likelihood"
+        "markovia.kernels.structure.residual_entropies"
     )  # once it is there, few rows take the compiled way too
     rng = np.random.default_rng(0)
     bits = (np.cumsum(rng.normal(size=(200, 13)), axis=1) > 0).astype(int)

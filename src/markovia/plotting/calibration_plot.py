@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.learning.calibration_measures import Calibration, Reliability
-from markovia.models.keywords import guided
+from markovia.learning.prediction.calibration_measures import Calibration, Reliability
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import check_axes
+from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

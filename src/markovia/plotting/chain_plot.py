@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from markovia.inference.diagnostics import Diagnostics, autocorrelation
-from markovia.models.keywords import guided
+from markovia.inference.markov_chains.diagnostics import Diagnostics, autocorrelation
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import check_axes
+from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

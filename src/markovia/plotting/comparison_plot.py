@@ -12,7 +12,6 @@ import numpy as np
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.graphs import DAG, Mark, MixedGraph
 from markovia.graphs.comparison import GraphComparison
-from markovia.models.keywords import guided
 from markovia.plotting import style
 from markovia.plotting.drawing import (
     LARGEST_FIGURE,
@@ -26,6 +25,7 @@ from markovia.plotting.labels import shorten, text_width
 from markovia.plotting.layout import Layout, arrange, check_method
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene
+from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Any
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, UndirectedGraph
-from markovia.models.base import GraphicalModel
+from markovia.models.graphical.base import GraphicalModel
 from markovia.plotting import style
 
 _HEADS = {Mark.TAIL: "none", Mark.ARROW: "normal", Mark.CIRCLE: "odot"}

@@ -6,14 +6,14 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.graphs.mixed import Mark
-from markovia.learning.structure.acyclicity import is_acyclic
-from markovia.learning.structure.model_averaging import EdgeConfidence
-from markovia.models.keywords import guided
 from markovia.plotting.drawing import draw
 from markovia.plotting.graph_plot import Positions
 from markovia.plotting.layout import arrange, check_method
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene
+from markovia.runtime.keyword_advice import guided
+from markovia.structure.confidence.model_averaging import EdgeConfidence
+from markovia.structure.task.acyclicity import is_acyclic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

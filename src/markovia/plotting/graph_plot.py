@@ -10,16 +10,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.evidence import Findings, read_evidence
+from markovia.factors.tables.evidence import Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
 from markovia.inference.engine import Engine
-from markovia.models.base import GraphicalModel
-from markovia.models.keywords import guided
+from markovia.models.graphical.base import GraphicalModel
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
 from markovia.plotting.layout import arrange, check_method
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene, monitor
+from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 from markovia.errors import InvalidArgument
 from markovia.inference.posterior import Posterior
-from markovia.models.keywords import guided
 from markovia.plotting import style
 from markovia.plotting.labels import shorten, text_width
 from markovia.plotting.matplotlib_axes import check_axes
+from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.seeds import generator
+from markovia.runtime.seeds import generator
 
 Array = NDArray[np.float64]
 Pair = tuple[int, int]

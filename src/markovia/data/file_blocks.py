@@ -1,0 +1,127 @@
+"""Rows of a data file, block by block, as a model reads them.
+
+DuckDB reads the file as text, a block of rows at a time and in their order, so that a file larger than memory can be
+predicted from. A cell means the state that prints like it, or the number it is; what `fit` takes as missing is missing
+here, too, unless it is a state. Use it for work that needs rows (prediction, scores of rows); counting has its own, faster
+way (`markovia.data.file_sources`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.data.data_files import (
+    NULLS,
+    check_columns,
+    connect,
+    find_files,
+    quoted_name,
+    scan,
+    unreadable,
+)
+from markovia.data.state_codes import MISSING, UNKNOWN
+from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
+from markovia.factors.tables.variable import Variable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK = 100_000
+"""Rows a block, about."""
+
+
+def file_blocks(
+    path: str | Path, variables: Mapping[str, Variable], keep: Sequence[str] = (), block: int = BLOCK
+) -> Iterator["tuple[pd.DataFrame, pd.DataFrame]"]:
+    """Yield blocks of a file: the columns that are variables, and those to be kept as they are.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .csv, .tsv or .parquet (.csv.gz and .tsv.gz too), or a pattern with `*`.
+    variables
+        The variables to look for; columns of other names are not read.
+    keep
+        Names of columns that are handed through as text.
+    block
+        Rows a block, about.
+
+    Raises
+    ------
+    UnknownVariable
+        If a column to be kept is not there.
+    InvalidArgument
+        If no column is one of the variables, or the file cannot be read.
+    UnknownState
+        For a cell that is no state of its column's variable.
+    """
+    import duckdb
+    import pandas as pd
+
+    files, kind = find_files(path)
+    table = scan(files, kind, ["all_varchar=true"])
+    with connect(ordered=True) as connection:
+        try:
+            check_columns(connection, files, kind, list(variables))
+            relation = connection.sql(f"SELECT * FROM {table}")
+            types = dict(zip(relation.columns, (t.id for t in relation.types), strict=True))
+            for name in keep:
+                if name not in types:
+                    raise UnknownVariable(name, types, str(path))
+            found = [name for name in types if name in variables]
+            if not found:
+                shown = ", ".join(map(repr, list(types)[:6])) + (", ..." if len(types) > 6 else "")
+                raise InvalidArgument(
+                    f"{str(path)!r} has no column of the model's variables; its columns are {shown}"
+                )
+            listed = [_text_of(n, types[n], f"v{i}") for i, n in enumerate(found)]
+            listed += [f"CAST({quoted_name(n)} AS VARCHAR) AS k{i}" for i, n in enumerate(keep)]
+            connection.execute(f"SELECT {', '.join(listed)} FROM {table}")
+            vectors = max(1, block // 2048)  # DuckDB's own unit
+            while len(part := connection.fetch_df_chunk(vectors)):
+                nulls = () if kind == "parquet" else NULLS
+                cells = {n: _as_states(part[f"v{i}"], variables[n], nulls) for i, n in enumerate(found)}
+                kept = part[[f"k{i}" for i in range(len(keep))]].set_axis(list(keep), axis=1)
+                yield pd.DataFrame(cells, index=part.index), kept
+        except duckdb.Error as error:
+            raise unreadable(repr(files[0]), error) from None
+
+
+def _text_of(name: str, kind: str, alias: str) -> str:
+    """Return a column as text in SQL; the NaN of numbers is null."""
+    own = quoted_name(name)
+    text = f"CAST({own} AS VARCHAR)"
+    if kind in ("float", "double"):
+        text = f"CASE WHEN isnan({own}) THEN NULL ELSE {text} END"
+    return f"{text} AS {alias}"
+
+
+def _as_states(column: "pd.Series[Any]", variable: Variable, nulls: Sequence[str]) -> Any:
+    """Return text as a categorical column of the variable's states."""
+    import pandas as pd
+
+    known = {str(state): code for code, state in enumerate(variable.states)}
+    if all(isinstance(state, bool) for state in variable.states):
+        known |= {text.casefold(): code for text, code in known.items()}
+        known |= {text.upper(): code for text, code in known.items()}
+    known = dict.fromkeys(nulls, MISSING) | known
+    positions, texts = pd.factorize(column)
+    codes = [known.get(str(t), UNKNOWN) for t in texts]
+    for k, code in enumerate(codes):
+        if code == UNKNOWN:
+            codes[k] = _number_code(str(texts[k]), variable)
+    if UNKNOWN in codes:
+        raise UnknownState(variable.name, str(texts[codes.index(UNKNOWN)]), variable.states)
+    lookup = np.array([*codes, MISSING], dtype=np.int64)
+    return pd.Categorical.from_codes(lookup[positions], categories=pd.Index(variable.states, dtype=object))
+
+
+def _number_code(text: str, variable: Variable) -> int:
+    """Return the code of the number that the text is (1.0 is 1), if that is a state."""
+    try:
+        number = float(text)
+    except ValueError:
+        return UNKNOWN
+    return int(variable.codes.get(int(number), UNKNOWN)) if number.is_integer() else UNKNOWN

@@ -1,0 +1,1 @@
+"""Conditionals that are shorter than their tables: noisy, logical, logistic."""

@@ -1,0 +1,1 @@
+"""Potentials of undirected models: pairwise, grids, canonical, log-linear."""

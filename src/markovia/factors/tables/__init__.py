@@ -1,0 +1,1 @@
+"""Variables, findings and tables over them: dense, sparse, conditional."""

@@ -1,0 +1,1 @@
+"""Auto, escalation, batches, warming up."""

@@ -1,0 +1,359 @@
+"""Choosing an engine by estimated cost: exact if it fits, otherwise approximate.
+
+The choice, in this order:
+
+- Marginal MAP (maxima over some variables, sums over others) goes to variable elimination, which knows how to do both.
+- Draws depend on the engine, so their choice looks at the size of the model alone: the same seed gives the same rows.
+- Once the compiled kernels are loaded, everything else goes to the junction tree: it keeps what it computed.
+- Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
+  that it would take long. Then the kernels are loaded (a second), or compiled if they never were (a minute or more, once an
+  installation), where that is still faster. Many small answers add up to the same decision.
+- Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate.
+- Where no exact engine fits the memory or the time limit, approximate engines answer in turn (see `escalation`), and the
+  answer says so; with `approximate=False`, `TooLarge` says what an exact answer would need.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import ApproximateWarning, InvalidArgument, TooLarge
+from markovia.inference.exact.bucket_tree import Net
+from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
+from markovia.inference.exact.variable_elimination import VariableElimination
+from markovia.inference.impossible_evidence import impossible
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Ranked, Tables, outside
+from markovia.runtime.clock import now
+
+if TYPE_CHECKING:
+    from markovia.inference.choosing.escalation import Clock
+    from markovia.inference.exact.conditioning import Conditioning
+    from markovia.inference.exact.junction_tree import JunctionTree
+
+T = TypeVar("T")
+Question = Literal["joint", "marginals", "log_mass", "best", "sample"]
+Exact: TypeAlias = "VariableElimination | JunctionTree | Conditioning"
+
+NUMPY_RATE = 1e8
+"""Table entries a second that elimination in NumPy gets through, about."""
+DRAWN = 1e7
+"""Table entries above which draws come from the junction tree."""
+PATIENCE = 1e11
+"""Operations that conditioning may take without being asked for by name: some minutes."""
+MOST_ANSWERED = 2**24
+"""Entries of a joint answer that approximate engines fill in."""
+TREE_RATE = 3e8
+"""Table entries a second that a junction tree gets through in one direction, about, on two cores."""
+SMALL_TREE = "auto found the tree small"
+SLACK = 1.5
+"""By how much the estimated time of a tree may be over the limit: the estimate is no better."""
+WORTH_SEARCHING = 5e8
+"""Table entries above which ten times the search for an order costs little beside the run."""
+OUT_OF_REACH = 1e14
+"""Operations above which no search will bring a tree down to what fits."""
+COLLECT = "markovia.kernels.clique_trees.propagation:collect"
+LOAD_SECONDS = 1.0
+COMPILE_SECONDS = 60.0
+
+_spent = 0.0
+"""Seconds of NumPy elimination in this process so far."""
+
+
+@dataclass(frozen=True)
+class Auto:
+    """An exact engine that fits the memory and the time, otherwise approximate ones; the answer says which it was.
+
+    Parameters
+    ----------
+    max_bytes
+        The memory budget of exact engines; 80% of the free memory by default.
+    time_limit
+        Seconds an answer may take, about. Without a limit exact engines may take minutes, and approximate ones stop as
+        soon as one has converged; with one, approximate engines use the time to get closer.
+    seed
+        Seed of the samplers and searches among the approximate engines.
+    approximate
+        Whether approximate engines may answer; otherwise `TooLarge` is raised where no exact one fits.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> mk.examples.sprinkler().query("wet", engine=mk.engines.Auto(time_limit=1.0)).info.exact
+    True
+    """
+
+    max_bytes: int | None = None
+    time_limit: float | None = None
+    seed: int = 0
+    approximate: bool = True
+
+    name: ClassVar[str] = "auto"
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        limit = self.time_limit
+        number = isinstance(limit, int | float) and not isinstance(limit, bool)
+        if limit is not None and not (number and limit > 0):
+            raise InvalidArgument(f"time_limit= is a positive number of seconds, not {limit!r}")
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table over all targets together."""
+        entries = prod(len(problem.variables[t]) for t in targets)
+        engine, found = self._ask(
+            problem,
+            "joint",
+            targets,
+            lambda e: e.joint(problem, targets),
+            None
+            if entries > MOST_ANSWERED
+            else lambda clock: _escalation().joint(problem, targets, clock, self.seed),
+        )
+        return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table for each target."""
+        engine, found = self._ask(
+            problem,
+            "marginals",
+            targets,
+            lambda e: e.marginals(problem, targets),
+            lambda clock: _escalation().marginals(problem, targets, clock, self.seed),
+        )
+        return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
+
+    def log_mass(self, problem: Problem) -> float:
+        """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
+
+        def roughly(clock: "Clock") -> float:
+            found: float
+            found, engine = _escalation().log_mass(problem, clock, self.seed)
+            warnings.warn(
+                f"the log mass is approximate (by {engine}): no exact engine fits; "
+                "log_partition(bounds=True) gives bounds",
+                ApproximateWarning,
+                stacklevel=outside(),
+            )
+            return found
+
+        return self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)[1]
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the m best assignments of the targets, other variables summed out."""
+        engine, found = self._ask(
+            problem,
+            "best",
+            targets,
+            lambda e: e.best(problem, targets, m),
+            None if m > 1 else lambda clock: _escalation().best(problem, targets, clock, self.seed),
+        )
+        return Ranked({"engine": engine, **getattr(found, "details", {})}, found)
+
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Draw n configurations of the free variables given the findings, as state codes."""
+
+        def roughly(clock: "Clock") -> dict[str, NDArray[np.int64]]:
+            rows: dict[str, NDArray[np.int64]]
+            rows, how = _escalation().sample(problem, n, rng)
+            warnings.warn(
+                f"the rows {how} and are not independent: no exact engine fits",
+                ApproximateWarning,
+                stacklevel=outside(),
+            )
+            return rows
+
+        def drawn(engine: Exact) -> dict[str, NDArray[np.int64]]:
+            if engine.log_mass(problem) == -np.inf:
+                raise impossible(problem, engine.log_mass)
+            return engine.sample(problem, n, rng)
+
+        return self._ask(problem, "sample", None, drawn, roughly)[1]
+
+    def _ask(
+        self,
+        problem: Problem,
+        question: Question,
+        targets: Sequence[str] | None,
+        ask: Callable[[Exact], T],
+        roughly: "Callable[[Clock], T] | None",
+    ) -> tuple[str, T]:
+        global _spent
+        start = now()
+        try:
+            _refuse_hopeless(problem, question, targets)
+            engine = self._affordable(self.choose(problem, question, targets), problem, question, targets)
+            found = ask(engine)
+        except TooLarge as too_large:
+            from markovia.inference.exact.conditioning import Conditioning
+
+            patience = PATIENCE if self.time_limit is None else min(PATIENCE, TREE_RATE * self.time_limit)
+            fallback = Conditioning(max_bytes=self.max_bytes, max_operations=patience)
+            try:
+                if too_large.operations == np.inf:
+                    raise
+                return fallback.name, ask(fallback)
+            except TooLarge:
+                if roughly is None or not self.approximate:
+                    raise too_large from None
+            clock = _escalation().Clock.of(self.time_limit, start)
+            return "approximate", roughly(clock)
+        if isinstance(engine, VariableElimination):
+            _spent += now() - start
+        return engine.name, found
+
+    def _affordable(
+        self, engine: Exact, problem: Problem, question: Question, targets: Sequence[str] | None
+    ) -> Exact:
+        """Return the engine, a large tree with a longer search for its order; refuse one that takes too long."""
+        from markovia.inference.exact.junction_tree import JunctionTree
+
+        memory = problem.memory
+        if not isinstance(engine, JunctionTree) or (
+            self.time_limit is None and memory is not None and memory.get(SMALL_TREE)
+        ):
+            return engine
+        everything = question in ("best", "sample")
+        asked = None if everything or targets is None else targets
+        passes = {"log_mass": 1.0, "best": 4.0}.get(
+            question, 3.0
+        )  # the masses of a best assignment are asked for too
+        try:
+            plan = engine.compiled(problem, asked)[0].plan
+        except TooLarge as too_large:
+            if too_large.operations is None or too_large.operations > OUT_OF_REACH:
+                raise
+            plan = None
+        if plan is None or plan.total > WORTH_SEARCHING:
+            engine = replace(engine, search=10.0)
+            plan = engine.compiled(problem, asked)[0].plan
+        elif memory is not None:
+            memory[SMALL_TREE] = True
+        seconds = plan.total * passes / TREE_RATE
+        if self.time_limit is not None and seconds > SLACK * self.time_limit:
+            raise TooLarge(
+                f"an exact answer would take about {seconds:,.0f} s, over time_limit={self.time_limit:g}",
+                bytes=plan.bytes,
+                operations=4 * plan.total,
+            )
+        return engine
+
+    def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
+        """Return the engine that is estimated to answer first."""
+        if question == "best" and targets is not None and len(targets) < len(problem.free):
+            return VariableElimination(max_bytes=self.max_bytes)
+        if question == "sample":  # the same seed gives the same rows, whatever is loaded
+            plan = VariableElimination(max_bytes=self.max_bytes).planned(Net(problem.parts(None)))
+            return self._tree() if sum(plan.sizes) > DRAWN else VariableElimination(max_bytes=self.max_bytes)
+        if kernels_loaded():
+            return self._tree()
+        elimination = VariableElimination(max_bytes=self.max_bytes)
+        if len(problem.variables) < 50:
+            scopes = [len(p.names) for p in problem.pieces]
+            if max(scopes, default=0) <= 3 and len(scopes) <= 50:
+                wait = LOAD_SECONDS if _spent > LOAD_SECONDS and kernels_on_disk() else COMPILE_SECONDS
+                return self._tree() if _spent > wait else elimination
+        wait = LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
+        if _spent > wait:
+            return self._tree()
+        net = Net(problem.parts(None if question == "best" else targets))
+        plan = elimination.planned(net)
+        seconds = sum(plan.sizes) * (3 if question == "marginals" else 1) / NUMPY_RATE
+        return self._tree() if seconds > wait else elimination
+
+    def _tree(self) -> "JunctionTree":
+        from markovia.inference.exact.junction_tree import JunctionTree
+
+        return JunctionTree(max_bytes=self.max_bytes)
+
+
+def _escalation() -> Any:
+    """Return the module that answers where no exact engine fits."""
+    from markovia.inference.choosing import escalation
+
+    return escalation
+
+
+def _refuse_hopeless(problem: Problem, question: Question, targets: Sequence[str] | None) -> None:
+    """Raise `TooLarge` without any search where a junction tree is out of reach."""
+    asked = None if question in ("best", "sample") else targets
+    if hopeless(problem, asked):
+        raise TooLarge(
+            f"exact inference is out of reach: eliminating in a good order makes a table of over 2**{HOPELESS:.0f} entries",
+            bytes=8 * 2.0**HOPELESS,
+            operations=np.inf,
+        )
+
+
+def kernels_loaded() -> bool:
+    """Say whether the compiled kernels are in memory."""
+    from markovia.kernels.compiled_code import loaded
+
+    return loaded(COLLECT)
+
+
+def kernels_on_disk() -> bool:
+    """Say whether compiled kernels of an earlier run are on disk for this version of Python."""
+    from markovia.kernels.compiled_code import on_disk
+
+    return on_disk(COLLECT)
+
+
+def load_kernels(engines: str | Sequence[str] = ()) -> float:
+    """Load the compiled kernels now, compiling them if they never were; return the seconds it took.
+
+    Parameters
+    ----------
+    engines
+        Names of engines whose kernels are wanted besides those of the junction tree, or "all" for every engine. Compiling
+        those of all engines takes some minutes, once an installation.
+
+    Examples
+    --------
+    >>> load_kernels() >= 0.0
+    True
+    """
+    from markovia.inference.choosing.kernel_loading import load_engines
+
+    start = now()
+    from markovia.factors.tables.factor import Factor
+    from markovia.factors.tables.variable import Variable
+    from markovia.inference.exact.junction_tree import JunctionTree
+
+    a, b = Variable("a", [0, 1]), Variable("b", [0, 1])
+    factors = [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 4.0]]))]
+    problem = Problem({"a": a, "b": b}, factors, {}, {})
+    engine = JunctionTree()
+    engine.marginals(problem, ["a", "b"])
+    engine.best(problem, ["a", "b"], 2)
+    engine.sample(problem, 2, np.random.default_rng(0))
+    _load_rare_kernels(problem)
+    load_engines(engines)
+    return now() - start
+
+
+def _load_rare_kernels(problem: Problem) -> None:
+    """Run what only large trees, batches of rows and learning need."""
+    from markovia.inference.exact.junction_tree import JunctionTree
+    from markovia.inference.exact.row_programs import compile_rows
+    from markovia.inference.exact.tree_state import TreeState
+    from markovia.kernels.clique_trees.sparse_cliques import collect_support, distribute_support, support_of
+    from markovia.kernels.counting import load as load_counting
+
+    tree, _ = JunctionTree().compiled(replace(problem, memory={}), None)
+    state = TreeState(tree)
+    state.collect_large(0)
+    state.distribute()
+    state.distribute_large(0)
+    support = support_of(0, 99, *state.packed, *state.room())
+    collect_support(0, False, *state.packed, *state.room(), support)
+    distribute_support(0, *state.packed, *state.room(), support)
+    state.rows(0)
+    rows = compile_rows(problem, ["a"], ["b"], [False], 1.0)
+    if rows is not None:
+        rows.run(np.array([[-1], [0]], dtype=np.int32))
+    load_counting()  # type: ignore[no-untyped-call]

@@ -1,0 +1,217 @@
+"""Many rows of evidence at once: a log mass and posteriors for each.
+
+Method: a clique tree is compiled for the batch (`markovia.inference.exact.row_programs`), and the rows run side by side in
+compiled code; each passes messages over what its own missing cells leave of the tree. Equal rows of a stretch are
+answered once where their codes fit a number. What the kernel gives back (a table too large for its room, a product out
+of range) and what it does not do (other engines, structured conditionals too wide to be written out) is asked of the
+engine row by row.
+Reference: Lauritzen & Spiegelhalter (1988).
+Cost: for each row the clique tables over its missing variables; memory for one stretch of rows at a time.
+Use it through `predict`, `predict_proba`, `marginals`, `log_evidence` and `log_prob` on data frames.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import is_
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.factors.tables.evidence import Finding
+from markovia.factors.tables.factor import Array
+from markovia.inference.choosing.auto import Auto
+from markovia.inference.engine import Engine
+from markovia.inference.exact.junction_tree import JunctionTree
+from markovia.inference.exact.row_programs import MISSING, RowProgram, compile_rows
+from markovia.inference.problem import Problem
+from markovia.runtime.clock import now
+
+Codes = NDArray[np.signedinteger[Any]]
+
+ANSWER = "markovia.kernels.clique_trees.evidence_rows:answer_rows"
+LOAD_SECONDS, COMPILE_SECONDS = 1.0, 20.0
+"""What is spent on asking row by row before it is worth loading the kernel, or compiling it for this and later runs."""
+PIECE_SECONDS = 6e-5
+"""What a row costs for each factor of the model when an engine is asked, about."""
+STRETCH_SECONDS = 0.3
+"""How long a stretch of rows runs before the progress bar moves and the run can be interrupted."""
+FIRST_STRETCH, LONGEST_STRETCH = 2048, 1 << 16
+KEPT_PROGRAMS = 8
+
+
+class Answers(NamedTuple):
+    """What was found for rows `first..last`: log masses, and posteriors of the targets side by side."""
+
+    first: int
+    last: int
+    log_mass: Array
+    posteriors: Array
+
+
+def compiled_for(
+    problem: Problem, engine: Engine, targets: Sequence[str], columns: Sequence[str], table: Codes
+) -> RowProgram | None:
+    """Return the compiled program for a batch, or None where the engine is to be asked row by row."""
+    if (
+        type(engine) not in (Auto, JunctionTree)
+        or getattr(engine, "order", None) is not None
+        or not len(table)
+    ):
+        return None
+    if not _kernel_loaded():
+        wait = LOAD_SECONDS if _kernel_on_disk() else COMPILE_SECONDS
+        if _few(table, int(wait / (PIECE_SECONDS * max(1, len(problem.pieces))))):
+            return None
+    always = tuple((table != MISSING).all(axis=0).tolist())
+    memory = {} if problem.memory is None else problem.memory
+    kept: dict[Any, RowProgram] = memory.setdefault("rows", {})
+    key = (tuple(targets), tuple(columns), always, len(table) >= 1000)
+    known = kept.get(key)
+    pieces = problem.pieces
+    if known is not None and len(known.pieces) == len(pieces) and all(map(is_, known.pieces, pieces)):
+        return known
+    made = compile_rows(problem, targets, columns, always, effort=1.0 if len(table) >= 1000 else 0.1)
+    if made is not None:
+        while len(kept) >= KEPT_PROGRAMS:
+            kept.pop(next(iter(kept)))
+        kept[key] = made
+    return made
+
+
+def answers(
+    problem: Problem,
+    engine: Engine,
+    targets: Sequence[str],
+    columns: Sequence[str],
+    table: Codes,
+    program: RowProgram | None,
+    advance: Callable[[int], object],
+) -> Iterator[Answers]:
+    """Answer rows in order, a stretch at a time.
+
+    Parameters
+    ----------
+    problem
+        The model, without findings.
+    targets
+        Variables whose posteriors are wanted; in rows that observe one it is certain.
+    columns, table
+        Variables with evidence, and their state codes, one row a data row; -1 is missing.
+    program
+        From `compiled_for`; None asks the engine for every distinct row.
+    advance
+        Called with the number of rows done since the last call.
+
+    Yields
+    ------
+    Answers
+        An impossible row has log mass minus infinity and posteriors that are not numbers. With targets, rows after the
+        first stretch with an impossible one need not be answered.
+    """
+    if program is None:
+        yield _row_by_row(problem, engine, targets, columns, table, advance)
+        return
+    first, stretch = 0, FIRST_STRETCH
+    while first < len(table):
+        start = now()
+        last = min(len(table), first + stretch)
+        codes = np.ascontiguousarray(table[first:last], dtype=np.int32)
+        where = None
+        if program.radix is not None:
+            keys = codes.astype(np.int64) @ program.radix
+            _, index, where = np.unique(keys, return_index=True, return_inverse=True)
+            codes = codes[index]
+        log_mass, found, status = program.run(codes)
+        for r in np.flatnonzero(status):
+            row = row_problem(problem, columns, codes[r])
+            log_mass[r], found[r] = (
+                (-np.inf, np.nan) if status[r] == 1 else _ask(row, engine, targets, program.width)
+            )
+        if where is not None:
+            log_mass, found = log_mass[where], found[where]
+        yield Answers(first, last, log_mass, found)
+        advance(last - first)
+        seconds = now() - start
+        stretch = int(min(LONGEST_STRETCH, 4 * stretch, max(64, (last - first) * STRETCH_SECONDS / seconds)))
+        first = last
+
+
+def row_problem(problem: Problem, columns: Sequence[str], row: Codes) -> Problem:
+    """Return the problem with the findings of one row."""
+    variables = [problem.variables[n] for n in columns]
+    return problem.with_findings(
+        {
+            v.name: Finding(v, v.states[code], code=code)
+            for v, code in zip(variables, row.tolist(), strict=True)
+            if code != MISSING
+        }
+    )
+
+
+# -- row by row --------------------------------------------------------------------------------------------------
+
+
+def _row_by_row(
+    problem: Problem,
+    engine: Engine,
+    targets: Sequence[str],
+    columns: Sequence[str],
+    table: Codes,
+    advance: Callable[[int], object],
+) -> Answers:
+    """Ask the engine once for every distinct row, in order; with targets, up to the first impossible one."""
+    distinct, index, where, times = np.unique(
+        table, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    width = sum(len(problem.variables[t]) for t in targets)
+    log_mass = np.empty(len(distinct))
+    found = np.full((len(distinct), width), np.nan)
+    for r in np.argsort(index).tolist():
+        log_mass[r], found[r] = _ask(row_problem(problem, columns, distinct[r]), engine, targets, width)
+        if targets and log_mass[r] == -np.inf:
+            last = int(index[r]) + 1
+            where = where.reshape(-1)[:last]
+            return Answers(0, last, log_mass[where], found[where])
+        advance(int(times[r]))
+    where = where.reshape(-1)
+    return Answers(0, len(table), log_mass[where], found[where])
+
+
+def _ask(problem: Problem, engine: Engine, targets: Sequence[str], width: int) -> tuple[float, Array]:
+    """Return the log mass and the posteriors of the targets, observed ones included."""
+    free = [t for t in targets if t not in problem.findings]
+    if not free:
+        log_mass, tables = engine.log_mass(problem), {}
+    else:
+        answer = engine.marginals(problem, free)
+        log_mass = answer.log_mass
+        tables = {} if log_mass == -np.inf else dict(zip(free, answer.tables, strict=True))
+    if log_mass == -np.inf or not targets:
+        return log_mass, np.full(width, np.nan)
+    parts = [tables[t].values if t in tables else problem.findings[t].weights() for t in targets]
+    return log_mass, np.concatenate(parts)
+
+
+# -- is it worth loading? ----------------------------------------------------------------------------------------
+
+
+def _kernel_loaded() -> bool:
+    from markovia.kernels.compiled_code import loaded
+
+    return loaded(ANSWER)
+
+
+def _kernel_on_disk() -> bool:
+    """Say whether an earlier run left the compiled kernel on disk for this version of Python."""
+    from markovia.kernels.compiled_code import on_disk
+
+    return on_disk(ANSWER)
+
+
+def _few(table: Codes, most: int) -> bool:
+    """Say whether there are at most so many distinct rows."""
+    if len(table) <= most:
+        return True
+    if len(np.unique(table[: 10 * most], axis=0)) > most:
+        return False
+    return len(table) <= 10 * most or len(np.unique(table, axis=0)) <= most

@@ -1,0 +1,1 @@
+"""Elimination, junction trees, conditioning, enumeration."""

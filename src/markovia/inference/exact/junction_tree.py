@@ -1,0 +1,457 @@
+"""The junction tree: compile once, answer anything.
+
+Method: eliminate variables in a searched order, join the maximal cliques in a tree with the running intersection
+property, and pass messages over it, up and down, in compiled code. The tree is compiled once a model (its order is cached
+by structure) and keeps its messages between questions: new evidence, or evidence taken back, is propagated only through
+what it changes, and a question about a few variables only down to their cliques. Several targets that no clique holds are
+answered from the conditionals between their cliques. Maxima give the best configurations, sums give exact draws.
+For a large model, a question is first reduced to what matters for it, and compiled for that alone if it is smaller.
+References: Lauritzen & Spiegelhalter (1988); Jensen, Lauritzen & Olesen (1990); Shafer & Shenoy (1990); Dawid (1992) and
+Nilsson (1998) for maxima.
+Cost: the total of the clique tables a run, in time; in memory only separators and small cliques, since large cliques are
+computed block by block. The first use in a process loads compiled code; the first use after an installation compiles it.
+Use it for everything asked more than once, for all marginals, and for large models.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import prod
+from operator import is_
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument, TooLarge
+from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.evidence import Findings
+from markovia.factors.tables.factor import Array, Factor
+from markovia.inference.exact.tree_answers import by_regret, cut_up, onto, subtree
+from markovia.inference.exact.tree_plan import (
+    SEARCH_MOST,
+    SEARCH_SHARE,
+    CompiledTree,
+    Ints,
+    Plan,
+    Structure,
+    known_plan,
+    plan_for,
+    remember_plan,
+    scope_of,
+)
+from markovia.inference.exact.tree_state import DONE, IMPOSSIBLE, OutOfRange, TreeState
+from markovia.inference.exact.variable_elimination import VariableElimination
+from markovia.inference.problem import Piece, Problem
+from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.memory_budget import default_budget, readable
+
+T = TypeVar("T")
+WHOLE = 1 << 21
+"""Entries up to which the whole model is compiled at once; above, each question is reduced first."""
+FEW = 40
+"""Pieces up to which the first question of a model compiles all of it, whatever is observed."""
+AT_ONCE = 2000
+"""Pieces up to which a model that was never compiled is tried in one compiled call."""
+DENSE = 1 << 22
+"""Entries up to which a structured conditional, such as a noisy-or, is written out as a table."""
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Exact inference on a compiled junction tree.
+
+    Parameters
+    ----------
+    order
+        The names of all variables to eliminate, in order; searched by default.
+    search
+        How much order search is worth: 1 spends about as long on it as one run may save, 10 ten times that.
+    max_bytes
+        The memory budget; 80% of the free memory by default. Larger problems raise `TooLarge` with the estimate before
+        anything is allocated.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> asia = mk.examples.asia()
+    >>> engine = mk.engines.JunctionTree()
+    >>> p = asia.query("lung", given={"xray": "yes"}, engine=engine)
+    >>> round(p["yes"], 6), p.info.engine
+    (0.488711, 'junction-tree')
+    """
+
+    order: Sequence[str] | None = None
+    search: float = 1.0
+    max_bytes: int | None = None
+
+    name: ClassVar[str] = "junction-tree"
+    exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if isinstance(self.order, str) or not isinstance(self.order, Sequence | None):
+            raise InvalidArgument(f"order= is a list of names to eliminate in order, not {self.order!r}")
+        if not isinstance(self.search, int | float) or not self.search > 0:
+            raise InvalidArgument(f"search= is a positive number, not {self.search!r}")
+        if self.max_bytes is not None and not isinstance(self.max_bytes, int | float):
+            raise InvalidArgument(f"max_bytes= is a number of bytes, not {self.max_bytes!r}")
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table over all targets together."""
+
+        def work(state: TreeState, findings: Findings) -> Tables:
+            details = state.plan.details
+            slots = [state.tree.slot_of[t] for t in targets]
+            asked = state.ask(findings, slots[0] if len(slots) == 1 else -2)
+            if asked is None:
+                state.set_evidence(findings)
+                log_mass = state.collect()
+            else:
+                log_mass = asked
+                if len(slots) == 1 and log_mass > -np.inf:
+                    answer = Factor.of((problem.variables[targets[0]],), state.marginal(slots[0]))
+                    return Tables([answer], log_mass, details)
+            if log_mass == -np.inf or not targets:
+                return Tables([Factor.scalar()], log_mass, details)
+            variables = tuple([problem.variables[t] for t in targets])
+            home = int(state.plan.home[min(slots)])
+            state.distribute([home])
+            if len(slots) == 1:
+                return Tables([Factor.of(variables, state.marginal(slots[0]))], log_mass, details)
+            if set(slots) <= set(state.free_slots(home).tolist()):
+                return Tables([Factor.of(variables, onto(state, home, slots))], log_mass, details)
+            found = self._across(state, targets)
+            return Tables(found.tables, log_mass, details)
+
+        return self._run(problem, targets, False, work, lambda other: other.joint(problem, targets))
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table for each target, all from two passes over the tree."""
+
+        def work(state: TreeState, findings: Findings) -> Tables:
+            slot_of, plan = state.tree.slot_of, state.plan
+            asked = state.ask(findings, -1)
+            if asked is None:
+                state.set_evidence(findings)
+                log_mass = state.collect()
+            else:
+                log_mass = asked
+            if log_mass == -np.inf:
+                return Tables([], -np.inf, plan.details)
+            slots = [slot_of[t] for t in targets]
+            if asked is None:
+                few = 2 * len(slots) <= len(slot_of)
+                state.distribute(sorted({int(plan.home[s]) for s in slots}) if few else None)
+            return cut_up(problem, targets, slots, plan, state.marginals.copy(), log_mass)
+
+        at_once = self._at_once(problem, targets)
+        if at_once is not None:
+            return at_once
+        return self._run(problem, targets, False, work, lambda other: other.marginals(problem, targets))
+
+    def log_mass(self, problem: Problem) -> float:
+        """Return the log of the total weight that agrees with the findings."""
+
+        def work(state: TreeState, findings: Findings) -> float:
+            asked = state.ask(findings, -2)
+            if asked is not None:
+                return asked
+            state.set_evidence(findings)
+            return state.collect()
+
+        return self._run(problem, (), False, work, lambda other: other.log_mass(problem))
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the m best assignments of the targets, other variables summed out.
+
+        Over all unobserved variables: maxima on the tree. Over some of them sums come before maxima, which is left to
+        variable elimination.
+        """
+        if len(targets) < len(problem.free):
+            return VariableElimination(max_bytes=self.max_bytes).best(problem, targets, m)
+
+        def work(state: TreeState, findings: Findings) -> list[Assignment]:
+            state.set_evidence(findings)
+            log_best = state.collect()
+            found = Ranked(state.plan.details)
+            if log_best == -np.inf:
+                return found
+            names = {s: n for n, s in state.tree.slot_of.items() if state.code[s] < 0}
+            for regret, states in islice(by_regret(state), m):
+                codes = {names[s]: int(c) for s, c in enumerate(states.tolist()) if s in names}
+                found.append(Assignment({t: codes[t] for t in targets}, log_best - regret))
+            return found
+
+        return self._run(problem, None, True, work, lambda other: other.best(problem, targets, m))
+
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Draw n configurations of the free variables given the findings, as state codes."""
+
+        def work(state: TreeState, findings: Findings) -> dict[str, NDArray[np.int64]]:
+            state.set_evidence(findings)
+            state.collect()
+            codes = state.draw(n, rng)
+            return {name: codes[s] for name, s in state.tree.slot_of.items() if state.code[s] < 0}
+
+        return self._run(problem, None, False, work, lambda other: other.sample(problem, n, rng))
+
+    # -- compiling -----------------------------------------------------------------------------------------------
+
+    def plan(self, problem: Problem) -> Plan:
+        """Return the compiled plan of the whole problem, its findings left aside."""
+        return self._whole(problem).plan
+
+    def compiled(self, problem: Problem, targets: Sequence[str] | None) -> tuple[CompiledTree, Findings]:
+        """Return the tree to answer a question with, and the findings to enter into it.
+
+        Raises
+        ------
+        TooLarge
+            If the tree does not fit the budget.
+        """
+        whole = self._known(problem)
+        hard = any(f.code is not None for f in problem.findings.values())
+        if whole is None and not (hard and len(problem.pieces) > FEW and self._first_time(problem)):
+            whole = self._whole(problem)
+        if whole is not None and not whole.structured and whole.plan.total <= WHOLE:
+            self._check(whole.plan)
+            return self._loaded(whole, problem), problem.findings
+        parts = problem.parts(targets)
+        names = {v.name: v for part in parts for v in part.variables}
+        ids = {n: i for i, n in enumerate(names)}
+        structure = Structure(
+            [len(v.states) for v in names.values()], [[ids[v.name] for v in part.variables] for part in parts]
+        )
+        order = None if self.order is None else [ids[n] for n in self.order if n in ids]
+        everything = targets is None or len(targets) == len(problem.free)
+        if whole is not None and not whole.structured and everything and self._fits(whole.plan):
+            if not hard:
+                return self._loaded(whole, problem), problem.findings
+            plan = plan_for(structure, effort=self.search, order=order)
+            if whole.plan.entries_given(self._codes(whole, problem)) <= 1.2 * plan.total:
+                return self._loaded(whole, problem), problem.findings
+        else:
+            plan = plan_for(structure, effort=self.search, order=order)
+        self._check(plan)
+        return CompiledTree(plan, list(names.values()), [part.build().values for part in parts]), {}
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        return (self.name, None if self.order is None else tuple(self.order), self.search)
+
+    def _first_time(self, problem: Problem) -> bool:
+        """Say whether a model is asked for the first time, and remember that it was."""
+        if problem.memory is None:
+            return True
+        asked = (*self._key, "asked")
+        first = asked not in problem.memory
+        problem.memory[asked] = True
+        return first
+
+    def _known(self, problem: Problem) -> "_Whole | None":
+        """Return the whole model's plan if it was made and the pieces are still the same."""
+        known: _Whole | None = problem.memory.get(self._key) if problem.memory is not None else None
+        pieces = problem.pieces
+        if (
+            known is None
+            or len(known.pieces) != len(pieces)
+            or len(known.variables) != len(problem.variables)
+        ):
+            return None
+        return known if all(map(is_, known.pieces, pieces)) else None
+
+    def _loaded(self, whole: "_Whole", problem: Problem) -> CompiledTree:
+        if whole.tree is None:
+            whole.tree = CompiledTree(whole.plan, whole.variables, [_dense(p) for p in problem.pieces])
+        return whole.tree
+
+    def _codes(self, whole: "_Whole", problem: Problem) -> Ints:
+        """Return the observed state of each slot of the whole model's tree, -1 for none."""
+        code = np.full(len(whole.plan.card), -1, dtype=np.int64)
+        slots = whole.plan.section(20)
+        for i, v in enumerate(whole.variables):
+            finding = problem.findings.get(v.name)
+            if finding is not None and finding.code is not None:
+                code[slots[i]] = finding.code
+        return code
+
+    def _whole(self, problem: Problem) -> "_Whole":
+        """Return the whole model's plan, kept with the model until its pieces change."""
+        known = self._known(problem)
+        if known is not None:
+            return known
+        pieces = problem.pieces
+        variables = list(problem.variables.values())
+        ids = {v.name: i for i, v in enumerate(variables)}
+        structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
+        order = None if self.order is None else _complete_order(self.order, ids)
+        plan = plan_for(structure, effort=self.search, order=order)
+        structured = any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces)
+        made = _Whole(list(pieces), variables, plan, structured)
+        if problem.memory is not None:
+            problem.memory[self._key] = made
+        return made
+
+    def _budget(self) -> float:
+        return default_budget() if self.max_bytes is None else self.max_bytes
+
+    def _fits(self, plan: Plan) -> bool:
+        return plan.bytes < 1 << 20 or plan.bytes <= self._budget()
+
+    def _check(self, plan: Plan) -> None:
+        if not self._fits(plan) or (self.max_bytes is not None and plan.bytes > self.max_bytes):
+            raise TooLarge(
+                f"the junction tree has tables of {plan.total:,.3g} entries and needs {readable(plan.bytes)} and about "
+                f"{4 * plan.total:,.2g} operations (width {plan.width}); the budget is {readable(self._budget())}. "
+                "engine='conditioning' needs less memory and more time; or add evidence, ask for fewer variables, or "
+                "raise JunctionTree(max_bytes=...)",
+                bytes=plan.bytes,
+                operations=4 * plan.total,
+            )
+
+    def _run(
+        self,
+        problem: Problem,
+        targets: Sequence[str] | None,
+        maximise: bool,
+        work: Callable[[TreeState, Findings], T],
+        in_logs: Callable[[VariableElimination], T],
+    ) -> T:
+        tree, findings = self.compiled(problem, targets)
+        idle = tree.max_states if maximise else tree.states
+        try:
+            state = idle.pop()
+            state.tree = tree
+        except IndexError:
+            state = TreeState(tree, maximise)
+        try:
+            found = work(state, findings)
+        except OutOfRange:
+            return _told(in_logs(VariableElimination(max_bytes=self.max_bytes)))
+        del state.tree  # no cycle of references, so that memory is free as soon as the model is gone
+        idle.append(state)  # only if the work was not interrupted
+        return found
+
+    def _at_once(self, problem: Problem, targets: Sequence[str]) -> Tables | None:
+        """Answer a small model that was never compiled in one call; None where that is not the case."""
+        if self.order is not None or problem.memory is None or len(problem.pieces) > AT_ONCE:
+            return None
+        key = self._key
+        if key in problem.memory:
+            return None
+        variables = list(problem.variables.values())
+        ids = {v.name: i for i, v in enumerate(variables)}
+        code = np.full(len(variables), -1, dtype=np.int64)
+        for name, finding in problem.findings.items():
+            if finding.code is None:
+                return None
+            code[ids[name]] = finding.code
+        pieces = list(problem.pieces)
+        if not pieces or any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces):
+            return None
+        structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
+        if known_plan(structure, effort=self.search) is not None:
+            return None
+        from markovia.kernels.clique_trees.small_queries import answer_at_once
+
+        program, total, largest, status, log_mass, flat = answer_at_once(
+            structure.scope_start,
+            structure.scope,
+            structure.card,
+            SEARCH_SHARE * self.search,
+            SEARCH_MOST * max(1.0, self.search),
+            np.concatenate([p.values.ravel() for p in pieces]),
+            code,
+        )
+        plan = Plan(program, total, largest)
+        remember_plan(structure, plan, effort=self.search)
+        problem.memory[key] = _Whole(pieces, variables, plan, False)
+        self._check(plan)
+        if status not in (DONE, IMPOSSIBLE):
+            return None
+        if status == IMPOSSIBLE:
+            return Tables([], -np.inf, plan.details)
+        slot: list[int] = plan.section(20).tolist()
+        return cut_up(problem, targets, [slot[ids[t]] for t in targets], plan, flat, log_mass)
+
+    def _across(self, state: TreeState, targets: Sequence[str]) -> Tables:
+        """Join targets that no clique holds: sum out the rest of the subtree between their cliques."""
+        plan, tree = state.plan, state.tree
+        names = {s: n for n, s in tree.slot_of.items()}
+        by_name = {v.name: v for v in tree.variables}
+        homes = {int(plan.home[tree.slot_of[t]]) for t in targets}
+        cliques = subtree(plan.parent.tolist(), homes)
+        state.distribute(sorted(cliques))
+        tops = {c for c in cliques if int(plan.parent[c]) not in cliques}
+        needed = {tree.slot_of[t] for t in targets}
+        for c in cliques - tops:
+            needed.update(plan.clique_slots(c)[: plan.n_separator[c]].tolist())
+        factors = []
+        for c in sorted(cliques):
+            slots = state.free_slots(c).tolist()
+            if c in tops:
+                table = state.belief(c)
+            else:
+                rows = state.rows(c)
+                sums = rows.sum(axis=1, keepdims=True)
+                table = np.divide(rows, sums, out=np.zeros(rows.shape), where=sums > 0).reshape(state.dims(c))
+            drop = tuple(i for i, s in enumerate(slots) if s not in needed)
+            factors.append(
+                Factor.of(tuple(by_name[names[s]] for s in slots if s in needed), table.sum(axis=drop))
+            )
+        variables = {v.name: v for f in factors for v in f.variables}
+        return VariableElimination(max_bytes=self.max_bytes).joint(Problem(variables, factors, {}), targets)
+
+
+class _Whole:
+    """A model's own plan, and its compiled tree once something was asked of it."""
+
+    def __init__(self, pieces: list[Piece], variables: list[Any], plan: Plan, structured: bool) -> None:
+        self.pieces = pieces
+        self.variables = variables
+        self.plan = plan
+        self.structured = structured
+        self.tree: CompiledTree | None = None
+
+
+def _told(found: T) -> T:
+    """Say in an answer that the tree left the range of doubles and elimination with logarithms took its place."""
+    said = {"engine": VariableElimination.name, "arithmetic": "logarithms"}
+    if isinstance(found, Tables):
+        details = {**found.details, "arithmetic": "logarithms"}
+        return Tables(found.tables, found.log_mass, details, VariableElimination.name)  # type: ignore[return-value]
+    if isinstance(found, Ranked):
+        return Ranked({**found.details, **said}, found)  # type: ignore[return-value]
+    return found
+
+
+def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:
+    order = [ids[n] for n in names if n in ids]
+    if len(set(order)) != len(order):
+        raise InvalidArgument("the elimination order names a variable twice")
+    missing = [n for n in ids if ids[n] not in set(order)]
+    if missing:
+        raise InvalidArgument(f"the elimination order leaves out {', '.join(map(repr, missing[:5]))}")
+    return order
+
+
+def _ids(piece: Piece, ids: dict[str, int]) -> list[int]:
+    """Return the numbers of a piece's variables in the order of its table's axes."""
+    if isinstance(piece, Factor):
+        return [ids[v.name] for v in piece.variables]
+    found = [ids[v.name] for v in piece.parents]
+    found.append(ids[piece.variable.name])
+    return found
+
+
+def _dense(piece: Piece) -> Array:
+    return piece.values
+
+
+def _too_wide(piece: Piece) -> bool:
+    """Say whether a piece is a structured conditional too wide to be written out."""
+    if isinstance(piece, Factor | ConditionalTable):
+        return False
+    return prod(len(v) for v in scope_of(piece)) > DENSE

@@ -1,0 +1,359 @@
+"""Compiling a model to a clique tree: structure, plan, and tables in one flat layout.
+
+A `Plan` depends on the structure alone (who is in which scope, and how many states each has): an elimination order found
+by search, the maximal cliques, their tree, and where every table lies in memory. Plans are cached by structure, so a
+model with new numbers in its tables, or a second model of the same shape, does not search again. A `CompiledTree` is a
+plan with one model's tables loaded into it; it never changes and may be shared by threads.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.variable import Variable
+from markovia.inference.problem import Piece
+from markovia.runtime.threads import thread_count
+
+if TYPE_CHECKING:
+    from markovia.inference.exact.tree_state import TreeState
+
+T = TypeVar("T")
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SEARCH_SHARE = 0.12
+"""Steps of order search that a table entry of the expected run is worth."""
+SEARCH_MOST = 1e8
+"""Steps of order search at most: about a second."""
+CACHED_PLANS = 64
+PARALLEL = 1 << 18
+"""Entries of a tree from which threads pay."""
+SPLIT = 1 << 17
+"""Entries from which a clique is worth splitting between threads."""
+STRETCH = 1 << 25
+"""Entries after which a run returns to Python, so that it can be interrupted."""
+
+_NO_ORDER = np.empty(0, dtype=np.int64)
+
+
+class lazy(Generic[T]):  # noqa: N801
+    """A property computed once; unlike `functools.cached_property` it takes no lock, which a small network would feel."""
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self._function = function
+        self._name = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> T:
+        value = owner.__dict__[self._name] = self._function(owner)
+        return value
+
+
+class Structure:
+    """Scopes on integer ids: what a plan is made from."""
+
+    __slots__ = ("card", "scope", "scope_start")
+
+    def __init__(self, card: Sequence[int], scopes: Iterable[Sequence[int]]) -> None:
+        flat: list[int] = []
+        ends = [0]
+        for scope in scopes:
+            flat += scope
+            ends.append(len(flat))
+        self.card: Ints = np.array(card, dtype=np.int64)
+        self.scope_start: Ints = np.array(ends, dtype=np.int64)
+        self.scope: Ints = np.array(flat, dtype=np.int64)
+
+    @property
+    def key(self) -> tuple[bytes, bytes, bytes]:
+        """What two structures of the same shape share."""
+        return self.card.tobytes(), self.scope_start.tobytes(), self.scope.tobytes()
+
+
+class Schedule(NamedTuple):
+    """Ranges of cliques: subtrees that run side by side, and what lies above them, in order."""
+
+    below: list[tuple[int, int]]
+    above: list[tuple[int, int]]
+
+
+class Plan:
+    """An elimination order, its clique tree, and the memory layout.
+
+    Attributes
+    ----------
+    program
+        Everything packed into one array; see `markovia.kernels.clique_trees.tree_program`.
+    total, largest
+        Entries of all clique tables and of the largest one.
+    """
+
+    def __init__(self, program: Ints, total: float, largest: float) -> None:
+        self.program = program
+        self.total = total
+        self.largest = largest
+        header: list[int] = program[:7].tolist()
+        self.n_cliques = header[0]
+        self.small = total < PARALLEL
+        self.header = header[3:]
+
+    def section(self, i: int) -> Ints:
+        """Return one section of the program; see `markovia.kernels.clique_trees.tree_program` for the numbers."""
+        return self.program[self.program[10 + i] : self.program[11 + i]]
+
+    @lazy
+    def clique_start(self) -> Ints:
+        """Where each clique begins in `clique`."""
+        return self.section(0)
+
+    @lazy
+    def clique(self) -> Ints:
+        """The slots of all cliques, separator first."""
+        return self.section(1)
+
+    @lazy
+    def n_separator(self) -> Ints:
+        """How many leading slots each clique shares with its parent."""
+        return self.section(2)
+
+    @lazy
+    def parent(self) -> Ints:
+        """The parent of each clique, -1 for a root."""
+        return self.section(3)
+
+    @lazy
+    def message_at(self) -> Ints:
+        """Where each clique's upward message lies."""
+        return self.section(16)
+
+    @lazy
+    def table_at(self) -> Ints:
+        """Where each clique's table lies, -1 if it is not stored."""
+        return self.section(15)
+
+    @lazy
+    def marginal_at(self) -> Ints:
+        """Where each slot's posterior lies."""
+        return self.section(17)
+
+    @lazy
+    def card(self) -> Ints:
+        """The number of states of each slot."""
+        return self.section(18)
+
+    @lazy
+    def order(self) -> Ints:
+        """The variable at each slot: the elimination order."""
+        return self.section(19)
+
+    @lazy
+    def home(self) -> Ints:
+        """The clique that removes each slot."""
+        return self.section(21)
+
+    @property
+    def width(self) -> int:
+        """The size of the largest clique less one."""
+        return int(self.program[9]) - 1
+
+    @lazy
+    def starts(self) -> list[int]:
+        """Where each slot's posterior begins, and where the last one ends."""
+        found: list[int] = self.marginal_at.tolist()
+        return found
+
+    @lazy
+    def details(self) -> dict[str, Any]:
+        """What an answer tells about the plan."""
+        return {"width": self.width, "largest_table": int(self.largest), "cliques": self.n_maximal}
+
+    @lazy
+    def n_maximal(self) -> int:
+        """The number of maximal cliques; helper cliques, which remove nothing, are left out."""
+        if self.largest < 2048:
+            return self.n_cliques
+        return int((np.diff(self.clique_start) > self.n_separator).sum())
+
+    @lazy
+    def lengths(self) -> tuple[int, ...]:
+        """Lengths of the arrays of a state (floats, ints, flags) and of a thread's scratch space (floats, ints)."""
+        from markovia.kernels.clique_trees.clique_tables import lengths
+
+        return lengths(self.program)  # type: ignore[no-any-return]
+
+    @lazy
+    def bytes(self) -> float:
+        """The memory that a run needs: messages both ways, stored tables and factors."""
+        separators = float(2 * (self.program[3] - self.program[4]) + self.program[4] + self.program[5])
+        return 8.0 * separators if self.total <= 1e13 else 8.0 * self.total
+
+    def clique_slots(self, c: int) -> Ints:
+        """Return the slots of a clique, separator first."""
+        return self.clique[self.clique_start[c] : self.clique_start[c + 1]]
+
+    def entries_given(self, code: Ints) -> float:
+        """Return the total of the clique tables when slots with a code of 0 or more are observed."""
+        from markovia.kernels.clique_trees.tree_program import sliced_entries
+
+        return float(sliced_entries(self.program, code))
+
+    @lazy
+    def schedule(self) -> Schedule:
+        """Which ranges of cliques run side by side, and which come after them."""
+        n = self.n_cliques
+        if self.total < PARALLEL:
+            return Schedule([], [(0, n)] if n else [])
+        threads = thread_count()
+        if threads == 1 and self.total < STRETCH:
+            return Schedule([], [(0, n)])
+        sizes = np.multiply.reduceat(self.card[self.clique], self.clique_start[:-1])
+        load: list[int] = sizes.tolist()
+        first = list(range(n))
+        for c, p in enumerate(self.parent.tolist()):
+            if p >= 0:
+                load[p] += load[c]
+                first[p] = min(first[p], first[c])
+        most = min(STRETCH, max(1, int(self.total / (4 * threads))))
+        below: list[tuple[int, int]] = []
+        above: list[tuple[int, int]] = []
+        c = n - 1
+        while c >= 0:
+            if load[c] <= most:
+                below.append((first[c], c + 1))
+                c = first[c] - 1
+                continue
+            if sizes[c] < SPLIT and above and above[-1][0] == c + 1 and sizes[c + 1] < SPLIT:
+                above[-1] = (c, above[-1][1])
+            else:
+                above.append((c, c + 1))
+            c -= 1
+        joined = _joined(below, load, most // 4)
+        joined.sort(key=lambda r: -sum(load[c] for c in range(*r)))
+        return Schedule(joined, above[::-1])
+
+
+def _joined(ranges: list[tuple[int, int]], load: list[int], least: int) -> list[tuple[int, int]]:
+    """Join neighbouring small subtrees, so that no task is smaller than its dispatch."""
+    joined: list[tuple[int, int]] = []
+    held = 0
+    for first, last in sorted(ranges):
+        if joined and joined[-1][1] == first and held + load[last - 1] <= least:
+            joined[-1] = (joined[-1][0], last)
+            held += load[last - 1]
+        else:
+            joined.append((first, last))
+            held = load[last - 1]
+    return joined
+
+
+_plans: OrderedDict[Any, Plan] = OrderedDict()
+_lock = Lock()
+
+
+def plan_for(
+    structure: Structure, last: Sequence[int] = (), effort: float = 1.0, order: Sequence[int] | None = None
+) -> Plan:
+    """Return the plan of a structure, from the cache if it was made before.
+
+    Parameters
+    ----------
+    last
+        Variables to eliminate last, so that they meet near the root.
+    effort
+        How much order search is worth: 1 for a single run, more for a plan that serves many.
+    order
+        An elimination order to use instead of a search.
+    """
+    known = known_plan(structure, last, effort, order)
+    if known is not None:
+        return known
+    from markovia.kernels.clique_trees.tree_program import compile_program
+
+    stage = np.zeros(len(structure.card), dtype=np.int64)
+    if last:
+        stage[list(last)] = 1
+    program, total, largest = compile_program(
+        structure.scope_start,
+        structure.scope,
+        structure.card,
+        stage,
+        SEARCH_SHARE * effort,
+        SEARCH_MOST * max(1.0, effort),
+        _NO_ORDER if order is None else np.array(order, dtype=np.int64),
+    )
+    made = Plan(program, total, largest)
+    remember_plan(structure, made, last, effort, order)
+    return made
+
+
+def known_plan(
+    structure: Structure, last: Sequence[int] = (), effort: float = 1.0, order: Sequence[int] | None = None
+) -> Plan | None:
+    """Return the plan of a structure if it is in the cache."""
+    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
+    with _lock:
+        known = _plans.get(key)
+        if known is not None:
+            _plans.move_to_end(key)
+        return known
+
+
+def remember_plan(
+    structure: Structure,
+    plan: Plan,
+    last: Sequence[int] = (),
+    effort: float = 1.0,
+    order: Sequence[int] | None = None,
+) -> None:
+    """Put a plan into the cache."""
+    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
+    with _lock:
+        _plans[key] = plan
+        while len(_plans) > CACHED_PLANS:
+            _plans.popitem(last=False)
+
+
+def forget_plans() -> None:
+    """Empty the cache of plans."""
+    with _lock:
+        _plans.clear()
+
+
+class CompiledTree:
+    """A plan with a model's tables at hand.
+
+    Attributes
+    ----------
+    raw
+        The tables one after the other, as the model has them.
+    states, max_states
+        Idle evaluation states, for sums and for maxima, each taken by one thread while it works.
+    runs
+        How often the tree was run.
+    supports
+        The non-zero entries of large cliques that are mostly zero, listed once the tree is used again and again.
+    """
+
+    def __init__(
+        self, plan: Plan, variables: Sequence[Variable], tables: Sequence[NDArray[np.float64]]
+    ) -> None:
+        self.plan = plan
+        self.variables = variables
+        slots: list[int] = plan.section(20).tolist()
+        self.slot_of = dict(zip([v.name for v in variables], slots, strict=True))
+        self.raw: Floats = np.concatenate(tables, axis=None) if tables else np.empty(0)
+        self.states: list[TreeState] = []
+        self.max_states: list[TreeState] = []
+        self.runs = 0
+        self.supports: dict[int, NDArray[np.int32]] = {}
+        self.listed: list[int] = []
+
+
+def scope_of(piece: Piece) -> tuple[Variable, ...]:
+    """Return the variables of a piece in the order of its table's axes."""
+    return (*piece.parents, piece.variable) if isinstance(piece, Conditional) else piece.variables

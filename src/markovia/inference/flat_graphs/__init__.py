@@ -1,0 +1,1 @@
+"""A problem as flat arrays, and what can be read off it."""

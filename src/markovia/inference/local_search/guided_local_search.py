@@ -1,0 +1,156 @@
+"""Guided local search for most probable configurations: climb, then penalise what holds the climb back.
+
+Method: climb by single changes in log weight minus penalties on table entries. At each local maximum the entry in use
+with the largest -log(entry) / (1 + its penalty) gets a higher penalty, so that the landscape fills up there and the climb
+moves on; penalties fade slowly. The best configuration by true weight is kept. References: Voudouris and Tsang (1999);
+Park (2002); Hutter, Hoos and Stuetzle (2005), who call the variant with true weights in the climb GLS+.
+Cost: a climb is a few passes over the variables, a penalty one pass over the factors.
+Use it for large models with many zeros or strong tables, where plain climbing stops early.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.variable import State
+from markovia.inference.approximate import Approximate
+from markovia.inference.flat_graphs.flat_graph import Ints
+from markovia.inference.local_search.search_space import (
+    Progress,
+    SearchSpace,
+    check_settings,
+    kernel_seed,
+    nothing_to_search,
+    search_space,
+)
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment
+from markovia.runtime.seeds import generator
+
+SMOOTHING = 0.99
+"""What penalties are multiplied by from time to time."""
+SLICE = 500_000
+"""Table entries looked at between two looks at the clock, about."""
+
+
+@dataclass(frozen=True)
+class GuidedLocalSearch(Approximate):
+    """Best configurations by climbing under penalties.
+
+    Parameters
+    ----------
+    strength
+        What one penalty costs, relative to the mean spread of a table's logs.
+    max_climbs
+        Climbs in all; with a time limit None means as many as it allows, without one 5,000.
+    smooth_every
+        Climbs after which all penalties are multiplied by 0.99.
+    start
+        A state for every free variable; by default the states that the tables over single variables prefer.
+    seed, time_limit, progress
+        Seed of the random numbers, seconds, and whether to show a bar (by default on a terminal).
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> engine = mk.engines.GuidedLocalSearch(max_climbs=50, seed=0)
+    >>> mk.examples.sprinkler().map(given={"wet": "yes"}, engine=engine).to_dict()
+    {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
+    """
+
+    strength: float = 0.3
+    max_climbs: int | None = None
+    smooth_every: int = 200
+    start: Mapping[str, State] | None = None
+    seed: int | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+
+    name: ClassVar[str] = "guided-local-search"
+    answers: ClassVar[frozenset[str]] = frozenset({"best"})
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self.time_limit,
+            self.progress,
+            self.seed,
+            max_climbs=self.max_climbs,
+            smooth_every=self.smooth_every,
+        )
+        if (
+            isinstance(self.strength, bool)
+            or not isinstance(self.strength, int | float)
+            or not self.strength > 0
+        ):
+            raise InvalidArgument(f"strength= is a positive number, not {self.strength!r}")
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the best configuration that was met."""
+        self._refuse_parts(problem, targets, m)
+        space = search_space(problem)
+        known = nothing_to_search(space)
+        if known is not None:
+            return known
+        codes = space.best_alone() if self.start is None else space.read(self.start)
+        most = self.max_climbs if self.max_climbs or self.time_limit else 5_000
+        with Progress(space, self.time_limit, self.progress, self.name) as done:
+            guided(space, codes, self.strength, most, self.smooth_every, generator(self.seed), done)
+        return done.answer(True)
+
+
+def guided(
+    space: SearchSpace,
+    codes: Ints,
+    strength: float,
+    most: int | None,
+    smooth_every: int,
+    rng: np.random.Generator,
+    done: Progress,
+) -> None:
+    """Run guided local search from a configuration, in place, until the climbs or the time are over.
+
+    Zeros count as much as the strongest table here, so that the search can cross them; what is best is still decided by
+    fewest zeros first.
+    """
+    from markovia.kernels.maximising.local_search import fill_scores, guided_climbs
+
+    wall, weight = _scales(space, strength)
+    soft_unary, soft = np.maximum(space.unary, -wall), np.maximum(space.values, -wall)
+    tables, state = space.tables, kernel_seed(rng)
+    blame_unary, blame = np.zeros(len(soft_unary)), np.zeros(len(soft))
+    score = np.empty(len(soft_unary))
+    best, made = codes.copy(), 0
+    scores = np.full(2, space.score(codes))
+    at_once = max(1, SLICE // (len(soft_unary) + len(space.graph.scope)))
+    done.note(codes, float(scores[0]), 0)
+    while not done.over and (most is None or made < most):
+        work = soft - weight * blame
+        penalised = (*tables[:2], soft_unary - weight * blame_unary, *tables[3:7], work)
+        fill_scores(codes, score, *penalised)
+        climbs = min(at_once, smooth_every - made % smooth_every)
+        climbs = climbs if most is None else min(climbs, most - made)
+        moves = guided_climbs(
+            climbs, weight, wall, blame_unary, blame, work, best, scores, state, codes, score, *tables
+        )
+        made += climbs
+        scores[0] = space.score(codes)  # afresh, so that rounding does not add up
+        done.note(best, space.score(best), climbs, moves)
+        if made % smooth_every == 0:
+            blame *= SMOOTHING
+            blame_unary *= SMOOTHING
+
+
+def _scales(space: SearchSpace, strength: float) -> tuple[float, float]:
+    """Return what a zero counts in the climbs, and what a penalty costs."""
+    graph, reaches = space.graph, []
+    for logs, ptr in ((space.unary, graph.starts), (space.values, graph.table_ptr)):
+        if len(logs):
+            finite = np.where(logs <= -space.penalty, 0.0, logs)
+            reaches.append(-np.minimum.reduceat(finite, ptr[:-1]))
+    spread = np.concatenate(reaches)
+    spread = spread[spread > 0]
+    wall = 2.0 * float(spread.max()) + 5.0 if len(spread) else 10.0
+    return wall, strength * (float(spread.mean()) if len(spread) else 1.0)

@@ -1,0 +1,269 @@
+"""What searches for a best configuration share: finite scores, starts, the best so far, the clock and the answer.
+
+Zeros have no finite log. Here each counts as one violated table, scored below anything that the finite entries of all tables
+together can make up for: fewer violations always win, then the larger weight. A search may thus walk through impossible
+configurations; the answer's weight is computed from the tables themselves.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.variable import State, Variable
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.clock import now
+from markovia.runtime.progress import bar_wanted
+from markovia.runtime.seeds import Seed, generator
+
+TRACE = 10_000
+"""Improvements that are remembered at most."""
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """A problem ready for search: the flat graph and finite scores of all table entries.
+
+    Attributes
+    ----------
+    graph
+        The free variables and the factors between them.
+    unary, values
+        The logs of the graph's tables; a zero is minus `penalty`.
+    penalty
+        What a violated table costs: more than all finite entries together can differ.
+    """
+
+    graph: FlatGraph
+    unary: Array
+    values: Array
+    penalty: float
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """The arrays that kernels ask for, in their order."""
+        g = self.graph
+        return (
+            *(g.cards, g.starts, self.unary, g.scope_ptr, g.scope, g.strides, g.table_ptr, self.values),
+            *(g.edge_ptr, g.edges, g.edge_factor),
+        )
+
+    @cached_property
+    def near(self) -> tuple[Ints, Ints]:
+        """Who shares a factor with whom: pointers and numbers."""
+        ptr, near = self.graph.neighbours()
+        return ptr.astype(np.int64), near.astype(np.int64)
+
+    @cached_property
+    def bits(self) -> Array:
+        """Log2 of the number of states of each variable."""
+        return np.log2(self.graph.cards)
+
+    def score(self, codes: Ints) -> float:
+        """Return the score of a configuration: its log weight without scale, violated tables as penalties."""
+        g = self.graph
+        total = float(self.unary[g.starts[:-1] + codes].sum())
+        if g.n_factors:
+            where = np.add.reduceat(codes[g.scope] * g.strides, g.scope_ptr[:-1])
+            total += float(self.values[g.table_ptr[:-1] + where].sum())
+        return total
+
+    def best_alone(self) -> Ints:
+        """Return the configuration that the tables over one variable prefer."""
+        g = self.graph
+        owner = np.repeat(np.arange(len(g.cards)), g.cards)
+        order = np.lexsort((np.arange(len(owner)), -self.unary, owner))
+        return np.asarray(order[g.starts[:-1]] - g.starts[:-1], dtype=np.int64)
+
+    def at_random(self, rng: np.random.Generator) -> Ints:
+        """Return a random configuration."""
+        return np.minimum(
+            (rng.random(len(self.graph.cards)) * self.graph.cards), self.graph.cards - 1
+        ).astype(np.int64)
+
+    def read(self, start: Mapping[str, State]) -> Ints:
+        """Return states by name as a configuration; every free variable must be there."""
+        missing = [n for n in self.graph.names if n not in start]
+        if missing:
+            raise InvalidArgument(f"start= has no state for {missing[0]!r}")
+        return np.array([v.index(start[v.name]) for v in self.graph.variables], dtype=np.int64)
+
+
+def search_space(problem: Problem) -> SearchSpace:
+    """Return a problem ready for search."""
+    load_search_kernels()
+    graph = flat_graph(problem)
+    reach = 1.0
+    for logs, ptr in ((graph.log_unary, graph.starts), (graph.log_values, graph.table_ptr)):
+        if len(logs):
+            finite = np.where(np.isneginf(logs), 0.0, logs)
+            reach -= float(np.minimum.reduceat(finite, ptr[:-1]).sum())
+    unary = np.where(np.isneginf(graph.log_unary), -reach, graph.log_unary)
+    values = np.where(np.isneginf(graph.log_values), -reach, graph.log_values)
+    return SearchSpace(graph, unary, values, reach)
+
+
+@cache
+def load_search_kernels() -> None:
+    """Load (or, after an installation, compile) the kernels of all searches, so that no clock counts it."""
+    from markovia.inference.flat_graphs.flat_graph import from_factors
+    from markovia.kernels.maximising.local_search import best_moves, fill_scores, guided_climbs, move, sweep
+    from markovia.kernels.maximising.neighbourhoods import choose_region, solve_region, spread_from
+
+    a, b = Variable("a", (0, 1)), Variable("b", (0, 1))
+    graph = from_factors([a, b], [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 1.0]]))])
+    space = SearchSpace(graph, graph.log_unary, graph.log_values, 1.0)
+    codes, order, tables = np.zeros(2, dtype=np.int64), np.arange(2), space.tables
+    score, rng = np.empty(4), np.zeros(1, dtype=np.uint64)
+    fill_scores(codes, score, *tables[:8])
+    move(0, 1, codes, score, *tables[:2], *tables[3:])
+    sweep(order, 1.0, rng, codes, score, *tables)
+    until, state = np.zeros(4, dtype=np.int64), np.zeros(2)
+    best_moves(1, 1, 1, 0, until, codes.copy(), state, rng, codes, score, *tables)
+    blame = (np.zeros(4), np.zeros(4), graph.log_values.copy(), codes.copy(), state)
+    guided_climbs(1, 1.0, 1.0, *blame, rng, codes, score, *tables)
+    spread_from(*space.near, 0, rng, np.empty(2, dtype=np.int64), np.empty(2, dtype=np.int64))
+    found = choose_region(
+        *space.near, space.bits, np.ones(2, dtype=np.uint8), order, 4.0, 1e6, rng, order.copy()
+    )
+    solve_region(rng, codes, order, found, *tables)
+
+
+def kernel_seed(rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Return the state of a kernel's random numbers, drawn from a generator."""
+    return rng.integers(0, 2**63, size=1, dtype=np.int64).astype(np.uint64)
+
+
+@dataclass
+class Progress:
+    """The best configuration so far, how it came about, and how much time is left.
+
+    Used as a context manager: it owns the progress bar, and after an exception tells other threads to stop. `lift` turns
+    what is noted into configurations of the space, for a search that runs on a part of it.
+    """
+
+    space: SearchSpace
+    time_limit: float | None
+    progress: bool | None
+    name: str
+    lift: Callable[[Ints], Ints] = np.copy
+    codes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    score: float = -np.inf
+    iterations: int = 0
+    moves: int = 0
+    restarts: int = 0
+    trace: list[tuple[float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._begin = now()
+        self._stopped = False
+        self._lock = Lock()
+        self._bar: Any = None
+        if bar_wanted(self.progress) and self.time_limit is not None:
+            from tqdm import tqdm
+
+            self._bar = tqdm(total=round(self.time_limit, 1), desc=self.name, unit="s")
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._stopped = True
+        if self._bar is not None:
+            self._bar.close()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return now() - self._begin
+
+    @property
+    def over(self) -> bool:
+        """Whether it is time to stop."""
+        return self._stopped or (self.time_limit is not None and self.seconds >= self.time_limit)
+
+    def note(self, codes: Ints, score: float, iterations: int = 1, moves: int = 0) -> bool:
+        """Count work done, remember a configuration if it is the best so far, and say whether it is."""
+        with self._lock:
+            self.iterations += iterations
+            self.moves += moves
+            better = score > self.score + 1e-9
+            if better or not len(self.codes):
+                self.codes, self.score = self.lift(codes), score
+                if len(self.trace) < TRACE:
+                    self.trace.append((self.seconds, self.space.graph.log_weight(self.codes)))
+            if self._bar is not None:
+                self._bar.n = min(round(self.seconds, 1), self._bar.total)
+                self._bar.set_postfix_str(f"best {self.trace[-1][1]:.6g}", refresh=False)
+                self._bar.update(0)
+        return better
+
+    def answer(self, finished: bool, exact: bool = False, **more: Any) -> Ranked:
+        """Return the best configuration as an engine's answer.
+
+        Parameters
+        ----------
+        finished
+            Whether the search ended by its own rule, not by the clock before it got anywhere.
+        exact
+            Whether the best is proved.
+        more
+            Further details.
+        """
+        graph = self.space.graph
+        log_weight = graph.log_weight(self.codes)
+        if np.isneginf(log_weight) and exact:
+            return Ranked({"exact": True})
+        possible = bool(log_weight > -np.inf)
+        details: dict[str, Any] = {
+            "converged": (finished or exact) and possible,
+            "iterations": self.iterations,
+            "moves": self.moves,
+            "restarts": self.restarts,
+            "trace": self.trace,
+            "bound": log_weight if exact else np.inf,
+            "advice": "give it more time or more restarts"
+            if possible
+            else "it found no configuration of positive weight; try engine='large-neighbourhood' or more time",
+            **more,
+        }
+        if exact:
+            details["exact"] = True
+        return Ranked(details, [Assignment(graph.assignment(self.codes), log_weight)])
+
+
+def nothing_to_search(space: SearchSpace) -> Ranked | None:
+    """Return the answer where no search is needed: no free variable, or no weight anywhere; otherwise None."""
+    graph = space.graph
+    if np.isneginf(graph.log_scale):
+        return Ranked({"exact": True})
+    if not len(graph.variables):
+        return Ranked({"exact": True, "bound": graph.log_scale}, [Assignment({}, graph.log_scale)])
+    return None
+
+
+def check_settings(
+    time_limit: float | None, progress: bool | None, seed: Seed, **positive: float | None
+) -> None:
+    """Check what searches have in common: a time limit, a seed, and counts that are at least one."""
+    generator(seed)
+    if time_limit is not None and (
+        isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0
+    ):
+        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
+    if progress not in (None, True, False):
+        raise InvalidArgument(f"progress= is True, False or None, not {progress!r}")
+    for name, value in positive.items():
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if value is not None and (not whole or value < 1):
+            raise InvalidArgument(f"{name}= is a whole number of at least 1, not {value!r}")

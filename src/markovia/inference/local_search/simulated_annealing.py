@@ -1,0 +1,131 @@
+"""Simulated annealing for most probable configurations.
+
+Method: visit the variables in random order and redraw each from its conditional distribution at an inverse temperature that
+rises from sweep to sweep, so that the walk freezes in a configuration of large weight; then climb by single changes.
+Zeros count as a bit more than the strongest table, so that a hot walk crosses them.
+References: Kirkpatrick, Gelatt and Vecchi (1983); Geman and Geman (1984), who redraw from conditionals.
+Cost of a sweep: the tables around every variable. Slow schedules find better configurations.
+Use it as a robust baseline; for a fixed time large neighbourhoods usually get further.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.variable import State
+from markovia.inference.approximate import Approximate
+from markovia.inference.flat_graphs.flat_graph import Ints
+from markovia.inference.local_search.icm import climb
+from markovia.inference.local_search.search_space import (
+    Progress,
+    SearchSpace,
+    check_settings,
+    kernel_seed,
+    nothing_to_search,
+    search_space,
+)
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment
+from markovia.runtime.seeds import generator
+
+
+@dataclass(frozen=True)
+class SimulatedAnnealing(Approximate):
+    """Best configurations by annealed Gibbs sweeps.
+
+    Parameters
+    ----------
+    sweeps
+        Sweeps over all variables for each run.
+    restarts
+        Runs after the first; with a time limit, runs go on until it is over.
+    schedule
+        How the inverse temperature rises from `beta_first` to `beta_last`: "geometric" or "linear".
+    beta_first, beta_last
+        Inverse temperatures at both ends. The model itself has 1.
+    start
+        A state for every free variable, where the first run starts; at random by default.
+    seed, time_limit, progress
+        Seed of the random numbers, seconds, and whether to show a bar (by default on a terminal).
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> engine = mk.engines.SimulatedAnnealing(sweeps=100, seed=0)
+    >>> mk.examples.sprinkler().map(given={"wet": "yes"}, engine=engine).to_dict()
+    {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
+    """
+
+    sweeps: int = 1000
+    restarts: int = 3
+    schedule: Literal["geometric", "linear"] = "geometric"
+    beta_first: float = 0.1
+    beta_last: float = 20.0
+    start: Mapping[str, State] | None = None
+    seed: int | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+
+    name: ClassVar[str] = "simulated-annealing"
+    answers: ClassVar[frozenset[str]] = frozenset({"best"})
+
+    def __post_init__(self) -> None:
+        check_settings(self.time_limit, self.progress, self.seed, sweeps=self.sweeps)
+        if not isinstance(self.restarts, int) or self.restarts < 0:
+            raise InvalidArgument(f"restarts= is a whole number of at least 0, not {self.restarts!r}")
+        if self.schedule not in ("geometric", "linear"):
+            raise InvalidArgument(f"schedule= is 'geometric' or 'linear', not {self.schedule!r}")
+        if not 0 < self.beta_first <= self.beta_last < np.inf:
+            raise InvalidArgument(
+                f"the inverse temperatures rise from beta_first > 0 to beta_last, not from {self.beta_first!r} "
+                f"to {self.beta_last!r}"
+            )
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the best configuration that was met at the end of a sweep."""
+        self._refuse_parts(problem, targets, m)
+        space = search_space(problem)
+        known = nothing_to_search(space)
+        if known is not None:
+            return known
+        rng, finished, number = generator(self.seed), False, 0
+        with Progress(space, self.time_limit, self.progress, self.name) as done:
+            while number <= self.restarts or self.time_limit is not None:
+                done.restarts = number
+                codes = space.at_random(rng) if number or self.start is None else space.read(self.start)
+                finished |= self._run(space, codes, rng, done)
+                number += 1
+                if done.over:
+                    break
+        return done.answer(finished)
+
+    def _run(self, space: SearchSpace, codes: Ints, rng: np.random.Generator, done: Progress) -> bool:
+        """Anneal and climb from a configuration, in place; return whether the schedule was finished in time."""
+        from markovia.kernels.maximising.local_search import fill_scores, sweep
+
+        space_now, state = _crossable(space), kernel_seed(rng)
+        tables = space_now.tables
+        score = np.empty(len(space.unary))
+        rise = np.linspace if self.schedule == "linear" else np.geomspace
+        for k, beta in enumerate(rise(self.beta_first, self.beta_last, self.sweeps)):
+            if k % 100 == 0:
+                fill_scores(codes, score, *tables[:8])  # afresh, so that rounding does not add up
+            order = rng.permutation(len(codes)).astype(np.int64)
+            _, moves = sweep(order, float(beta), state, codes, score, *tables)
+            done.note(codes, space.score(codes), 1, moves)
+            if done.over:
+                return False
+        return climb(space, codes, "cyclic", rng, done)
+
+
+def _crossable(space: SearchSpace) -> SearchSpace:
+    """Return the space with zeros that weigh a bit less than the least entry of any table."""
+    least = 0.0
+    for logs in (space.unary, space.values):
+        finite = logs[logs > -space.penalty]
+        least = min(least, float(finite.min(initial=0.0)))
+    wall = min(space.penalty, 5.0 - 1.5 * least)
+    return SearchSpace(space.graph, np.maximum(space.unary, -wall), np.maximum(space.values, -wall), wall)

@@ -1,0 +1,1 @@
+"""Most probable states with a certificate."""

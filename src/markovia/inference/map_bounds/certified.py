@@ -1,0 +1,124 @@
+"""From a dual solution to a configuration with a certificate: what the bounding engines share.
+
+A configuration is polished by changing one variable at a time while that helps (Besag 1986), and its weight is
+compared with the bound: where they meet, the configuration is proved to be a best one.
+"""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Array
+from markovia.inference.approximate import Approximate
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.inference.impossible_evidence import impossible
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Ranked
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+PROOF = 1e-9
+"""A gap this small beside the size of the numbers is rounding."""
+
+
+class Certified(Approximate):
+    """Base of engines that maximise over all variables and bound the weight of every configuration."""
+
+    answers: ClassVar[frozenset[str]] = frozenset({"best"})
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the best configuration that was found, with a bound in the details; none if nothing is possible.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If the findings rule everything out, with those that contradict each other.
+        """
+        self._refuse_parts(problem, targets, m)
+        found = self._solve(problem)
+        if not found and problem.findings:
+            raise impossible(problem, lambda some: 0.0 if self._solve(some) else -np.inf)
+        return found
+
+    def _solve(self, problem: Problem) -> list[Assignment]:
+        raise NotImplementedError
+
+
+def answer(graph: FlatGraph, codes: Ints, bound: float, details: dict[str, Any]) -> Ranked:
+    """Return a configuration with its log weight and bound; it is exact where the two meet."""
+    value = graph.log_weight(codes) if len(codes) else graph.log_scale
+    exact = proved(graph, value, bound)
+    said = {**details, "exact": exact, "bound": value if exact else max(bound, value)}
+    if exact:
+        said["converged"] = True
+    return Ranked(said, [Assignment(graph.assignment(codes), value)])
+
+
+def nothing() -> Ranked:
+    """Return the answer that every configuration has weight zero."""
+    return Ranked({"exact": True, "bound": -np.inf})
+
+
+def proved(graph: FlatGraph, value: float, bound: float) -> bool:
+    """Say whether a log weight meets its bound up to rounding."""
+    if value == -np.inf:
+        return False
+    size = max(1.0, abs(value), abs(graph.log_scale), abs(value - graph.log_scale))
+    return bool(bound - value <= PROOF * size)
+
+
+def polished(graph: FlatGraph, codes: Ints, fixed: Flags | None = None) -> Ints:
+    """Change one variable at a time while that helps; `fixed` ones stay."""
+    from markovia.kernels.maximising.single_changes import climb
+
+    found = np.array(codes, dtype=np.int64)
+    held = np.zeros(len(found), dtype=np.bool_) if fixed is None else np.asarray(fixed, dtype=np.bool_)
+    scores = np.zeros(int(graph.cards.max(initial=1)))
+    if graph.n_factors:
+        climb(
+            found,
+            held,
+            graph.starts,
+            graph.log_unary,
+            graph.scope_ptr,
+            graph.scope,
+            graph.strides,
+            graph.table_ptr,
+            graph.log_values,
+            graph.edge_ptr,
+            graph.edges,
+            graph.edge_factor,
+            scores,
+        )
+    elif len(found):
+        found = np.where(held, found, largest(graph, graph.log_unary))
+    return found
+
+
+def largest(graph: FlatGraph, numbers: Array) -> Ints:
+    """Return the state with the largest number for each variable, the first of equals."""
+    if not len(graph.cards):
+        return np.zeros(0, dtype=np.int64)
+    tops = np.repeat(np.maximum.reduceat(numbers, graph.starts[:-1]), graph.cards)
+    at = np.flatnonzero(numbers >= tops)
+    owner = np.repeat(np.arange(len(graph.cards)), graph.cards)[at]
+    first = np.searchsorted(owner, np.arange(len(graph.cards)))
+    codes: Ints = at[first] - graph.starts[:-1]
+    return codes
+
+
+def checked_limit(time_limit: float | None) -> None:
+    """Refuse a time limit that is no positive number of seconds."""
+    if time_limit is None:
+        return
+    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
+        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
+
+
+def checked_count(what: str, number: int, least: int = 1) -> None:
+    """Refuse a setting that is no whole number of at least `least`."""
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
+        raise InvalidArgument(f"{what}= is a whole number, at least {least}, not {number!r}")

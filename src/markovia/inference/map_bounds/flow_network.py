@@ -1,0 +1,114 @@
+"""Minimum cuts of a network of pairs of arcs, solved in slices so that a clock or Ctrl-C can stop it.
+
+Method, reference and cost: see `markovia.kernels.maximising.max_flow`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.factors.tables.factor import Array
+from markovia.runtime.clock import now
+
+Ints = NDArray[np.int64]
+SLICE = 20_000
+"""Paths between two looks at the clock."""
+RELATIVE = 1e-14
+"""A residual capacity this small beside the largest one is rounding."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A minimum cut.
+
+    Attributes
+    ----------
+    ones
+        For each node 0 if it is on the source side and 1 if not.
+    flow
+        The value of the maximum flow, equal to that of the cut; infinite if every cut is.
+    finished
+        False if time ran out; then `flow` is only a lower bound and `ones` is no minimum cut.
+    """
+
+    ones: Ints
+    flow: float
+    finished: bool
+
+
+class FlowNetwork:
+    """Nodes between a source and a sink, linked by pairs of arcs; the links stay, the capacities change.
+
+    Parameters
+    ----------
+    n
+        The number of nodes, source and sink not counted.
+    tails, heads
+        The two nodes of each pair of arcs.
+
+    Examples
+    --------
+    >>> network = FlowNetwork(2, np.array([0]), np.array([1]))
+    >>> cut = network.cut(np.array([2.0]), np.array([0.0]), np.array([5.0, -1.5]))
+    >>> cut.flow, cut.ones.tolist()
+    (1.5, [0, 0])
+    """
+
+    def __init__(self, n: int, tails: Ints, heads: Ints) -> None:
+        from markovia.kernels.maximising.max_flow import link_arcs
+
+        self.n = n
+        arcs: Any = link_arcs(n, np.asarray(tails, dtype=np.int64), np.asarray(heads, dtype=np.int64))
+        self.first, self.head, self.rev, self.place = arcs
+
+    def cut(self, there: Array, back: Array, terminal: Array, deadline: float = np.inf) -> Cut:
+        """Return a minimum cut.
+
+        Parameters
+        ----------
+        there, back
+            The capacities from tail to head and from head to tail, zero or more, infinity included.
+        terminal
+            For each node the capacity from the source; if negative, that to the sink.
+        deadline
+            When to stop, on `runtime.clock.now`.
+        """
+        cap = np.zeros(len(self.head))
+        cap[self.place] = there
+        cap[self.rev[self.place]] = back
+        return self.solve(cap, terminal, deadline)
+
+    def solve(self, cap: Array, terminal: Array, deadline: float = np.inf) -> Cut:
+        """Return a minimum cut for capacities in the order of the arcs; both arrays are used up."""
+        from markovia.kernels.maximising.max_flow import SOURCE, STATE_SIZE, push_flow
+
+        n = self.n
+        terminal = np.array(terminal, dtype=np.float64)
+        finite = max(_largest(cap), _largest(np.abs(terminal)))
+        eps = RELATIVE * finite
+        tree = np.zeros(n, dtype=np.int8)
+        parent = np.full(n, -1, dtype=np.int32)
+        stamp = np.zeros(n, dtype=np.int64)
+        dist = np.zeros(n, dtype=np.int32)
+        ring = np.zeros(n, dtype=np.int32)
+        orphans = np.zeros(n, dtype=np.int32)
+        waiting = np.zeros(n, dtype=np.int8)
+        state = np.zeros(STATE_SIZE, dtype=np.int64)
+        arrays = (self.first, self.head, self.rev, cap, terminal, tree, parent, stamp, dist)
+        flow = 0.0
+        finished = n == 0
+        while not finished:
+            flow += float(push_flow(SLICE, eps, *arrays, ring, orphans, waiting, state))
+            finished = state[5] == -2
+            if now() > deadline:
+                break
+        return Cut((tree != SOURCE).astype(np.int64), flow, bool(finished))
+
+
+def _largest(numbers: Array) -> float:
+    if not len(numbers):
+        return 0.0
+    top = float(numbers.max())
+    return top if np.isfinite(top) else float(numbers[np.isfinite(numbers)].max(initial=0.0))

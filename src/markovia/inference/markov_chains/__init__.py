@@ -1,0 +1,1 @@
+"""Gibbs, Metropolis, cluster moves, tempering, diagnostics."""

@@ -1,0 +1,457 @@
+"""What engines that run Markov chains share: settings, parallel chains in slices, and answers from their records.
+
+Chains run in threads, each with its own random numbers, so answers do not depend on the number of threads. Compiled code
+runs in slices of some milliseconds; between slices the clock is looked at and an interrupt gets through.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument, TooLarge, Unanswered
+from markovia.factors.tables.factor import Array, Factor
+from markovia.inference.approximate import Approximate
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.flat_graphs.possibility import judged_log_mass
+from markovia.inference.impossible_evidence import impossible
+from markovia.inference.markov_chains.chain_starts import chain_starts
+from markovia.inference.markov_chains.diagnostics import Diagnostics, diagnose
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.clock import now
+from markovia.runtime.threads import in_parallel
+
+if TYPE_CHECKING:
+    from markovia.kernels.sampling.chains import Chain, Graph
+
+SLICE = 0.04
+FIRST_SLICE = 100_000
+BATCHES = 20
+FEW_BATCHES = 4
+RECORD_BYTES = 2**28
+MOST_TRACES = 200
+TRACE_CELLS = 8_000_000
+MOST_CELLS = 2**24
+SAMPLE_SPACING = 10
+
+
+class Stepper(Protocol):
+    """A transition: moves a chain on and records its draws."""
+
+    inside: bool
+    """Whether a step uses threads itself; then chains take turns."""
+
+    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+        """Make the draws first ... first + count - 1; with a non-empty `warm`, write only their log weights there."""
+
+    def finish(self, chains: "list[Chain]") -> None:
+        """Bring the chains' records into the common form."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run has to record."""
+
+    traced: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    joint: tuple[str, ...] = ()
+    best: bool = False
+
+
+@dataclass
+class ChainRun:
+    """A finished run."""
+
+    graph: FlatGraph
+    chains: "list[Chain]"
+    draws: int
+    planned: int
+    burned: int
+    warm: list[Array]
+    seconds: float
+    details: dict[str, Any]
+
+    def means(self) -> Array:
+        """Return for each state of each variable its average over all chains."""
+        total: Array = np.sum([c.sums.sum(axis=0) for c in self.chains], axis=0)
+        return total / max(1, self.draws * len(self.chains))
+
+    def batch_means(self) -> Array:
+        """Return the averages of the batches that are complete: chains, batches, states."""
+        n = self.chains[0].sums.shape[0]
+        ends = -(-np.arange(n + 1) * self.planned // n)
+        sizes = np.diff(ends)
+        full = (ends[1:] <= self.draws) & (sizes > 0)
+        found: Array = np.stack([c.sums[full] / sizes[full][:, None] for c in self.chains])
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainEngine(Approximate):
+    """Settings that all Markov chain engines share, and the questions they answer.
+
+    Parameters
+    ----------
+    draws
+        Draws that each chain records.
+    burn_in
+        Sweeps of each chain that are thrown away; a quarter of the draws by default, at most 5,000.
+    thin
+        Sweeps from one recorded draw to the next: 1 by default, 10 for `sample`.
+    chains
+        Independent chains; two or more are needed to see whether they agree.
+    rao_blackwell
+        Average full conditionals rather than states.
+    seed
+        Same seed, same answer. `sample` takes its seed from the model.
+    time_limit
+        Seconds after which chains stop and the answer is made from the draws there are; a third is for burn-in.
+    progress
+        Whether to show a progress bar; on a terminal if it takes long by default.
+    threads
+        Most threads to use; as many as there are processors by default.
+    """
+
+    answers = frozenset({"joint", "marginals", "best", "sample"})
+
+    draws: int = 5_000
+    burn_in: int | None = None
+    thin: int | None = None
+    chains: int = 4
+    rao_blackwell: bool = True
+    seed: int | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("draws", self.draws, 4)
+        whole_number("chains", self.chains, 1)
+        for what, least in (("burn_in", 0), ("thin", 1), ("seed", 0), ("threads", 1)):
+            if getattr(self, what) is not None:
+                whole_number(what, getattr(self, what), least)
+        if self.time_limit is not None:
+            positive("time_limit", self.time_limit)
+
+    # -- what an engine has to say -------------------------------------------------------------------------------
+
+    def _stepper(
+        self,
+        problem: Problem,
+        graph: FlatGraph,
+        arrays: "Graph",
+        wanted: Wanted,
+        chains: "list[Chain]",
+        seeds: Sequence[np.random.SeedSequence],
+        thin: int,
+    ) -> Stepper:
+        raise NotImplementedError
+
+    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
+        """Return what the engine has to add to the details of an answer."""
+        return {}
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table for each target."""
+        if not targets:
+            return Tables([], self._nothing_asked(problem), {"exact": True})
+        run, graph = self._run(problem, targets, Wanted(traced=tuple(targets)))
+        return Tables(graph.tables(run.means(), targets), np.nan, self._report(run, targets))
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return one normalised table over all targets together."""
+        if not targets:
+            return Tables([Factor.scalar(1.0)], self._nothing_asked(problem), {"exact": True})
+        if len(targets) == 1:
+            return self.marginals(problem, targets)
+        variables = tuple(problem.variables[n] for n in targets)
+        cells = prod(len(v) for v in variables)
+        if cells > MOST_CELLS:
+            raise TooLarge(
+                f"a joint table of {cells:,} cells is over the limit of {MOST_CELLS:,}; ask for fewer variables, or "
+                f"for draws: model.sample(n, engine={self.name!r})"
+            )
+        run, _ = self._run(problem, targets, Wanted(traced=tuple(targets), joint=tuple(targets)))
+        total = np.sum([c.joint for c in run.chains], axis=0)
+        table = Factor.of(variables, (total / total.sum()).reshape([len(v) for v in variables]))
+        return Tables([table], np.nan, self._report(run, targets))
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the heaviest configuration that any chain visited."""
+        self._refuse_parts(problem, targets, m)
+        run, graph = self._run(problem, None, Wanted(best=True))
+        if not graph.variables:
+            return Ranked({"bound": graph.log_scale}, [Assignment({}, graph.log_scale)])
+        weights = [graph.log_weight(c.best) for c in run.chains]
+        winner = int(np.argmax(weights))
+        details = {**run.details, "bound": np.inf, "iterations": run.draws * len(run.chains)}
+        found = Assignment(graph.assignment(run.chains[winner].best), weights[winner])
+        return Ranked(details, [found])
+
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+        """Draw n configurations, spaced by `thin` sweeps (10 by default), the chains' draws one after the other."""
+        names = tuple(problem.free)
+        if not names and self._nothing_asked(problem) == -np.inf:
+            raise impossible(problem, judged_log_mass)
+        if n == 0 or not names:
+            return {name: np.zeros(n, dtype=np.int64) for name in names}
+        each = -(-n // self.chains)
+        burn = self.burn_in if self.burn_in is not None else 1_000
+        seed = int(rng.integers(2**63))
+        thin = self.thin or SAMPLE_SPACING
+        run, graph = self._run(problem, None, Wanted(kept=names), each, burn, thin, seed)
+        if run.draws < each:
+            raise Unanswered(
+                f"{run.draws * self.chains:,} of {n:,} draws were made within time_limit={self.time_limit:g}; give it more "
+                "seconds, or ask for fewer draws"
+            )
+        columns = np.concatenate([c.kept for c in run.chains])[:n]
+        return {name: columns[:, i].astype(np.int64) for i, name in enumerate(graph.names)}
+
+    def _nothing_asked(self, problem: Problem) -> float:
+        """Return minus infinity if the evidence is impossible, else that the mass is not known."""
+        return -np.inf if judged_log_mass(problem) == -np.inf else np.nan
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def _run(
+        self,
+        problem: Problem,
+        targets: Sequence[str] | None,
+        wanted: Wanted,
+        draws: int | None = None,
+        burn_in: int | None = None,
+        thin: int | None = None,
+        seed: int | None = None,
+    ) -> tuple[ChainRun, FlatGraph]:
+        graph = flat_graph(problem, targets)
+        draws = draws or self.draws
+        burn = self.burn_in if burn_in is None else burn_in
+        burn = min(draws // 4, 5_000) if burn is None else burn
+        thin = thin or self.thin or 1
+        begun = now()
+        arrays = graph_arrays(graph)
+        root = np.random.SeedSequence(self.seed if seed is None else seed)
+        seeds = root.spawn(2 * self.chains)
+        starts = chain_starts(problem, graph, arrays, seeds[: self.chains])
+        chains = [
+            make_chain(graph, arrays, x, s, draws, wanted, self.chains)
+            for x, s in zip(starts, seeds[self.chains :], strict=True)
+        ]
+        stepper = self._stepper(problem, graph, arrays, wanted, chains, seeds[self.chains :], thin)
+        warm = [np.zeros(burn) for _ in chains]
+        clock = Clock(self.time_limit, begun, self.progress, (burn + draws) * self.chains, self.name)
+        work = max(1, len(graph.variables)) * thin
+        with clock:
+            burned = self._slices(stepper, chains, burn, warm, clock, work, share=1 / 3)
+            done = self._slices(stepper, chains, draws, None, clock, work, share=1.0)
+        stepper.finish(chains)
+        seconds = now() - begun
+        details: dict[str, Any] = {
+            "chains": self.chains,
+            "draws": done,
+            "burn_in": burned,
+            "thin": thin,
+            "iterations": (burned + done * thin) * self.chains,
+            "updates_per_second": len(graph.variables)
+            * (burned + done * thin)
+            * self.chains
+            / max(seconds, 1e-9),
+            **self._details(stepper, chains),
+        }
+        run = ChainRun(graph, chains, done, draws, burned, [w[:burned] for w in warm], seconds, details)
+        return run, graph
+
+    def _slices(
+        self,
+        stepper: Stepper,
+        chains: "list[Chain]",
+        total: int,
+        warm: list[Array] | None,
+        clock: "Clock",
+        work: int,
+        share: float,
+    ) -> int:
+        """Advance all chains by `total` draws, or until their share of the time is over; returns how many."""
+        done, count = 0, max(1, FIRST_SLICE // work)
+        nothing = np.zeros(0)
+        while done < total and not (done >= min(4, total) and clock.over(share)):
+            count = min(count, total - done)
+            since = now()
+
+            def step(c: int, _: None, first: int = done, many: int = count) -> None:
+                into = nothing if warm is None else warm[c]
+                stepper.advance(c, chains[c], first, many, total, into)
+
+            in_parallel(step, range(len(chains)), lambda: None, 1 if stepper.inside else self.threads)
+            took = now() - since
+            done += count
+            clock.tick(count * len(chains))
+            count = max(1, min(int(count * SLICE / max(took, 1e-6)), 4 * count))
+        return done
+
+    def _report(self, run: ChainRun, targets: Sequence[str]) -> dict[str, Any]:
+        """Return the details of an answer: convergence, error, advice, diagnostics."""
+        found = self._diagnostics(run, targets)
+        return {
+            **run.details,
+            "converged": found.converged,
+            "error": found.error,
+            "advice": found.advice,
+            "diagnostics": found,
+        }
+
+    def _diagnostics(self, run: ChainRun, targets: Sequence[str]) -> Diagnostics:
+        graph, first = run.graph, run.chains[0]
+        labels = ["log weight"]
+        for at, i in zip(first.traced.tolist(), first.traced_owner.tolist(), strict=True):
+            variable = graph.variables[i]
+            labels.append(f"{variable.name}={variable.states[at - int(graph.starts[i])]}")
+        traces = np.stack([c.trace[: run.draws] for c in run.chains])
+        traces[:, :, 0] += graph.log_scale
+        asked = np.concatenate(
+            [np.arange(graph.starts[i], graph.starts[i + 1]) for i in map(graph.index.__getitem__, targets)]
+        )
+        return diagnose(
+            labels,
+            traces,
+            warm=np.stack(run.warm) + graph.log_scale,
+            batch_means=run.batch_means()[:, :, asked],
+            acceptance=run.details.get("acceptance"),
+            thin=run.details["thin"],
+        )
+
+
+class Clock:
+    """The time limit and the progress bar of a run."""
+
+    def __init__(
+        self, limit: float | None, begun: float, progress: bool | None, total: int, name: str
+    ) -> None:
+        self.limit, self.begun, self.progress = limit, begun, progress
+        self.total, self.name, self.made = total, name, 0
+        self.bar: Any = None
+
+    def __enter__(self) -> "Clock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def over(self, share: float = 1.0) -> bool:
+        """Say whether a share of the time limit has passed."""
+        return self.limit is not None and now() - self.begun > share * self.limit
+
+    def tick(self, count: int) -> None:
+        """Say that so many draws were made."""
+        self.made += count
+        late = now() - self.begun > 2.0
+        if self.bar is None and (self.progress or (self.progress is None and late and sys.stderr.isatty())):
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=self.total, desc=self.name, unit="draw", unit_scale=True, initial=self.made)
+        elif self.bar is not None:
+            self.bar.update(count)
+
+
+def graph_arrays(graph: FlatGraph) -> "Graph":
+    """Return a flat graph as the tuple that compiled chains take."""
+    from markovia.kernels.sampling.chains import Graph
+
+    edges = graph.edges
+    return Graph(
+        graph.cards,
+        graph.starts,
+        graph.unary,
+        graph.log_unary,
+        graph.values,
+        graph.log_values,
+        graph.table_ptr,
+        graph.scope_ptr,
+        graph.scope,
+        graph.strides,
+        graph.edge_ptr,
+        np.ascontiguousarray(graph.edge_factor[edges]),
+        np.ascontiguousarray(graph.strides[edges]),
+    )
+
+
+def make_chain(
+    graph: FlatGraph,
+    arrays: "Graph",
+    start: Ints,
+    seed: np.random.SeedSequence,
+    draws: int,
+    wanted: Wanted,
+    n_chains: int,
+) -> "Chain":
+    """Return a chain at its start, with room for its record."""
+    from markovia.kernels.sampling.chains import Chain, place
+
+    n_states = int(graph.starts[-1])
+    batches = BATCHES if n_states * n_chains * BATCHES * 8 <= RECORD_BYTES else FEW_BATCHES
+    batches = min(batches, draws)
+    traced, owner = traced_states(
+        graph, wanted.traced, max(1, min(MOST_TRACES, TRACE_CELLS // (draws * n_chains)))
+    )
+    kept = np.array([graph.index[v] for v in wanted.kept], dtype=np.int64)
+    joint = np.array([graph.index[v] for v in wanted.joint], dtype=np.int64)
+    sizes = graph.cards[joint]
+    strides = np.ones(len(joint), dtype=np.int64)
+    for j in range(len(joint) - 2, -1, -1):
+        strides[j] = strides[j + 1] * sizes[j + 1]
+    offset = np.zeros(graph.n_factors, dtype=np.int64)
+    place(arrays, start, offset)
+    return Chain(
+        x=start.copy(),
+        offset=offset,
+        held=np.zeros(n_states),
+        rng=seed.generate_state(4, np.uint64).astype(np.uint64),
+        scalars=np.array([0.0, -np.inf, 0.0, 0.0]),
+        room=np.empty(int(graph.cards.max(initial=1))),
+        sums=np.zeros((batches, n_states)),
+        traced=traced,
+        traced_owner=owner,
+        trace=np.zeros((draws, len(traced) + 1)),
+        kept_variables=kept,
+        kept=np.zeros((draws if len(kept) else 0, len(kept)), dtype=np.int32),
+        joint_variables=joint,
+        joint_strides=strides,
+        joint=np.zeros(int(np.prod(sizes)) if len(joint) else 0),
+        best=start.copy() if wanted.best else np.zeros(0, dtype=np.int64),
+    )
+
+
+def traced_states(graph: FlatGraph, names: Sequence[str], most: int) -> tuple[Ints, Ints]:
+    """Return the states whose every draw is kept, and their variables: evenly spread where there are too many.
+
+    The first state of a variable is left out, since the others determine it.
+    """
+    at: list[int] = []
+    owner: list[int] = []
+    for i in [graph.index[n] for n in names]:
+        for k in range(1, int(graph.cards[i])):
+            at.append(int(graph.starts[i]) + k)
+            owner.append(i)
+    chosen = np.unique(np.linspace(0, max(0, len(at) - 1), min(most, len(at))).astype(np.int64))
+    return np.array(at, dtype=np.int64)[chosen], np.array(owner, dtype=np.int64)[chosen]
+
+
+def whole_number(what: str, value: object, least: int) -> None:
+    """Refuse a setting that is not a whole number of at least so much."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidArgument(f"{what}= is a whole number, at least {least}, not {value!r}")
+
+
+def positive(what: str, value: object) -> None:
+    """Refuse a setting that is not a positive number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise InvalidArgument(f"{what}= is a positive number, not {value!r}")

@@ -1,0 +1,374 @@
+"""Gibbs sampling: each variable in turn is drawn from its distribution given all others.
+
+References: Geman and Geman (1984); Gelfand and Smith (1990) for averaging full conditionals ("Rao-Blackwell"); Gonzalez et
+al. (2011) for updating a colour at a time. Cost of an update: one read a state in every table that mentions the variable,
+whatever the table's size. Use it where exact inference is too wide and the tables are not nearly deterministic: states that
+single changes cannot connect are not all visited, which shows as disagreement between chains (`info.diagnostics`). For
+strong couplings use `blocks="trees"`, `SwendsenWang` or `ParallelTempering`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Array
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.tied_variables import tied_blocks
+from markovia.inference.markov_chains.block_gibbs import Blocks, check_blocks, make_blocks, two_colours
+from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
+from markovia.inference.problem import Problem
+from markovia.runtime.threads import in_parallel
+
+if TYPE_CHECKING:
+    from markovia.kernels.sampling.chains import Chain, Graph
+
+Scan = Literal["systematic", "random", "chromatic"]
+SCANS = ("systematic", "random", "chromatic")
+CHUNK = 32_768
+TIED_STATES = 64
+"""Joint states up to which tied variables are put into one block."""
+MOST_LISTED, MOST_KINDS = 8, 512
+"""Neighbours, and kinds of variables, up to which log odds of binary variables are looked up."""
+LARGE = 100_000
+"""Variables from which on the colours of a chromatic scan are updated by several threads, in chunks of a fixed size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gibbs(ChainEngine):
+    """Draw from the posterior one variable (or block) at a time, in several chains.
+
+    Parameters
+    ----------
+    draws, burn_in, thin, chains, rao_blackwell, seed, time_limit, progress, threads
+        As in `ChainEngine`: recorded draws and discarded sweeps of each chain, sweeps from draw to draw, number of chains,
+        average full conditionals instead of states, reproducibility, seconds, progress bar, most threads.
+    scan
+        The order of the updates in a sweep: "systematic" (model order), "random" (as many updates of variables chosen at
+        random), or "chromatic" (colour by colour, where variables of a colour share no table; on large models several
+        threads update a colour together).
+    blocks
+        "auto" updates single variables, but together those that zeros in a table tie to each other, such as a gate and its
+        inputs (with a systematic scan). None updates single variables only. "red-black" updates the two colours of a
+        bipartite graph in turn. "trees" draws, each sweep, new random induced forests and samples each exactly. A list
+        of lists of names samples each such block exactly given the rest, by forward filtering where it is a forest, by
+        enumeration where it is small, or else by exact inference; other variables are updated singly.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> engine = mk.engines.Gibbs(draws=2000, seed=1)
+    >>> posterior = mk.examples.sprinkler().query("rain", given={"wet": "yes"}, engine=engine)
+    >>> abs(posterior["yes"] - 0.7079) < 4 * posterior.info.error
+    True
+    >>> posterior.info.diagnostics.r_hat < 1.05
+    True
+    """
+
+    name: ClassVar[str] = "gibbs"
+
+    scan: Scan = "systematic"
+    blocks: Blocks = "auto"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scan not in SCANS:
+            raise InvalidArgument(f"scan= is one of {', '.join(map(repr, SCANS))}, not {self.scan!r}")
+        check_blocks(self.blocks)
+        if self.blocks not in (None, "auto") and self.scan != "systematic":
+            raise InvalidArgument("blocks= fixes the order of updates; leave scan= out, or blocks=None")
+
+    def _stepper(
+        self,
+        problem: Problem,
+        graph: FlatGraph,
+        arrays: "Graph",
+        wanted: Wanted,
+        chains: "list[Chain]",
+        seeds: Sequence[np.random.SeedSequence],
+        thin: int,
+    ) -> Stepper:
+        if self.blocks == "auto":
+            tied = tied_blocks(graph, TIED_STATES) if self.scan == "systematic" else []
+            if tied:
+                named = [[graph.names[i] for i in block] for block in tied]
+                return make_blocks(named, problem, graph, arrays, self.rao_blackwell, thin, seeds)
+        elif self.blocks is not None and self.blocks != "red-black":
+            return make_blocks(self.blocks, problem, graph, arrays, self.rao_blackwell, thin, seeds)
+        colours: list[Ints] | None = None
+        if self.blocks == "red-black":
+            colours = two_colours(graph)
+        elif self.scan == "chromatic":
+            colours = colour_classes(graph)
+        settings = Settings(colours, self.scan == "random", thin, self.rao_blackwell, self.threads)
+        pairs = None if wanted.joint else binary_pairs(graph)
+        if pairs is None:
+            return TableStepper(arrays, settings, seeds)
+        return BinaryStepper(graph, pairs, settings, chains, seeds)
+
+    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
+        said: dict[str, Any] = dict(getattr(stepper, "details", {}))
+        return said
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How sweeps are made."""
+
+    colours: list[Ints] | None
+    random: bool
+    thin: int
+    rao_blackwell: bool
+    threads: int | None
+
+
+class TableStepper:
+    """Single-variable updates on tables of any size."""
+
+    def __init__(self, arrays: "Graph", settings: Settings, seeds: Sequence[np.random.SeedSequence]) -> None:
+        n = len(arrays.cards)
+        self.arrays, self.settings = arrays, settings
+        self.order, self.parts = sweep_order(n, settings.colours)
+        self.inside = settings.colours is not None and n >= LARGE
+        self.streams = chunk_streams(seeds, self.parts) if self.inside else []
+        self.details = kind_details("tables", settings)
+
+    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+        """Make draws; see `Stepper`."""
+        from markovia.kernels.sampling import chains as kernel
+        from markovia.kernels.sampling.gibbs import RANDOM, SYSTEMATIC, run, update
+
+        mode = kernel.HELD if self.settings.rao_blackwell else kernel.INDICATORS
+        scan = RANDOM if self.settings.random else SYSTEMATIC
+        g = self.arrays
+        if self.settings.random and not chain.held.any():
+            update(g, g.unary, g.values, chain.x, chain.offset, chain.held, chain.rng, chain.room, self.order, 0,
+                   len(self.order), SYSTEMATIC)  # fmt: skip
+        if not self.inside:
+            run(g, chain, self.order, scan, self.settings.thin, first, count, draws, mode, warm)
+            return
+
+        def part(task: tuple[int, int, int], room: Array) -> None:
+            low, high, k = task
+            update(g, g.unary, g.values, chain.x, chain.offset, chain.held, self.streams[number][k], room,
+                   self.order, low, high, SYSTEMATIC)  # fmt: skip
+
+        for t in range(first, first + count):
+            for _ in range(self.settings.thin):
+                for tasks in self.parts:
+                    in_parallel(part, tasks, lambda: np.empty_like(chain.room), self.settings.threads)
+            chain.scalars[kernel.LOG_WEIGHT] = kernel.log_weight(g, chain.x, chain.offset)
+            kernel.remember_best(chain)
+            if len(warm):
+                warm[t] = chain.scalars[kernel.LOG_WEIGHT]
+            else:
+                kernel.record(g, chain, t, draws, mode)
+
+    def finish(self, chains: "list[Chain]") -> None:
+        """Leave the record as it is."""
+
+
+class BinaryStepper:
+    """Single-variable updates of binary variables with positive pairwise tables, by log odds."""
+
+    def __init__(
+        self,
+        graph: FlatGraph,
+        pairs: "BinaryPairs",
+        settings: Settings,
+        chains: "list[Chain]",
+        seeds: Sequence[np.random.SeedSequence],
+    ) -> None:
+        n = len(graph.variables)
+        self.pairs, self.settings = pairs, settings
+        self.order, self.parts = sweep_order(n, settings.colours)
+        self.inside = settings.colours is not None and n >= LARGE
+        self.streams = chunk_streams(seeds, self.parts) if self.inside else []
+        self.bits = [c.x.astype(np.int8) for c in chains]
+        self.held = [np.full(n, 0.5) for _ in chains]
+        self.fresh = [True] * len(chains)
+        self.recorded = [0] * len(chains)
+        self.details = kind_details("binary pairwise", settings)
+        for c, chain in enumerate(chains):
+            chains[c] = chain._replace(sums=np.zeros((len(chain.sums), n)))
+
+    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+        """Make draws; see `Stepper`."""
+        from markovia.kernels.sampling import chains as kernel
+        from markovia.kernels.sampling.gibbs import (
+            RANDOM,
+            SYSTEMATIC,
+            record_binary,
+            run_binary,
+            update_binary,
+        )
+
+        mode = kernel.HELD if self.settings.rao_blackwell else kernel.INDICATORS
+        scan = RANDOM if self.settings.random else SYSTEMATIC
+        bits, held, p = self.bits[number], self.held[number], self.pairs
+        model = (p.ptr, p.other, p.coupling, p.field, p.first, p.odds, p.chance)
+        if self.settings.random and self.fresh[number]:
+            update_binary(*model, bits, held, chain.rng, self.order, 0, len(self.order), SYSTEMATIC)
+        self.fresh[number] = False
+        self.recorded[number] += 0 if len(warm) else count
+        if not self.inside:
+            run_binary(*model, p.base, bits, held, chain, self.order, scan, self.settings.thin, first, count, draws,
+                       mode, warm)  # fmt: skip
+            return
+
+        def part(task: tuple[int, int, int], _: None) -> float:
+            low, high, k = task
+            gained: float = update_binary(
+                *model, bits, held, self.streams[number][k], self.order, low, high, SYSTEMATIC
+            )
+            return gained
+
+        from markovia.kernels.sampling.gibbs import weigh_binary
+
+        total = weigh_binary(p.ptr, p.other, p.coupling, p.field, p.base, bits)
+        for t in range(first, first + count):
+            for _ in range(self.settings.thin):
+                for tasks in self.parts:
+                    total += sum(in_parallel(part, tasks, lambda: None, self.settings.threads))
+            chain.scalars[kernel.LOG_WEIGHT] = total
+            if len(chain.best) and total > chain.scalars[kernel.BEST]:
+                chain.scalars[kernel.BEST] = total
+                chain.best[:] = bits
+            if len(warm):
+                warm[t] = total
+            else:
+                record_binary(chain, bits, held, t, draws, mode)
+
+    def finish(self, chains: "list[Chain]") -> None:
+        """Spread the sums of state 1 over both states."""
+        for c, chain in enumerate(chains):
+            ones = chain.sums
+            made = np.zeros((len(ones), 2 * ones.shape[1]))
+            made[:, 1::2] = ones
+            made[:, 0::2] = (
+                self._recorded(number=c, batches=len(ones), draws=len(chain.trace))[:, None] - ones
+            )
+            chains[c] = chain._replace(sums=made, x=self.bits[c].astype(np.int64))
+
+    def _recorded(self, number: int, batches: int, draws: int) -> Array:
+        """Return how many draws each batch of a chain holds."""
+        ends = -(-np.arange(batches + 1) * draws // batches)
+        return np.diff(np.minimum(ends, self.recorded[number])).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class BinaryPairs:
+    """Log odds of a binary pairwise model: neighbours of each variable, couplings, fields, log weight of all zeros.
+
+    Where few variables differ, `odds` and `chance` list log odds and probabilities for all states of the neighbours, from
+    `first` of the variable on; otherwise these are empty.
+    """
+
+    ptr: Ints
+    other: Ints
+    coupling: Array
+    field: Array
+    base: float
+    first: Ints
+    odds: Array
+    chance: Array
+
+
+def binary_pairs(graph: FlatGraph) -> BinaryPairs | None:
+    """Return a graph's log odds; None unless all variables are binary and all tables positive and pairwise."""
+    if not len(graph.variables) or not (graph.cards == 2).all() or not (graph.arity == 2).all():
+        return None
+    if not (graph.unary > 0).all() or not (graph.values > 0).all():
+        return None
+    logs = graph.log_values.reshape(-1, 2, 2)
+    first, second = graph.scope[0::2], graph.scope[1::2]
+    unary = graph.log_unary.reshape(-1, 2)
+    field = unary[:, 1] - unary[:, 0]
+    np.add.at(field, first, logs[:, 1, 0] - logs[:, 0, 0])
+    np.add.at(field, second, logs[:, 0, 1] - logs[:, 0, 0])
+    coupling = logs[:, 0, 0] + logs[:, 1, 1] - logs[:, 0, 1] - logs[:, 1, 0]
+    edges = graph.edges
+    couplings = np.ascontiguousarray(coupling[graph.edge_factor[edges]])
+    return BinaryPairs(
+        graph.edge_ptr,
+        np.ascontiguousarray(graph.scope[edges ^ 1]),
+        couplings,
+        field,
+        float(unary[:, 0].sum() + logs[:, 0, 0].sum()),
+        *_listed(graph.edge_ptr, couplings, field),
+    )
+
+
+def _listed(ptr: Ints, coupling: Array, field: Array) -> tuple[Ints, Array, Array]:
+    """Return for each variable where its log odds and probabilities begin, and these; nothing where many differ."""
+    nothing = np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+    degree = np.diff(ptr)
+    most = int(degree.max(initial=0))
+    if most > MOST_LISTED:
+        return nothing
+    clean = np.round(field, 12) + 0.0
+    kinds, kind = np.unique(clean, return_inverse=True)
+    for k in range(most):
+        if len(kinds) > MOST_KINDS:
+            return nothing
+        own = np.full(len(field), np.nan)
+        own[degree > k] = np.round(coupling[ptr[:-1][degree > k] + k], 12)
+        values, value = np.unique(own, return_inverse=True)
+        kinds, kind = np.unique(kind.ravel() * len(values) + value.ravel(), return_inverse=True)
+    if len(kinds) > MOST_KINDS:
+        return nothing
+    kind = kind.ravel()
+    member = np.zeros(len(kinds), dtype=np.int64)
+    member[kind] = np.arange(len(field))
+    masks = np.arange(2**most)
+    odds = np.zeros((len(kinds), len(masks)))
+    for row, i in enumerate(member.tolist()):
+        own = coupling[ptr[i] : ptr[i + 1]]
+        odds[row] = field[i] + sum([w * (masks >> k & 1) for k, w in enumerate(own.tolist())])
+    with np.errstate(over="ignore"):
+        chance = 1.0 / (1.0 + np.exp(-odds))
+    return (kind * len(masks)).astype(np.int64), odds.ravel(), chance.ravel()
+
+
+def sweep_order(n: int, colours: list[Ints] | None) -> tuple[Ints, list[list[tuple[int, int, int]]]]:
+    """Return the order of updates, and for each colour its chunks as (from, to, number)."""
+    if colours is None:
+        return np.arange(n, dtype=np.int64), []
+    order = np.concatenate([np.zeros(0, dtype=np.int64), *colours])
+    parts, low, k = [], 0, 0
+    for colour in colours:
+        tasks = []
+        for at in range(0, len(colour), CHUNK):
+            tasks.append((low + at, low + min(at + CHUNK, len(colour)), k))
+            k += 1
+        parts.append(tasks)
+        low += len(colour)
+    return order, parts
+
+
+def chunk_streams(
+    seeds: Sequence[np.random.SeedSequence], parts: list[list[tuple[int, int, int]]]
+) -> list[Any]:
+    """Return for each chain the random numbers of each chunk."""
+    n = sum(len(tasks) for tasks in parts)
+    return [[s.generate_state(4, np.uint64) for s in seed.spawn(n)] for seed in seeds]
+
+
+def colour_classes(graph: FlatGraph) -> list[Ints]:
+    """Return groups of variables that share no table, by greedy colouring in the order of most neighbours."""
+    from markovia.kernels.sampling.gibbs import colour
+
+    ptr, other = graph.neighbours()
+    order = np.argsort(-np.diff(ptr), kind="stable")
+    colours = colour(ptr.astype(np.int64), other.astype(np.int64), order)
+    return [np.flatnonzero(colours == c) for c in range(int(colours.max(initial=-1)) + 1)]
+
+
+def kind_details(kernel: str, settings: Settings) -> dict[str, Any]:
+    """Return what is said of the sweeps."""
+    found: dict[str, Any] = {"kernel": kernel}
+    if settings.colours is not None:
+        found["colours"] = len(settings.colours)
+    return found

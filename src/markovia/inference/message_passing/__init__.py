@@ -1,0 +1,1 @@
+"""Loopy, generalised, join-graph."""

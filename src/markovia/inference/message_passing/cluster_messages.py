@@ -1,0 +1,425 @@
+"""Messages between clusters and the separators they share, over possible configurations only.
+
+Method: every cluster holds the product of the tables assigned to it. It hears one message from each of its separators,
+and says to each what its belief sums to, less what it heard. A separator with n clusters and counting number c believes
+the product of what they say to the power 1 / (n + c), and tells each cluster that belief, less what the cluster said
+itself (Heskes, Albers and Kappen, 2003). With two clusters a separator and c = -1 this is belief propagation in a join
+graph, exact in one round there and back if the join graph is a tree.
+Cost of a round: twice the possible entries of all clusters, for every separator of the cluster.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from markovia.factors.tables.factor import Array
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.message_passing.cluster_tables import (
+    Domain,
+    Relation,
+    contains,
+    numbered,
+    shared_codes,
+)
+from markovia.runtime.clock import now
+from markovia.runtime.threads import in_parallel, thread_count
+
+SLICE = 1 << 23
+"""Steps after which a round looks at the clock."""
+WORTH_THREADS = 1 << 17
+"""Steps of independent clusters from which two threads pay."""
+
+
+NONE: Ints = np.empty(0, dtype=np.int64)
+
+
+class Separator(NamedTuple):
+    """Variables on which clusters agree, the clusters, and the counting number."""
+
+    scope: tuple[int, ...]
+    clusters: tuple[int, ...]
+    counting: int
+
+
+class OutOfTime(Exception):
+    """The time limit came before the end of a round."""
+
+
+class ClusterMessages:
+    """Clusters with tables and messages, ready to run.
+
+    Attributes
+    ----------
+    possible
+        Whether some configuration may have weight; False once a cluster has no entry left.
+    entries
+        Possible entries of all clusters together.
+    """
+
+    def __init__(
+        self, graph: FlatGraph, domain: Domain, clusters: Sequence[Relation], separators: Sequence[Separator]
+    ) -> None:
+        self.graph, self.domain = graph, domain
+        self.scopes = [c.scope for c in clusters]
+        self.separators = list(separators)
+        self.possible = graph.log_scale > -np.inf
+        relations = list(clusters)
+        bases = _bases(graph, domain, relations)
+        relations, bases = _drop(relations, bases, [b > 0 for b in bases])
+        relations, bases, places, sizes = _agree(domain, relations, bases, self.separators)
+        self.possible = self.possible and all(r.size for r in relations)
+        self.relations = relations
+        n = len(relations)
+        self.entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in relations]))).astype(np.int64)
+        self.entries = int(self.entry_ptr[-1])
+        tops = [float(b.max(initial=0.0)) or 1.0 for b in bases]
+        self.log_scale = graph.log_scale + float(np.log(tops).sum())
+        scaled = [b / t for b, t in zip(bases, tops, strict=True)]
+        self.base: Array = np.concatenate(scaled) if n else np.zeros(0)
+        slots: list[list[tuple[int, Any]]] = [[] for _ in range(n)]
+        for s, sep in enumerate(self.separators):
+            for c, place in zip(sep.clusters, places[s], strict=True):
+                slots[c].append((s, place))
+        self.slot_ptr = np.concatenate(([0], np.cumsum([len(x) for x in slots]))).astype(np.int64)
+        self.slot_sep = np.array([s for x in slots for s, _ in x], dtype=np.int64)
+        tables = [np.stack([p for _, p in x], axis=1).ravel() for x in slots if x]
+        lengths = [len(x) * r.size for x, r in zip(slots, relations, strict=True)]
+        self.index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        self.index = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
+        sep_size = np.array(sizes, dtype=np.int64)
+        self.sep_at = np.concatenate(([0], np.cumsum(sep_size))).astype(np.int64)
+        here = sep_size[self.slot_sep]
+        self.slot_at = (np.cumsum(here) - here).astype(np.int64)
+        self.slot_cluster = np.repeat(np.arange(n), np.diff(self.slot_ptr)).astype(np.int64)
+        self.sep_slots = np.argsort(self.slot_sep, kind="stable").astype(np.int64)
+        at = np.searchsorted(self.slot_sep[self.sep_slots], np.arange(len(sep_size) + 1))
+        self.sep_ptr = at.astype(np.int64)
+        self.members = np.diff(self.sep_ptr).astype(np.float64)
+        self.largest_sep = int(sep_size.max(initial=1))
+        self.largest = max((r.size for r in relations), default=1)
+        self.count = np.array([s.counting for s in self.separators], dtype=np.float64)
+        self.set_counts(self.count)
+        slot_entries = int(here.sum())
+        self.inbox, self.said = np.ones(slot_entries), np.ones(slot_entries)
+        self.belief = np.ones(int(self.sep_at[-1])) / np.repeat(np.maximum(sep_size, 1), sep_size)
+        self.weight = np.ones(int(self.sep_at[-1]))
+        self.steps = np.diff(self.entry_ptr) * (2 * np.diff(self.slot_ptr) + 1)
+
+    def set_counts(self, count: Array) -> None:
+        """Use these counting numbers for the separators."""
+        self.power = self.members + count
+        self.slack = np.maximum(0.0, 1.0 - self.power)
+
+    def _waves(self) -> list[list[Ints]]:
+        """Return lists of clusters that may speak in any order, one after the other; each cut in two for threads."""
+        level = np.zeros(len(self.scopes), dtype=np.int64)
+        last = np.full(len(self.separators), -1, dtype=np.int64)
+        for c in leaves_first(len(self.scopes), self.separators):
+            mine = self.slot_sep[self.slot_ptr[c] : self.slot_ptr[c + 1]]
+            if len(mine):
+                level[c] = last[mine].max() + 1
+                last[mine] = level[c]
+        waves: list[list[Ints]] = []
+        pending: list[Ints] = []
+        held = 0
+        for wave in range(int(level.max(initial=-1)) + 1):
+            members = np.flatnonzero(level == wave)
+            work = int(self.steps[members].sum())
+            if work >= WORTH_THREADS and len(members) > 1:
+                if pending:
+                    waves.append([np.concatenate(pending)])
+                    pending, held = [], 0
+                waves.append(_halves(members, self.steps))
+                continue
+            pending.append(members)
+            held += work
+            if held >= SLICE:
+                waves.append([np.concatenate(pending)])
+                pending, held = [], 0
+        if pending:
+            waves.append([np.concatenate(pending)])
+        return waves
+
+    def round(self, damping: float, deadline: float | None) -> float:
+        """Let every cluster speak, there and back; return the largest change, -1 where nothing is possible.
+
+        Raises
+        ------
+        OutOfTime
+            If the deadline (of `runtime.clock.now`) passes.
+        """
+        if not self.possible:
+            return -1.0
+        if not hasattr(self, "waves"):
+            self.waves = self._waves()
+            self.rooms = [self._room() for _ in range(min(2, thread_count()))]
+
+        def speak(clusters: Ints, room: tuple[Array, Array]) -> float:
+            return self._sweep(clusters, NONE, damping, room)
+
+        rooms = self.rooms
+        worst = 0.0
+        for way in (1, -1):
+            for wave in self.waves[::way]:
+                if deadline is not None and now() > deadline:
+                    raise OutOfTime
+                if len(wave) == 1:
+                    found = [speak(np.ascontiguousarray(wave[0][::way]), rooms[0])]
+                else:
+                    free = list(rooms)
+                    found = in_parallel(speak, wave, free.pop, threads=len(rooms))
+                if min(found) < 0:
+                    self.possible = False
+                    return -1.0
+                worst = max(worst, *found)
+        return worst
+
+    def balance(self, damping: float, deadline: float | None) -> float:
+        """Let every separator hear all its clusters anew, one after the other; return as `round` does.
+
+        Where no counting number is negative, every step is a coordinate ascent, which cannot fail to converge.
+        """
+        if not self.possible:
+            return -1.0
+        worst, room = 0.0, self._room()
+        load = np.add.reduceat(self.steps[self.slot_cluster[self.sep_slots]], self.sep_ptr[:-1])
+        cuts = np.flatnonzero(np.diff(np.cumsum(load) // SLICE)) + 1
+        for part in np.split(np.arange(len(self.separators)), cuts):
+            if deadline is not None and now() > deadline:
+                raise OutOfTime
+            change = self._sweep(NONE, part, damping, room)
+            if change < 0:
+                self.possible = False
+                return -1.0
+            worst = max(worst, change)
+        return worst
+
+    def reweigh(self, exponent: Array) -> None:
+        """Multiply into the clusters the present beliefs of the separators, each to its power, instead of former ones."""
+        old = self.weight
+        powers = np.repeat(exponent, np.diff(self.sep_at))
+        new = np.where(powers == 0.0, 1.0, self.belief**powers)
+        top = np.maximum.reduceat(new, self.sep_at[:-1]) if len(new) else new
+        self.weight = new / np.repeat(top, np.diff(self.sep_at))
+        ratio = np.divide(self.weight, old, out=np.zeros_like(old), where=old > 0)
+        for slot in range(len(self.slot_sep)):
+            a, z = self.sep_at[self.slot_sep[slot] : self.slot_sep[slot] + 2]
+            self.inbox[self.slot_at[slot] : self.slot_at[slot] + z - a] *= ratio[a:z]
+
+    def _room(self) -> tuple[Array, Array]:
+        return np.empty(self.largest), np.empty(self.largest_sep)
+
+    def _sweep(self, clusters: Ints, separators: Ints, damping: float, room: tuple[Array, Array]) -> float:
+        from markovia.kernels.messages.cluster_messages import sweep
+
+        return float(
+            sweep(
+                clusters,
+                separators,
+                self.entry_ptr,
+                self.base,
+                self.index_at,
+                self.index,
+                self.slot_ptr,
+                self.slot_sep,
+                self.slot_at,
+                self.sep_ptr,
+                self.sep_slots,
+                self.sep_at,
+                self.slot_cluster,
+                self.power,
+                self.slack,
+                self.inbox,
+                self.said,
+                self.belief,
+                self.weight,
+                damping,
+                *room,
+            )
+        )
+
+    def answer(self) -> tuple[Array, float]:
+        """Return the marginals of all variables one after the other, and the region-based log mass."""
+        from markovia.kernels.messages.cluster_messages import read
+
+        graph = self.graph
+        marginal = np.zeros(int(graph.starts[-1]))
+        if not self.possible:
+            return marginal, -np.inf
+        n = len(self.scopes)
+        home: dict[int, int] = {}
+        for c in sorted(range(n), key=lambda c: (self.relations[c].size, c)):
+            for i in self.scopes[c]:
+                home.setdefault(i, c)
+        mine: list[list[int]] = [[] for _ in range(n)]
+        for i, c in home.items():
+            mine[c].append(i)
+        pieces = [(self.domain.strides(self.scopes[c])[i], i) for c in range(n) for i in mine[c]]
+        members = np.array([i for _, i in pieces], dtype=np.int64)
+        keys = [np.arange(r.size) if r.keys is None else r.keys for r in self.relations]
+        worth = float(
+            read(
+                np.arange(n),
+                self.entry_ptr,
+                self.base,
+                self.index_at,
+                self.index,
+                np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64),
+                self.slot_ptr,
+                self.slot_at,
+                self.inbox,
+                np.concatenate(([0], np.cumsum([len(m) for m in mine]))).astype(np.int64),
+                np.array([d for d, _ in pieces], dtype=np.int64),
+                graph.cards[members],
+                graph.starts[members],
+                np.empty(self.largest),
+                marginal,
+            )
+        )
+        if worth == -np.inf:
+            self.possible = False
+            return np.zeros_like(marginal), -np.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(self.belief > 0, self.belief * np.log(self.belief), 0.0)
+        entropy = np.add.reduceat(terms, self.sep_at[:-1]) if len(self.separators) else np.zeros(0)
+        return marginal, self.log_scale + worth - float((self.count * entropy).sum())
+
+    def cluster_belief(self, c: int) -> Array:
+        """Return the normalised belief of a cluster, one axis a variable of its scope."""
+        relation = self.relations[c]
+        logs = np.log(self.base[self.entry_ptr[c] : self.entry_ptr[c + 1]])
+        k = int(self.slot_ptr[c + 1] - self.slot_ptr[c])
+        index = self.index[self.index_at[c] : self.index_at[c + 1]].reshape(relation.size, k)
+        with np.errstate(divide="ignore"):
+            for j in range(k):
+                logs = logs + np.log(self.inbox[self.slot_at[self.slot_ptr[c] + j] + index[:, j]])
+        values = np.exp(logs - logs.max(initial=-np.inf)) if logs.max(initial=-np.inf) > -np.inf else logs * 0
+        table = np.zeros(self.domain.space(relation.scope))
+        table[slice(None) if relation.keys is None else relation.keys] = values / max(values.sum(), 1e-300)
+        return table.reshape([self.domain.cards[i] for i in relation.scope])
+
+
+def leaves_first(n: int, links: Sequence[Separator]) -> list[int]:
+    """Return the clusters in an order in which a forest needs one round only; other graphs keep their order."""
+    near: list[list[int]] = [[] for _ in range(n)]
+    for link in links:
+        if len(link.clusters) != 2:
+            return list(range(n))
+        a, b = link.clusters
+        near[a].append(b)
+        near[b].append(a)
+    found: list[int] = []
+    above = [-1] * n
+    seen = [False] * n
+    for root in reversed(range(n)):
+        if seen[root]:
+            continue
+        seen[root] = True
+        found.append(root)
+        at = len(found) - 1
+        while at < len(found):
+            c = found[at]
+            at += 1
+            for d in near[c]:
+                if d == above[c]:
+                    continue
+                if seen[d]:
+                    return list(range(n))
+                seen[d], above[d] = True, c
+                found.append(d)
+    return found[::-1]
+
+
+def _halves(members: Ints, steps: Ints) -> list[Ints]:
+    """Split clusters into two lists of about the same work; the split does not depend on the number of threads."""
+    parts: tuple[list[int], list[int]] = ([], [])
+    load = [0, 0]
+    for c in members[np.argsort(-steps[members], kind="stable")].tolist():
+        side = int(load[1] < load[0])
+        parts[side].append(c)
+        load[side] += int(steps[c])
+    return [np.array(p, dtype=np.int64) for p in parts if p]
+
+
+def _bases(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> list[Array]:
+    """Return for each cluster the product of the tables that are assigned to it, at its entries."""
+    holding: dict[int, list[int]] = {}
+    for c, r in enumerate(relations):
+        for i in r.scope:
+            holding.setdefault(i, []).append(c)
+    members = [set(r.scope) for r in relations]
+    bases = [np.ones(r.size) for r in relations]
+
+    def host(scope: Sequence[int]) -> int:
+        nearest = min((holding[i] for i in scope), key=len)
+        return min((c for c in nearest if members[c].issuperset(scope)), key=lambda c: relations[c].size)
+
+    for f in range(graph.n_factors):
+        scope: list[int] = graph.members(f).tolist()
+        steps = graph.strides[graph.scope_ptr[f] : graph.scope_ptr[f + 1]].tolist()
+        c = host(scope)
+        codes = domain.codes(relations[c], dict(zip(scope, steps, strict=True)))
+        bases[c] *= graph.values[graph.table_ptr[f] + codes]
+    for i in range(len(graph.variables)):
+        own = graph.unary[graph.starts[i] : graph.starts[i + 1]]
+        if (own != 1.0).any():
+            c = host([i])
+            bases[c] *= own[domain.codes(relations[c], {i: 1})]
+    return bases
+
+
+def _drop(
+    relations: Sequence[Relation], bases: Sequence[Array], kept: Iterable[Any]
+) -> tuple[list[Relation], list[Array]]:
+    found: list[Relation] = []
+    values: list[Array] = []
+    for r, b, keep in zip(relations, bases, kept, strict=True):
+        if keep.all():
+            found.append(r)
+            values.append(b)
+            continue
+        keys = np.flatnonzero(keep) if r.keys is None else r.keys[keep]
+        found.append(Relation(r.scope, keys, len(keys)))
+        values.append(b[keep])
+    return found, values
+
+
+def _agree(
+    domain: Domain, relations: list[Relation], bases: list[Array], separators: Sequence[Separator]
+) -> tuple[list[Relation], list[Array], list[list[Any]], list[int]]:
+    """Drop entries that a neighbour forbids, there and back; then number the configurations of the separators."""
+    steps = [domain.strides(s.scope) for s in separators]
+    spaces = [domain.space(s.scope) for s in separators]
+    slots: list[list[int]] = [[] for _ in relations]
+    for s, sep in enumerate(separators):
+        for c in sep.clusters:
+            slots[c].append(s)
+
+    def all_codes(c: int, _: None) -> dict[int, Ints]:
+        return {s: domain.codes(relations[c], steps[s]) for s in slots[c]}
+
+    codes = in_parallel(all_codes, range(len(relations)), lambda: None)
+    partial = [r.keys is not None for r in relations]
+    for s in (*range(len(separators)), *reversed(range(len(separators)))):
+        touching = separators[s].clusters
+        if not any(partial[c] for c in touching):
+            continue
+        allowed = shared_codes([codes[c][s] for c in touching], spaces[s])
+        for c in touching:
+            keep = contains(allowed, codes[c][s])
+            if not keep.all():
+                partial[c] = True
+                (relations[c],), (bases[c],) = _drop([relations[c]], [bases[c]], [keep])
+                codes[c] = {t: own[keep] for t, own in codes[c].items()}
+    found: list[list[Any]] = []
+    sizes: list[int] = []
+    for s, sep in enumerate(separators):
+        mine = [codes[c].pop(s) for c in sep.clusters]
+        if any(partial[c] for c in sep.clusters):
+            places, size = numbered(mine, spaces[s])
+        else:
+            places, size = [m.astype(np.int32) for m in mine], spaces[s]
+        found.append(places)
+        sizes.append(size)
+    return relations, bases, found, sizes

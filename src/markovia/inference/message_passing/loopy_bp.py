@@ -1,0 +1,278 @@
+"""Loopy belief propagation: sum-product messages on a factor graph.
+
+Method: variables and factors exchange messages until none changes; beliefs are products of incoming messages. Exact on
+forests, in two passes. With loops a fixed point is a stationary point of the Bethe free energy (Yedidia, Freeman and Weiss,
+2005): beliefs approximate marginals and the Bethe formula approximates log Z, often well where loops are long or
+couplings weak; convergence is not guaranteed, damping and the residual schedule help.
+References: Pearl (1988); Kschischang, Frey and Loeliger (2001); Elidan, McGraw and Koller (2006).
+Cost of an iteration: one pass over all tables, the listed entries of sparse factors, and the parents of noisy-ors and gates.
+Use it for marginals of models too wide for exact inference; it is the fastest of the approximate engines.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Array, Factor
+from markovia.inference.approximate import Approximate
+from markovia.inference.flat_graphs.possibility import proved_impossible
+from markovia.inference.message_passing.message_graph import MessageGraph, message_graph, remember, remembered
+from markovia.inference.message_passing.schedules import (
+    LOG_SUM,
+    SUM,
+    Messages,
+    Schedule,
+    Settings,
+    check_settings,
+    propagate,
+    working_room,
+)
+from markovia.inference.problem import Problem
+from markovia.inference.result import Assignment, Tables
+
+ADVICE = "try damping=0.5, schedule='residual', or engine='generalized-bp' or 'gibbs'"
+
+
+@dataclass(frozen=True)
+class LoopyBP(Approximate):
+    """Loopy belief propagation.
+
+    Parameters
+    ----------
+    schedule
+        "sequential" (in breadth-first order and back, newest messages), "residual" (the factor with the most changed
+        inputs first), or "flooding" (all messages at once; needs more rounds and oscillates more easily, but uses
+        several threads on large models). A forest is always done in two passes.
+    damping
+        The share of the old message that is kept, from 0 up to but not 1.
+    domain
+        "linear" works with probabilities and repeats in logarithms if a belief vanishes; "log" starts with logarithms,
+        which hold probabilities below 1e-300 too and take several times longer.
+    tolerance
+        The largest change of a message, in probability, that counts as none.
+    max_iterations, time_limit
+        When to give up: rounds over all factors, seconds.
+    init, seed, restarts
+        Start from "uniform" or "random" messages; after a run that did not converge, try again up to `restarts` times
+        from random ones and keep the run with the smallest error.
+    absorb
+        Multiply tables over variables that all occur in another table into that one first: fewer loops and better
+        answers. False keeps the factor graph as it is.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> sprinkler = mk.examples.sprinkler()
+    >>> found = sprinkler.query("rain", given={"cloudy": "yes"}, engine="loopy-bp")
+    >>> round(found["yes"], 4), found.info.exact
+    (0.8, True)
+    >>> engine = mk.engines.LoopyBP(schedule="residual", damping=0.2)
+    >>> bool(mk.generators.ising_grid(5, 5, 0.2).query("x2_2", engine=engine).info.converged)
+    True
+    """
+
+    schedule: Schedule = "sequential"
+    damping: float = 0.0
+    domain: Literal["linear", "log"] = "linear"
+    tolerance: float = 1e-9
+    max_iterations: int = 1000
+    time_limit: float | None = None
+    init: Literal["uniform", "random"] = "uniform"
+    seed: int | None = None
+    restarts: int = 0
+    absorb: bool = True
+
+    name: ClassVar[str] = "loopy-bp"
+    answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best"})
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.domain not in ("linear", "log"):
+            raise InvalidArgument(f"domain= is 'linear' or 'log', not {self.domain!r}")
+        if not isinstance(self.absorb, bool):
+            raise InvalidArgument(f"absorb= is True or False, not {self.absorb!r}")
+
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return the beliefs of the targets."""
+        graph = message_graph(problem, targets, absorb=self.absorb)
+        found = self._beliefs(problem, graph)
+        if found.log_mass == -np.inf:
+            tables = [_uniform(problem, n) for n in targets]
+        else:
+            tables = graph.flat.tables(found.flat, targets)
+        return Tables(tables, found.log_mass, self._details(graph, found))
+
+    def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
+        """Return the belief of a factor that holds all targets, or else condition on one after the other."""
+        if len(targets) == 1:
+            return self.marginals(problem, targets)
+        graph = message_graph(problem, targets, absorb=self.absorb)
+        found = self._beliefs(problem, graph)
+        details = self._details(graph, found)
+        if not targets:
+            return Tables([Factor.scalar(1.0)], found.log_mass, details)
+        if found.log_mass == -np.inf:
+            variables = tuple(problem.variables[n] for n in targets)
+            shape = [len(v) for v in variables]
+            return Tables(
+                [Factor.of(variables, np.full(shape, 1.0 / np.prod(shape)))], found.log_mass, details
+            )
+        table = _factor_belief(graph, found.messages, [graph.flat.index[n] for n in targets])
+        if table is None:
+            return super().joint(problem, targets)
+        return Tables([table], found.log_mass, details)
+
+    def log_mass(self, problem: Problem) -> float:
+        """Return the Bethe log partition function."""
+        return self._beliefs(problem, message_graph(problem, absorb=self.absorb)).log_mass
+
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+        """Return the assignment that max-product messages with the same settings lead to."""
+        from markovia.inference.message_passing.max_product import MaxProduct
+
+        engine = MaxProduct(
+            schedule=self.schedule,
+            damping=self.damping,
+            tolerance=self.tolerance,
+            max_iterations=self.max_iterations,
+            time_limit=self.time_limit,
+            init=self.init,
+            seed=self.seed,
+            restarts=self.restarts,
+            absorb=self.absorb,
+        )
+        return engine.best(problem, targets, m)
+
+    def _beliefs(self, problem: Problem, graph: MessageGraph) -> "Beliefs":
+        kept = remembered(problem, self, graph)
+        if kept is not None:
+            found: Beliefs = kept
+            return found
+        found = self.run(graph)
+        doubtful = not graph.is_forest and found.log_mass > -np.inf
+        if doubtful and proved_impossible(graph.flat, beliefs=found.flat):
+            found = replace(found, log_mass=-np.inf)
+        remember(problem, self, graph, found)
+        return found
+
+    def run(self, graph: MessageGraph) -> "Beliefs":
+        """Return the beliefs of a graph that is laid out already; for those who ask again with other numbers."""
+        settings = Settings(
+            self.schedule,
+            self.damping,
+            self.tolerance,
+            self.max_iterations,
+            self.time_limit,
+            self.init,
+            self.seed,
+        )
+        kind = SUM if self.domain == "linear" else LOG_SUM
+        best = propagate(graph, kind, settings)
+        found = _weighed(graph, best)
+        if kind == SUM and found.log_mass == -np.inf and np.isfinite(graph.log_scale):
+            kind = LOG_SUM
+            best = propagate(graph, kind, settings)
+            found = _weighed(graph, best)
+        for again in range(self.restarts):
+            if found.messages.converged:
+                break
+            fresh = replace(settings, init="random", seed=(self.seed or 0) + 1 + again)
+            other = _weighed(graph, propagate(graph, kind, fresh))
+            if other.messages.error < found.messages.error:
+                found = other
+        return found
+
+    def _details(self, graph: MessageGraph, found: "Beliefs") -> dict[str, Any]:
+        messages = found.messages
+        details: dict[str, Any] = {
+            "converged": messages.converged,
+            "iterations": messages.iterations,
+            "error": messages.error,
+            "exact": bool(graph.is_forest and messages.converged),
+            "schedule": "two passes" if graph.is_forest else self.schedule,
+            "damping": self.damping,
+            "domain": "linear" if messages.kind == SUM else "log",
+        }
+        if not messages.converged:
+            details["advice"] = ADVICE
+        return details
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """Messages, the beliefs of all variables in one array, and the Bethe log partition function."""
+
+    messages: Messages
+    flat: Array
+    log_mass: float
+
+
+def _weighed(graph: MessageGraph, messages: Messages) -> Beliefs:
+    """Return beliefs and the Bethe log partition function of messages."""
+    from markovia.kernels.messages.messages import beliefs, log_edges, sweeps
+
+    flat = np.zeros(int(graph.flat.starts[-1]))
+    if not messages.possible:
+        return Beliefs(messages, flat, -np.inf)
+    kind, ints, floats = messages.kind, graph.ints, graph.floats(messages.kind)
+    total = float(beliefs(kind, ints, floats, messages.incoming, flat))
+    if total == -np.inf or not graph.n_factors:
+        return Beliefs(messages, flat, total + graph.log_scale)
+    log_z = np.empty(graph.n_factors)
+    sweeps(
+        kind, 0.0, 0.0, 1, graph.flat.n_factors, graph.flooding, False, ints, floats, messages.incoming,
+        messages.outgoing, *working_room(graph), log_z,
+    )  # fmt: skip
+    total += float(log_z.sum())
+    if total > -np.inf:
+        total -= float(log_edges(kind, ints, messages.incoming, messages.outgoing))
+    return Beliefs(messages, flat, total + graph.log_scale if total < np.inf else -np.inf)
+
+
+def _factor_belief(graph: MessageGraph, messages: Messages, targets: list[int]) -> Factor | None:
+    """Return the normalised belief of the targets in the smallest factor that holds them all; None without one."""
+    holders: set[int] | None = None
+    for i in targets:
+        edges = graph.edges[graph.edge_ptr[i] : graph.edge_ptr[i + 1]]
+        mine = {int(f) for f in graph.edge_factor[edges]}
+        holders = mine if holders is None else holders & mine
+    if not holders:
+        return None
+    f = min(holders, key=lambda f: (int(graph.scope_ptr[f + 1] - graph.scope_ptr[f]), f))
+    edges = np.arange(graph.scope_ptr[f], graph.scope_ptr[f + 1])
+    members = graph.scope[edges]
+    axes = [int(np.flatnonzero(members == i)[0]) for i in targets]
+    logs = []
+    for e in edges:
+        message = messages.outgoing[graph.message_ptr[e] : graph.message_ptr[e + 1]]
+        with np.errstate(divide="ignore"):
+            logs.append(np.log(message) if messages.kind == SUM else message)
+    variables = tuple(graph.flat.variables[i] for i in targets)
+    shape = tuple(len(v) for v in variables)
+    if f < graph.flat.n_factors:
+        with np.errstate(divide="ignore"):
+            total = np.log(graph.flat.table(f))
+        for axis, message in enumerate(logs):
+            total = total + message.reshape([-1 if a == axis else 1 for a in range(len(edges))])
+        weights = np.exp(total - total.max())
+        rest = tuple(a for a in range(len(edges)) if a not in axes)
+        summed = weights.sum(axis=rest)
+        kept = sorted(axes)
+        table = summed.transpose([kept.index(a) for a in axes])
+    else:
+        g = f - graph.flat.n_factors
+        rows = graph.codes[graph.code_ptr[g] : graph.code_ptr[g + 1]].reshape(-1, len(edges))
+        total = graph.logs[graph.entry_ptr[g] : graph.entry_ptr[g + 1]].copy()
+        for axis, message in enumerate(logs):
+            total += message[rows[:, axis]]
+        table = np.zeros(shape)
+        np.add.at(table, tuple(rows[:, a] for a in axes), np.exp(total - total.max()))
+    return Factor.of(variables, np.ascontiguousarray(table / table.sum()))
+
+
+def _uniform(problem: Problem, name: str) -> Factor:
+    variable = problem.variables[name]
+    return Factor.of((variable,), np.full(len(variable), 1.0 / len(variable)))

@@ -1,0 +1,221 @@
+"""Parent-to-child message passing on a region graph.
+
+Method: every region believes the product of its factors and of the messages that come into it, or into a region inside
+it, from outside. A message from a region to a child is multiplied by the ratio of the parent's belief, summed to the
+child's variables, and the child's. At a fixed point neighbouring beliefs agree, and the region-based free energy is
+stationary.
+
+Schedule: a damped message from an outermost region to a child is followed at once by the undamped messages below that
+child, so that smaller regions keep up with the larger ones around them. Where they lag behind, as in a plain sweep over all
+links, strong couplings make the messages oscillate whatever the damping.
+Reference: Yedidia, Freeman and Weiss (2005), section VI, "Constructing free-energy approximations and generalized belief
+propagation algorithms".
+Cost of a round: for every message sent the entries of both ends, times the messages they multiply.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.factors.tables.factor import Array
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.message_passing.cluster_tables import Domain, Relation
+from markovia.inference.message_passing.region_graph import RegionGraph
+from markovia.runtime.clock import now
+
+LINKS_A_SLICE = 256
+
+
+class ParentToChild:
+    """Beliefs and messages of a region graph."""
+
+    def __init__(
+        self, graph: FlatGraph, domain: Domain, regions: RegionGraph, outer: Sequence[Relation]
+    ) -> None:
+        self.graph, self.domain, self.regions = graph, domain, regions
+        self.possible = graph.log_scale > -np.inf
+        members: list[frozenset[int]] = [frozenset(int(v) for v in r) for r in regions.regions]
+        self.relations = [
+            outer[r] if r < regions.n_outer else domain.full(region) for r, region in enumerate(members)
+        ]
+        self.entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in self.relations]))).astype(np.int64)
+        self.base = np.concatenate(_region_bases(graph, domain, self.relations))
+        below = [frozenset([r]) for r in range(len(members))]
+        for r in reversed(range(len(members))):
+            below[r] = below[r].union(*(below[c] for c in regions.children[r]))
+        links = [(p, c) for c in range(len(members)) for p in regions.parents[c]]
+        self.parent = np.array([p for p, _ in links], dtype=np.int64)
+        self.child = np.array([c for _, c in links], dtype=np.int64)
+        sizes = np.array([self.relations[c].size for _, c in links], dtype=np.int64)
+        self.message_at = (np.cumsum(sizes) - sizes).astype(np.int64)
+        self.message = np.ones(int(sizes.sum()))
+        into: dict[int, list[int]] = {}
+        for m, (_, c) in enumerate(links):
+            into.setdefault(c, []).append(m)
+        slots: list[list[int]] = []
+        tables = []
+        codes: list[dict[int, Ints]] = []
+        for r, relation in enumerate(self.relations):
+            own = {c: domain.codes(relation, domain.strides(self.relations[c].scope)) for c in below[r]}
+            codes.append(own)
+            mine = [m for c in sorted(below[r]) for m in into.get(c, []) if links[m][0] not in below[r]]
+            slots.append(mine)
+            if mine:
+                tables.append(np.stack([own[links[m][1]] for m in mine], axis=1).ravel().astype(np.int32))
+        self.slot_ptr = np.concatenate(([0], np.cumsum([len(s) for s in slots]))).astype(np.int64)
+        flat = np.array([m for s in slots for m in s], dtype=np.int64)
+        self.slot_at = self.message_at[flat]
+        lengths = [len(s) * r.size for s, r in zip(slots, self.relations, strict=True)]
+        self.index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        self.index = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
+        downs = [codes[p][c].astype(np.int32) for p, c in links]
+        steps = np.array([len(d) for d in downs], dtype=np.int64)
+        self.down_at = (np.cumsum(steps) - steps).astype(np.int64)
+        self.down = np.concatenate(downs) if downs else np.zeros(0, dtype=np.int32)
+        self.largest = max((r.size for r in self.relations), default=1)
+        self.passes = _passes(links, below, {p for p in range(len(members)) if not regions.parents[p]})
+
+    def round(self, damping: float, deadline: float | None) -> float:
+        """Update every message, there and back; return the largest disagreement, -1 where nothing is possible."""
+        from markovia.kernels.messages.cluster_messages import descend
+
+        if not self.possible:
+            return -1.0
+        room, sums, own = (np.empty(self.largest) for _ in range(3))
+        worst = 0.0
+        for order, damped in self.passes:
+            shares = np.where(damped, damping, 0.0)
+            for at in range(0, len(order), LINKS_A_SLICE):
+                change = float(
+                    descend(
+                        order[at : at + LINKS_A_SLICE],
+                        self.parent,
+                        self.child,
+                        self.message_at,
+                        self.down_at,
+                        self.down,
+                        self.entry_ptr,
+                        self.base,
+                        self.index_at,
+                        self.index,
+                        self.slot_ptr,
+                        self.slot_at,
+                        self.message,
+                        shares[at : at + LINKS_A_SLICE],
+                        room,
+                        sums,
+                        own,
+                    )
+                )
+                if change < 0:
+                    self.possible = False
+                    return -1.0
+                worst = max(worst, change)
+                if deadline is not None and now() > deadline:
+                    return max(worst, 1e-300)
+        return worst
+
+    def answer(self) -> tuple[Array, float]:
+        """Return the marginals of all variables one after the other, and the region-based log mass."""
+        from markovia.kernels.messages.cluster_messages import read
+
+        graph = self.graph
+        marginal = np.zeros(int(graph.starts[-1]))
+        if not self.possible:
+            return marginal, -np.inf
+        home: dict[int, int] = {}
+        for r in sorted(range(len(self.relations)), key=lambda r: (self.relations[r].size, r)):
+            for i in self.relations[r].scope:
+                home.setdefault(i, r)
+        mine: list[list[int]] = [[] for _ in self.relations]
+        for i, r in home.items():
+            mine[r].append(i)
+        pieces = [
+            (self.domain.strides(self.relations[r].scope)[i], i) for r, own in enumerate(mine) for i in own
+        ]
+        members = np.array([i for _, i in pieces], dtype=np.int64)
+        keys = [np.arange(r.size) if r.keys is None else r.keys for r in self.relations]
+        counts = np.array(self.regions.counts)
+        log_mass = graph.log_scale
+        for count in np.unique(counts).tolist():
+            worth = float(
+                read(
+                    np.flatnonzero(counts == count),
+                    self.entry_ptr,
+                    self.base,
+                    self.index_at,
+                    self.index,
+                    np.concatenate(keys),
+                    self.slot_ptr,
+                    self.slot_at,
+                    self.message,
+                    np.concatenate(([0], np.cumsum([len(m) for m in mine]))).astype(np.int64),
+                    np.array([d for d, _ in pieces], dtype=np.int64),
+                    graph.cards[members],
+                    graph.starts[members],
+                    np.empty(self.largest),
+                    marginal,
+                )
+            )
+            if worth == -np.inf:
+                self.possible = False
+                return np.zeros_like(marginal), -np.inf
+            log_mass += count * worth
+        return marginal, log_mass
+
+    def belief(self, r: int) -> Array:
+        """Return the normalised belief of a region, one axis a variable of its scope."""
+        relation = self.relations[r]
+        k = int(self.slot_ptr[r + 1] - self.slot_ptr[r])
+        index = self.index[self.index_at[r] : self.index_at[r + 1]].reshape(relation.size, k)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.base[self.entry_ptr[r] : self.entry_ptr[r + 1]])
+            for j in range(k):
+                logs = logs + np.log(self.message[self.slot_at[self.slot_ptr[r] + j] + index[:, j]])
+        values = np.exp(logs - logs.max())
+        table = np.zeros(self.domain.space(relation.scope))
+        table[slice(None) if relation.keys is None else relation.keys] = values / values.sum()
+        return table.reshape([self.domain.cards[i] for i in relation.scope])
+
+
+def _passes(
+    links: Sequence[tuple[int, int]], below: Sequence[frozenset[int]], roots: set[int]
+) -> list[tuple[Ints, NDArray[np.bool_]]]:
+    """Return the links in the order in which messages are sent, there and back, and which of them are damped."""
+    leaving: dict[int, list[int]] = {}
+    for m, (p, _) in enumerate(links):
+        leaving.setdefault(p, []).append(m)
+    groups = [
+        [m, *(k for r in sorted(below[c]) for k in leaving.get(r, ()))]
+        for m, (p, c) in enumerate(links)
+        if p in roots
+    ]
+    return [
+        (
+            np.array([m for g in turn for m in g], dtype=np.int64),
+            np.array([i == 0 for g in turn for i in range(len(g))], dtype=np.bool_),
+        )
+        for turn in (groups, groups[::-1])
+    ]
+
+
+def _region_bases(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> list[Array]:
+    """Return for every region the product of all tables whose variables it holds, at its entries."""
+    holding: dict[int, set[int]] = {}
+    for r, relation in enumerate(relations):
+        for i in relation.scope:
+            holding.setdefault(i, set()).add(r)
+    bases = [np.ones(r.size) for r in relations]
+    for f in range(graph.n_factors):
+        scope: list[int] = graph.members(f).tolist()
+        steps = graph.strides[graph.scope_ptr[f] : graph.scope_ptr[f + 1]].tolist()
+        for r in set.intersection(*(holding[i] for i in scope)):
+            codes = domain.codes(relations[r], dict(zip(scope, steps, strict=True)))
+            bases[r] *= graph.values[graph.table_ptr[f] + codes]
+    for i in range(len(graph.variables)):
+        own = graph.unary[graph.starts[i] : graph.starts[i + 1]]
+        if (own != 1.0).any():
+            for r in holding[i]:
+                bases[r] *= own[domain.codes(relations[r], {i: 1})]
+    return bases

@@ -1,0 +1,308 @@
+"""Running messages on a factor graph until they no longer change: the schedules that sum- and max-product share.
+
+- A forest needs no iteration: every node sends once towards the roots and once back, and the messages are exact.
+- "flooding": all variables send, then all factors, from the messages of the round before; in several threads where
+  that pays. The factors of a chain (see `causal_chains`) send there and back in each round.
+- "sequential": nodes send one after the other, in breadth-first order and back, from the newest messages.
+- "residual": always the factor whose incoming messages have moved most since it last sent (Sutton and McCallum, 2007).
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from threading import get_ident
+from typing import Literal
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Array
+from markovia.inference.flat_graphs.flat_graph import Ints
+from markovia.inference.message_passing.message_graph import MessageGraph
+from markovia.runtime.clock import now
+from markovia.runtime.threads import in_parallel, thread_count
+
+Schedule = Literal["flooding", "sequential", "residual"]
+SCHEDULES = ("flooding", "sequential", "residual")
+SUM, LOG_SUM, MAX = 0, 1, 2
+PARALLEL_FROM = 400_000
+"""States of all messages together from which flooding uses threads."""
+SLICE = 4_000_000
+"""States that one call of a kernel may pass over before the clock is looked at."""
+_BLOCKS = 16
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How messages are run."""
+
+    schedule: Schedule
+    damping: float
+    tolerance: float
+    max_iterations: int
+    time_limit: float | None
+    init: Literal["uniform", "random"]
+    seed: int | None
+
+
+@dataclass(frozen=True)
+class Messages:
+    """The last messages: factors to variables and variables to factors.
+
+    Attributes
+    ----------
+    kind
+        SUM, LOG_SUM or MAX.
+    incoming, outgoing
+        Messages into variables, messages into factors.
+    converged, iterations, error
+        Whether the last change was below the tolerance, the iterations made, and that change in probability.
+    possible
+        Whether no message vanished. If one did, no configuration has any weight.
+    """
+
+    kind: int
+    incoming: Array
+    outgoing: Array
+    converged: bool
+    iterations: int
+    error: float
+    possible: bool
+
+
+def check_settings(engine: object) -> None:
+    """Raise unless the settings that message-passing engines share make sense."""
+    get = engine.__getattribute__
+    if get("schedule") not in SCHEDULES:
+        raise InvalidArgument(f"schedule= is 'flooding', 'sequential' or 'residual', not {get('schedule')!r}")
+    if not _number(get("damping")) or not 0 <= get("damping") < 1:
+        raise InvalidArgument(f"damping= is a number from 0 up to but not 1, not {get('damping')!r}")
+    if not _number(get("tolerance")) or not 0 < get("tolerance") < 1:
+        raise InvalidArgument(f"tolerance= is a small positive number, not {get('tolerance')!r}")
+    for name, least in (("max_iterations", 1), ("restarts", 0)):
+        value = get(name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InvalidArgument(f"{name}= is a whole number, {least} or more, not {value!r}")
+    limit = get("time_limit")
+    if limit is not None and (not _number(limit) or not limit > 0):
+        raise InvalidArgument(f"time_limit= is a positive number of seconds or None, not {limit!r}")
+    if get("init") not in ("uniform", "random"):
+        raise InvalidArgument(f"init= is 'uniform' or 'random', not {get('init')!r}")
+    seed = get("seed")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise InvalidArgument(f"seed= is a whole number or None, not {seed!r}")
+
+
+def propagate(graph: MessageGraph, kind: int, settings: Settings) -> Messages:
+    """Run messages until none moves by more than the tolerance, or iterations or time run out."""
+    if not np.isfinite(graph.log_scale):
+        nothing = np.zeros(0)
+        return Messages(kind, nothing, nothing, True, 0, 0.0, False)
+    run = _Run(graph, kind, settings)
+    if graph.is_forest:
+        run.two_passes()
+    elif settings.schedule == "flooding":
+        run.flooding()
+    elif settings.schedule == "sequential":
+        run.sequential()
+    else:
+        run.residual()
+    converged = run.error < settings.tolerance and run.possible
+    return Messages(
+        kind, run.incoming, run.outgoing, converged or not run.possible, run.rounds, run.error, run.possible
+    )
+
+
+class _Run:
+    """The buffers of one run."""
+
+    def __init__(self, graph: MessageGraph, kind: int, settings: Settings) -> None:
+        self.graph = graph
+        self.kind = kind
+        self.settings = settings
+        self.ints = graph.ints
+        self.floats = graph.floats(kind)
+        self.incoming = _start(graph, kind, settings)
+        self.outgoing = np.full(int(graph.message_ptr[-1]), 1.0 if kind == SUM else 0.0)
+        self.started = now()
+        self.rounds = 0
+        self.error = 0.0
+        self.possible = True
+        self.room = working_room(graph)
+
+    def two_passes(self) -> None:
+        """Send from the leaves to the roots and back; half of that would be worth nothing, so no time limit stops it."""
+        order, _ = self.graph.walk
+        if self._sweep(order, True, 0.0, whole=True) and self._sweep(order, False, 0.0, whole=True):
+            self.error = 0.0
+        self.rounds = 1
+
+    def sequential(self) -> None:
+        """Sweep in breadth-first order and back until nothing moves."""
+        order, _ = self.graph.walk
+        while self._go_on():
+            self.error = 0.0
+            self.rounds += 1
+            if not self._sweep(order, True, self.settings.damping):
+                return
+            if not self._sweep(order, False, self.settings.damping):
+                return
+
+    def flooding(self) -> None:
+        """Make rounds in which all variables and then all factors send."""
+        graph = self.graph
+        if len(self.incoming) >= PARALLEL_FROM and thread_count() > 1:
+            self._parallel_flooding()
+            return
+        each = max(1, len(self.incoming) + len(graph.flat.values) + len(graph.logs))
+        while self._go_on():
+            rounds = min(max(1, SLICE // each), self.settings.max_iterations - self.rounds)
+            made, moved = self._send(graph.flooding, self.settings.damping, rounds=rounds)
+            self.rounds += made
+            if not self._moved(moved):
+                return
+
+    def _parallel_flooding(self) -> None:
+        graph, dense = self.graph, self.graph.flat.n_factors
+        first = [np.arange(*b) for b in _blocks(graph.edge_ptr, 0, len(graph.flat.cards))]
+        ranges = _blocks(graph.scope_ptr, 0, graph.n_plain) + _blocks(graph.scope_ptr, dense, graph.n_factors)
+        then = [-1 - np.arange(*b) for b in ranges] + [graph.chain_order(*b) for b in _chain_blocks(graph)]
+        rooms: dict[int, tuple[Array, Ints]] = {}
+
+        def room() -> tuple[Array, Ints]:
+            return rooms.setdefault(get_ident(), working_room(graph))
+
+        def work(order: Ints, own: tuple[Array, Ints]) -> float:
+            return self._send(order, self.settings.damping, own)[1]
+
+        while self._go_on():
+            in_parallel(work, first, room)
+            moves = in_parallel(work, then, room)
+            self.rounds += 1
+            if not self._moved(min(moves) if min(moves) < 0 else max(moves)):
+                return
+
+    def residual(self) -> None:
+        """Update the most urgent factor until none is urgent."""
+        from markovia.kernels.messages.messages import residual
+
+        graph = self.graph
+        count = graph.n_factors
+        heap, place = np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64)
+        urgency = np.ones(count)
+        each = max(1, (len(self.incoming) + len(graph.flat.values) + len(graph.logs)) // count)
+        made, most = 0, self.settings.max_iterations * count
+        while self._go_on():
+            steps, moved = residual(
+                self.kind, self.settings.damping, self.settings.tolerance, graph.flat.n_factors,
+                min(max(1, SLICE // (4 * each)), most - made), heap, place, urgency, self.ints, self.floats,
+                self.incoming, self.outgoing, *self.room,
+            )  # fmt: skip
+            made += int(steps)
+            self.rounds = -(-made // count)
+            if not self._moved(float(moved)):
+                return
+            if made >= most:
+                return
+
+    def _sweep(self, order: Ints, backward: bool, damping: float, whole: bool = False) -> bool:
+        """Let nodes send one after the other, all of them or until time is up; whether no message vanished."""
+        graph = self.graph
+        each = max(1, (len(self.incoming) + len(graph.flat.values)) // max(1, len(order)))
+        size = max(1, SLICE // each)
+        starts = range(0, len(order), size)
+        last = 0 if backward or not starts else starts[-1]
+        for a in reversed(starts) if backward else starts:
+            _, moved = self._send(order[a : a + size], damping, backward=backward)
+            if moved < 0.0:
+                self.possible = False
+                return False
+            self.error = max(self.error, moved)
+            if not whole and a != last and self._late():
+                self.error = max(self.error, self.settings.tolerance)  # part of a sweep proves nothing
+                break
+        return True
+
+    def _send(
+        self,
+        order: Ints,
+        damping: float,
+        room: tuple[Array, Ints] | None = None,
+        *,
+        rounds: int = 1,
+        backward: bool = False,
+    ) -> tuple[int, float]:
+        """Let nodes send in order; the rounds made and the last move (negative: a message vanished)."""
+        from markovia.kernels.messages.messages import sweeps
+
+        made, moved = sweeps(
+            self.kind, damping, self.settings.tolerance, rounds, self.graph.flat.n_factors, order, backward,
+            self.ints, self.floats, self.incoming, self.outgoing, *(room or self.room), _NONE,
+        )  # fmt: skip
+        return int(made), float(moved)
+
+    def _moved(self, moved: float) -> bool:
+        """Take in the last move; whether to go on."""
+        self.possible = moved >= 0.0
+        self.error = max(moved, 0.0)
+        return self.possible
+
+    def _late(self) -> bool:
+        limit = self.settings.time_limit
+        return limit is not None and now() - self.started > limit
+
+    def _go_on(self) -> bool:
+        if self.rounds == 0:
+            return True
+        if self.error < self.settings.tolerance or self.rounds >= self.settings.max_iterations:
+            return False
+        return not self._late()
+
+
+def _start(graph: MessageGraph, kind: int, settings: Settings) -> Array:
+    """Return the first messages."""
+    sizes = graph.flat.cards[graph.scope]
+    if settings.init == "uniform":
+        first = np.repeat(1.0 / np.maximum(sizes, 1), sizes)
+    else:
+        rng = np.random.default_rng(settings.seed)
+        first = rng.random(int(graph.message_ptr[-1])) + 0.05
+        if len(first):
+            first /= np.repeat(np.add.reduceat(first, graph.message_ptr[:-1]), sizes)
+    return first if kind == SUM else np.log(first)
+
+
+def working_room(graph: MessageGraph) -> tuple[Array, Ints]:
+    """Return what a kernel works in."""
+    return np.empty(graph.room), np.empty(512, dtype=np.int64)
+
+
+def _blocks(pointers: Ints, first: int, last: int) -> list[tuple[int, int]]:
+    """Cut a range of nodes into stretches with about equally many edges."""
+    if first >= last:
+        return []
+    marks = np.linspace(pointers[first], pointers[last], _BLOCKS + 1)
+    cuts = np.unique(np.searchsorted(pointers[first : last + 1], marks)) + first
+    cuts[0], cuts[-1] = first, last
+    return [(int(a), int(b)) for a, b in pairwise(cuts)]
+
+
+def _chain_blocks(graph: MessageGraph) -> list[tuple[int, int]]:
+    """Return the stretches of factors that are one chain each, put together to few stretches."""
+    first, last = graph.n_plain, graph.flat.n_factors
+    if first == last:
+        return []
+    edges = slice(int(graph.scope_ptr[first]), int(graph.scope_ptr[last]))
+    auxiliary = np.where(graph.scope[edges] >= graph.n_real, graph.scope[edges], -1)
+    factor = graph.edge_factor[edges] - first
+    low = np.full(last - first, np.iinfo(np.int64).max)
+    np.minimum.at(low, factor[auxiliary >= 0], auxiliary[auxiliary >= 0])
+    high = np.full(last - first, -1)
+    np.maximum.at(high, factor, auxiliary)
+    begins = np.concatenate(([0], np.flatnonzero(low[1:] > high[:-1]) + 1, [last - first]))
+    chosen = begins[np.unique(np.linspace(0, len(begins) - 1, _BLOCKS + 1).astype(np.int64))] + first
+    return [(int(a), int(b)) for a, b in pairwise(chosen)]
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""The textbook in small: polytopes, families, finite chains."""

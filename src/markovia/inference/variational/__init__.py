@@ -1,0 +1,1 @@
+"""Mean field, tree-reweighted, bounds on log Z."""

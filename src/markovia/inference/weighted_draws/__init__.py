@@ -1,0 +1,1 @@
+"""Independent draws with weights (particle filters build on it)."""

@@ -1,0 +1,1 @@
+"""Orders, clique trees, propagation, rows of evidence."""

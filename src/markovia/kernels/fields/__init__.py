@@ -1,0 +1,1 @@
+"""Undirected and conditional fields."""

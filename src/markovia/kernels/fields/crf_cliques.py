@@ -1,0 +1,81 @@
+"""Sum-product on one clique tree in logarithms, for many inputs that share the tree.
+
+The tree is a list of cliques, children before parents. Clique c has the entries `table_ptr[c] : table_ptr[c + 1]`;
+`up_map` sends each of them to an entry of the separator with the parent, and `down_map` the parent's entries to the same
+separator. Every factor has a home clique and a map from the home's entries to its own. All numbers are logs, so nothing
+underflows. Cost: two passes over the entries and over the maps.
+"""
+
+import numpy as np
+
+from markovia.kernels.kernel import kernel
+
+
+@kernel
+def clique_tree_marginals(
+    parent,
+    table_ptr,
+    sep_ptr,
+    up_map,
+    down_ptr,
+    down_map,
+    home,
+    factor_ptr,
+    map_ptr,
+    factor_map,
+    logs,
+    marginals,
+):
+    """Return the log mass of the product of factors `exp(logs)` and write the marginal of every factor."""
+    n = len(parent)
+    table = np.zeros(table_ptr[n])
+    message = np.empty(sep_ptr[n])
+    top = np.empty(sep_ptr[n])
+    for f in range(len(home)):
+        at = table_ptr[home[f]]
+        for x in range(map_ptr[f + 1] - map_ptr[f]):
+            table[at + x] += logs[factor_ptr[f] + factor_map[map_ptr[f] + x]]
+    mass = 0.0
+    for c in range(n):
+        first, last = sep_ptr[c], sep_ptr[c + 1]
+        for s in range(first, last):
+            top[s] = -np.inf
+            message[s] = 0.0
+        for x in range(table_ptr[c], table_ptr[c + 1]):
+            s = first + up_map[x]
+            if table[x] > top[s]:
+                top[s] = table[x]
+        for x in range(table_ptr[c], table_ptr[c + 1]):
+            s = first + up_map[x]
+            if table[x] > -np.inf:
+                message[s] += np.exp(table[x] - top[s])
+        for s in range(first, last):
+            message[s] = top[s] + np.log(message[s]) if message[s] > 0.0 else -np.inf
+        p = parent[c]
+        if p < 0:
+            mass += message[first]
+            continue
+        for x in range(down_ptr[c + 1] - down_ptr[c]):
+            table[table_ptr[p] + x] += message[first + down_map[down_ptr[c] + x]]
+    if not mass > -np.inf:
+        return mass
+    for c in range(n - 1, -1, -1):  # tables become probabilities
+        p = parent[c]
+        first, last = sep_ptr[c], sep_ptr[c + 1]
+        for s in range(first, last):
+            top[s] = 0.0
+        if p < 0:
+            top[first] = 1.0
+        else:
+            for x in range(down_ptr[c + 1] - down_ptr[c]):
+                top[first + down_map[down_ptr[c] + x]] += table[table_ptr[p] + x]
+        for x in range(table_ptr[c], table_ptr[c + 1]):
+            s = first + up_map[x]
+            table[x] = np.exp(table[x] - message[s]) * top[s] if table[x] > -np.inf else 0.0
+    for f in range(len(home)):
+        at = table_ptr[home[f]]
+        for y in range(factor_ptr[f], factor_ptr[f + 1]):
+            marginals[y] = 0.0
+        for x in range(map_ptr[f + 1] - map_ptr[f]):
+            marginals[factor_ptr[f] + factor_map[map_ptr[f] + x]] += table[at + x]
+    return mass

@@ -1,0 +1,244 @@
+"""Sum-product and max-product on many small trees at once: what a tree-shaped conditional random field needs.
+
+Every node has k states, a row of log scores, and at most one edge to its parent; the table of edge e is `tables[row[e]]`, so
+that edges with the same features share one. Messages are probabilities rescaled at each node with an accumulated log scale;
+a tree whose messages underflow gets log mass NaN and is left to a method in logarithms. Trees are independent: call the
+kernels from several threads with different lists `which`. Cost: nodes times k squared.
+"""
+
+import numpy as np
+
+from markovia.kernels.kernel import kernel
+
+REORDERED = {"reassoc", "contract"}
+"""Sums may be added in another order, which lets the compiler use vector instructions."""
+
+
+@kernel
+def link_nodes(n, tails, heads):
+    """Return for every node its edges: pointers, then edge numbers."""
+    ptr = np.zeros(n + 1, np.int64)
+    for e in range(len(tails)):
+        ptr[tails[e] + 1] += 1
+        ptr[heads[e] + 1] += 1
+    for i in range(n):
+        ptr[i + 1] += ptr[i]
+    place = ptr[:n].copy()
+    links = np.empty(ptr[n], np.int64)
+    for e in range(len(tails)):
+        links[place[tails[e]]] = e
+        place[tails[e]] += 1
+        links[place[heads[e]]] = e
+        place[heads[e]] += 1
+    return ptr, links
+
+
+@kernel
+def root_forests(node_ptr, tails, heads, ptr, links, order, parent, parent_edge, forest):
+    """Order the nodes of every graph breadth first from roots, and note which graphs have no cycle."""
+    seen = np.zeros(len(parent), np.bool_)
+    for g in range(len(node_ptr) - 1):
+        forest[g] = True
+        done = last = node_ptr[g]
+        for root in range(node_ptr[g], node_ptr[g + 1]):
+            if seen[root]:
+                continue
+            seen[root] = True
+            parent[root] = -1
+            parent_edge[root] = -1
+            order[last] = root
+            last += 1
+            while done < last:
+                i = order[done]
+                done += 1
+                for at in range(ptr[i], ptr[i + 1]):
+                    e = links[at]
+                    if e == parent_edge[i]:
+                        continue
+                    j = heads[e] if tails[e] == i else tails[e]
+                    if seen[j]:
+                        forest[g] = False
+                        continue
+                    seen[j] = True
+                    parent[j] = i
+                    parent_edge[j] = e
+                    order[last] = j
+                    last += 1
+
+
+@kernel(fastmath=REORDERED)
+def node_scores(which, node_ptr, features, weights, scores):
+    """Write `features @ weights.T` for the nodes of the listed graphs; weights have one row a label."""
+    k, d = weights.shape
+    for w in range(len(which)):
+        for i in range(node_ptr[which[w]], node_ptr[which[w] + 1]):
+            for a in range(k):
+                total = 0.0
+                for f in range(d):
+                    total += features[i, f] * weights[a, f]
+                scores[i, a] = total
+
+
+@kernel(fastmath=REORDERED)
+def node_sums(which, node_ptr, features, beliefs, sums):
+    """Add `beliefs.T @ features` over the nodes of the listed graphs."""
+    k, d = sums.shape
+    for w in range(len(which)):
+        for i in range(node_ptr[which[w]], node_ptr[which[w] + 1]):
+            for a in range(k):
+                b = beliefs[i, a]
+                for f in range(d):
+                    sums[a, f] += b * features[i, f]
+
+
+@kernel(fastmath=REORDERED)
+def forest_marginals(
+    which, node_ptr, order, parent, parent_edge, heads, row, scores, tables, tops, beliefs, pairs, log_mass
+):
+    """Write the log mass and node marginals of the listed trees; add edge marginals over `tables` to `pairs[row[e]]`.
+
+    `tables` are exponentials of log tables whose largest entries `tops` were taken out. An edge's marginal is its table
+    times what is added to `pairs`, so that edges that share a table are multiplied once, by the caller.
+    """
+    k = scores.shape[1]
+    up = np.empty((1, k))
+    message = np.empty((1, k))
+    loss = np.empty(1)
+    cavity = np.empty(k)
+    for w in range(len(which)):
+        g = which[w]
+        first, last = node_ptr[g], node_ptr[g + 1]
+        if last - first > len(up):
+            up = np.empty((last - first, k))
+            message = np.empty((last - first, k))
+            loss = np.empty(last - first)
+        total = 0.0
+        fine = True
+        loss[: last - first] = (
+            1e-305  # the share of the mass that underflow may have taken, carried to the root
+        )
+        for i in range(first, last):
+            top = scores[i, 0]
+            for a in range(1, k):
+                if scores[i, a] > top:
+                    top = scores[i, a]
+            total += top
+            for a in range(k):
+                up[i - first, a] = np.exp(scores[i, a] - top)
+        scale = 1.0
+        for at in range(last - 1, first - 1, -1):
+            i = order[at]
+            o = i - first
+            size = 0.0
+            for a in range(k):
+                size += up[o, a]
+            scale *= size
+            if not 1e-100 < scale < 1e100:
+                total += np.log(scale)
+                scale = 1.0
+            inverse = 1.0 / size
+            for a in range(k):
+                up[o, a] *= inverse
+            loss[o] *= inverse
+            p = parent[i]
+            if p < 0:
+                fine = fine and loss[o] < 1e-20
+                continue
+            p -= first
+            loss[p] += loss[o]
+            e = parent_edge[i]
+            r = row[e]
+            total += tops[r]
+            if heads[e] == i:
+                for b in range(k):
+                    value = 0.0
+                    for a in range(k):
+                        value += tables[r, b, a] * up[o, a]
+                    message[o, b] = value
+            else:
+                for b in range(k):
+                    message[o, b] = tables[r, 0, b] * up[o, 0]
+                for a in range(1, k):
+                    for b in range(k):
+                        message[o, b] += tables[r, a, b] * up[o, a]
+            for b in range(k):
+                up[p, b] *= message[o, b]
+                if 0.0 < message[o, b] < 1e-150:
+                    fine = False
+        total += np.log(scale)
+        if not (fine and np.isfinite(total)):
+            log_mass[g] = np.nan
+            beliefs[first:last] = 0.0
+            continue
+        log_mass[g] = total
+        for at in range(first, last):
+            i = order[at]
+            o = i - first
+            p = parent[i]
+            if p < 0:
+                for a in range(k):
+                    beliefs[i, a] = up[o, a]
+                continue
+            e = parent_edge[i]
+            r = row[e]
+            for b in range(k):
+                cavity[b] = beliefs[p, b] / message[o, b] if message[o, b] > 0.0 else 0.0
+            if heads[e] == i:
+                for a in range(k):
+                    beliefs[i, a] = 0.0
+                for b in range(k):
+                    c = cavity[b]
+                    for a in range(k):
+                        beliefs[i, a] += c * tables[r, b, a]
+                        pairs[r, b, a] += c * up[o, a]
+                for a in range(k):
+                    beliefs[i, a] *= up[o, a]
+            else:
+                for a in range(k):
+                    value = 0.0
+                    c = up[o, a]
+                    for b in range(k):
+                        value += cavity[b] * tables[r, a, b]
+                        pairs[r, a, b] += cavity[b] * c
+                    beliefs[i, a] = value * c
+
+
+@kernel
+def forest_best(which, node_ptr, order, parent, parent_edge, heads, row, scores, tables, best, weight):
+    """Write a best labelling of the listed trees and its log weight; `tables` are logs (Viterbi on trees)."""
+    k = scores.shape[1]
+    for w in range(len(which)):
+        g = which[w]
+        first, last = node_ptr[g], node_ptr[g + 1]
+        up = scores[first:last].copy()
+        choice = np.empty((last - first, k), np.int64)
+        weight[g] = 0.0
+        for at in range(last - 1, first - 1, -1):
+            i = order[at]
+            own = up[i - first]
+            p = parent[i]
+            if p < 0:
+                top = 0
+                for a in range(1, k):
+                    if own[a] > own[top]:
+                        top = a
+                best[i] = top
+                weight[g] += own[top]
+                continue
+            e = parent_edge[i]
+            table = tables[row[e]]
+            forward = heads[e] == i
+            for b in range(k):
+                top = 0
+                value = -np.inf
+                for a in range(k):
+                    tried = own[a] + (table[b, a] if forward else table[a, b])
+                    if tried > value:
+                        value = tried
+                        top = a
+                choice[i - first, b] = top
+                up[p - first, b] += value
+        for at in range(first, last):
+            i = order[at]
+            if parent[i] >= 0:
+                best[i] = choice[i - first, best[parent[i]]]

@@ -1,0 +1,1 @@
+"""Cut, check and span a flat factor graph."""

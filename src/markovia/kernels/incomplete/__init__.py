@@ -1,0 +1,1 @@
+"""EM over missing cells."""

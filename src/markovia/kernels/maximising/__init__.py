@@ -1,0 +1,1 @@
+"""Dual sweeps, cuts, local search."""

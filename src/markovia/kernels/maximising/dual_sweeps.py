@@ -1,0 +1,404 @@
+"""Sweeps of dual block ascent: log potentials move between tables and separators so that the sum of maxima falls.
+
+`sweep_pairs` is sequential tree-reweighted message passing (Kolmogorov 2006) for factors of two variables. `sweep`
+is its extension to tables of any size that share *separators* (Kolmogorov 2015, "A new look at reweighted message
+passing"): a separator collects the max-marginals of all tables around it and hands its potential out again. Both
+keep the log weight of every configuration and never let the bound rise. States that some table rules out get minus
+infinity and stay out.
+"""
+
+import numpy as np
+
+from markovia.kernels.kernel import kernel
+
+
+@kernel
+def sweep_pairs(
+    low, high, forward, decoding, shares, starts, unary, tables, ends, splits, others, theirs, places, second, potts,
+    incoming, peaks, codes, belief, outgoing,
+):  # fmt: skip
+    """Send the messages of variables low to high to those after them, or backwards from high to low to those before.
+
+    Variable s has the links `ends[s] : ends[s + 1]`, those to variables before it up to `splits[s]`. `places[0, k]`
+    is where the message along link k arrives at s, `theirs[k]` where the one at the other end does, `places[1, k]`
+    where the table begins, `second[k]` whether s is its second variable, `potts[k]` whether it has but two values.
+    `peaks` holds the greatest belief of each variable when it last sent; their sum over a full sweep is the bound.
+    With `decoding` each variable takes the best state given those already visited and the messages of the others.
+    Returns False if a variable has no possible state.
+    """
+    for step in range(high - low):
+        s = low + step if forward else high - 1 - step
+        base = starts[s]
+        card = starts[s + 1] - base
+        first, split, last = ends[s], splits[s], ends[s + 1]
+        mine = places[0, first] if last > first else 0
+        share = shares[s]
+        begin, end = (split, last) if forward else (first, split)
+        if card == 2:
+            b0, b1 = unary[base], unary[base + 1]
+            for k in range(last - first):
+                b0 += incoming[mine + 2 * k]
+                b1 += incoming[mine + 2 * k + 1]
+            belief[0], belief[1] = b0, b1
+        else:
+            for x in range(card):
+                belief[x] = unary[base + x]
+            for k in range(last - first):
+                at = mine + k * card
+                for x in range(card):
+                    belief[x] += incoming[at + x]
+        peak = belief[0]
+        for x in range(1, card):
+            peak = belief[x] if belief[x] > peak else peak
+        peaks[s] = peak
+        if peak == -np.inf:
+            return False
+        if decoding:
+            for x in range(card):
+                outgoing[x] = unary[base + x]
+            for k in range(first, last):
+                at = mine + (k - first) * card
+                if begin <= k < end:
+                    for x in range(card):
+                        outgoing[x] += incoming[at + x]
+                else:
+                    t = others[k]
+                    width = starts[t + 1] - starts[t]
+                    down, across = (1, card) if second[k] else (width, 1)
+                    row = places[1, k] + codes[t] * across
+                    for x in range(card):
+                        outgoing[x] += tables[row + x * down]
+            best = -1
+            for x in range(card):
+                if belief[x] > -np.inf and (best < 0 or outgoing[x] > outgoing[best]):
+                    best = x
+            codes[s] = best
+        for k in range(begin, end):
+            at = mine + (k - first) * card
+            to = theirs[k]
+            row = places[1, k]
+            t = others[k]
+            width = starts[t + 1] - starts[t]
+            if card == 2:
+                u0 = share * (belief[0] - peak) - incoming[at] if belief[0] > -np.inf else -np.inf
+                u1 = share * (belief[1] - peak) - incoming[at + 1] if belief[1] > -np.inf else -np.inf
+                outgoing[0], outgoing[1] = u0, u1
+                if width == 2:
+                    c, d = (row + 1, row + 2) if second[k] else (row + 2, row + 1)
+                    u, v = tables[row] + u0, tables[c] + u1
+                    incoming[to] = u if u > v else v
+                    u, v = tables[d] + u0, tables[row + 3] + u1
+                    incoming[to + 1] = u if u > v else v
+                    continue
+            else:
+                for x in range(card):
+                    u = share * (belief[x] - peak) - incoming[at + x]
+                    outgoing[x] = u if belief[x] > -np.inf else -np.inf
+            if potts[k]:
+                top = outgoing[0]
+                for x in range(1, card):
+                    top = outgoing[x] if outgoing[x] > top else top
+                same, top = tables[row], top + tables[row + 1]
+                for y in range(width):
+                    u = outgoing[y] + same
+                    incoming[to + y] = u if u > top else top
+            elif not second[k]:
+                sent = outgoing[0]
+                for y in range(width):
+                    incoming[to + y] = tables[row + y] + sent
+                for x in range(1, card):
+                    sent = outgoing[x]
+                    row += width
+                    for y in range(width):
+                        u, v = tables[row + y] + sent, incoming[to + y]
+                        incoming[to + y] = u if u > v else v
+            else:
+                for y in range(width):
+                    top = tables[row] + outgoing[0]
+                    for x in range(1, card):
+                        u = tables[row + x] + outgoing[x]
+                        top = u if u > top else top
+                    incoming[to + y] = top
+                    row += card
+    return True
+
+
+@kernel
+def sweep(
+    low, high, forward, order, shares, starts, potentials, table_ptr, tables, edge_ptr, edges, edge_factor, map_ptr, maps,
+    belief, gathered,
+):  # fmt: skip
+    """Visit the separators at places low to high of the order, or backwards; return by how much the bound fell.
+
+    `maps[map_ptr[e] + y]` is the separator's state at entry y of the table on edge e. `shares[e]` is the part of
+    the separator's potential that the edge's table gets. Minus infinity in the answer: nothing is possible.
+    """
+    change = 0.0
+    for step in range(high - low):
+        s = order[low + step if forward else high - 1 - step]
+        base = starts[s]
+        card = starts[s + 1] - base
+        top = -np.inf
+        for x in range(card):
+            belief[x] = potentials[base + x]
+            top = max(top, belief[x])
+        change -= top
+        used = 0
+        for k in range(edge_ptr[s], edge_ptr[s + 1]):
+            e = edges[k]
+            f = edge_factor[e]
+            first = table_ptr[f]
+            places = map_ptr[e]
+            for x in range(card):
+                gathered[used + x] = -np.inf
+            for y in range(table_ptr[f + 1] - first):
+                x = used + maps[places + y]
+                if tables[first + y] > gathered[x]:
+                    gathered[x] = tables[first + y]
+            top = -np.inf
+            for x in range(card):
+                belief[x] += gathered[used + x]
+                top = max(top, gathered[used + x])
+            change -= top
+            used += card
+        peak = -np.inf
+        for x in range(card):
+            peak = max(peak, belief[x])
+        if peak == -np.inf:
+            return -np.inf
+        change += peak
+        used = 0
+        kept = 1.0
+        for k in range(edge_ptr[s], edge_ptr[s + 1]):
+            e = edges[k]
+            f = edge_factor[e]
+            first = table_ptr[f]
+            places = map_ptr[e]
+            share = shares[e]
+            kept -= share
+            for x in range(card):
+                if belief[x] == -np.inf:
+                    gathered[used + x] = -np.inf
+                else:
+                    gathered[used + x] = share * (belief[x] - peak) - gathered[used + x]
+            for y in range(table_ptr[f + 1] - first):
+                tables[first + y] += gathered[used + maps[places + y]]
+            used += card
+        for x in range(card):
+            if belief[x] > -np.inf:
+                potentials[base + x] = max(kept, 0.0) * (belief[x] - peak)
+            else:
+                potentials[base + x] = -np.inf
+    return change
+
+
+@kernel
+def decode(
+    order, propagating, starts, potentials, scope_ptr, scope, table_ptr, tables, edge_ptr, edges, edge_factor, map_ptr,
+    maps, codes, score, best,
+):  # fmt: skip
+    """Give each variable in turn its best state given those before it, by the present potentials and tables.
+
+    With `propagating`, states that have become impossible are ruled out after each choice (arc consistency).
+    """
+    n = len(codes)
+    m = len(scope_ptr) - 1
+    alive = np.ones(starts[n], np.bool_)
+    for x in range(starts[n]):
+        alive[x] = potentials[x] > -np.inf
+    codes[:] = -1
+    queue = np.empty(m if propagating else 0, np.int64)
+    queued = np.zeros(m if propagating else 0, np.bool_)
+    widest = 0
+    for f in range(m if propagating else 0):
+        total = 0
+        for o in range(scope_ptr[f], scope_ptr[f + 1]):
+            total += starts[scope[o] + 1] - starts[scope[o]]
+        widest = max(widest, total)
+    supported = np.zeros(widest, np.bool_)
+    for s in order:
+        if s >= n:
+            continue
+        base = starts[s]
+        card = starts[s + 1] - base
+        for x in range(card):
+            score[x] = potentials[base + x] if alive[base + x] else -1e18
+        for k in range(edge_ptr[s], edge_ptr[s + 1]):
+            e = edges[k]
+            if e >= len(scope):
+                continue
+            f = edge_factor[e]
+            first = table_ptr[f]
+            for x in range(card):
+                best[x] = -1e18
+            for y in range(table_ptr[f + 1] - first):
+                x = maps[map_ptr[e] + y]
+                if tables[first + y] <= best[x]:
+                    continue
+                agrees = True
+                for o in range(scope_ptr[f], scope_ptr[f + 1]):
+                    if o != e and not alive[starts[scope[o]] + maps[map_ptr[o] + y]]:
+                        agrees = False
+                        break
+                if agrees:
+                    best[x] = tables[first + y]
+            for x in range(card):
+                score[x] += best[x]
+        chosen = 0
+        for x in range(1, card):
+            if score[x] > score[chosen]:
+                chosen = x
+        codes[s] = chosen
+        for x in range(card):
+            alive[base + x] = x == chosen
+        if not propagating:
+            continue
+        count = 0
+        for k in range(edge_ptr[s], edge_ptr[s + 1]):
+            if edges[k] < len(scope):
+                queue[count] = edge_factor[edges[k]]
+                queued[queue[count]] = True
+                count += 1
+        while count > 0:
+            count -= 1
+            f = queue[count]
+            queued[f] = False
+            supported[:] = False
+            for y in range(table_ptr[f + 1] - table_ptr[f]):
+                if tables[table_ptr[f] + y] == -np.inf:
+                    continue
+                agrees = True
+                for o in range(scope_ptr[f], scope_ptr[f + 1]):
+                    if not alive[starts[scope[o]] + maps[map_ptr[o] + y]]:
+                        agrees = False
+                        break
+                if agrees:
+                    at = 0
+                    for o in range(scope_ptr[f], scope_ptr[f + 1]):
+                        supported[at + maps[map_ptr[o] + y]] = True
+                        at += starts[scope[o] + 1] - starts[scope[o]]
+            at = 0
+            for o in range(scope_ptr[f], scope_ptr[f + 1]):
+                t = scope[o]
+                width = starts[t + 1] - starts[t]
+                lost, left = False, False
+                for x in range(width):
+                    lost = lost or (alive[starts[t] + x] and not supported[at + x])
+                    left = left or (alive[starts[t] + x] and supported[at + x])
+                if lost and left:
+                    for x in range(width):
+                        alive[starts[t] + x] = alive[starts[t] + x] and supported[at + x]
+                    for k in range(edge_ptr[t], edge_ptr[t + 1]):
+                        if edges[k] < len(scope) and not queued[edge_factor[edges[k]]]:
+                            queue[count] = edge_factor[edges[k]]
+                            queued[queue[count]] = True
+                            count += 1
+                at += width
+    return 0
+
+
+@kernel
+def project_pairs(
+    pairs, factors, firsts, seconds, widths, table_ptr, tables, map_ptr, maps, pair_ptr, beliefs
+):
+    """Add to each pair's belief the max-marginals of the tables it lies in."""
+    room = np.empty(np.max(pair_ptr[1:] - pair_ptr[:-1]))
+    for k in range(len(pairs)):
+        size = pair_ptr[pairs[k] + 1] - pair_ptr[pairs[k]]
+        room[:size] = -np.inf
+        f = factors[k]
+        for y in range(table_ptr[f + 1] - table_ptr[f]):
+            x = maps[map_ptr[firsts[k]] + y] * widths[k] + maps[map_ptr[seconds[k]] + y]
+            room[x] = max(room[x], tables[table_ptr[f] + y])
+        for x in range(size):
+            beliefs[pair_ptr[pairs[k]] + x] += room[x]
+    return 0
+
+
+@kernel
+def score_cycles(cycles, lengths, pair_of, cards, first_of_pair, pair_ptr, beliefs, scores):
+    """Fill in how much the bound could fall at least if the pairs around each cycle had to agree."""
+    widest = np.max(cards)
+    reach = np.empty(widest)
+    further = np.empty(widest)
+    for c in range(len(lengths)):
+        length = lengths[c]
+        apart = 0.0
+        for k in range(length):
+            p = pair_of[c, k]
+            apart += np.max(beliefs[pair_ptr[p] : pair_ptr[p + 1]])
+        together = -np.inf
+        for start in range(cards[cycles[c, 0]]):
+            for x in range(cards[cycles[c, 0]]):
+                reach[x] = 0.0 if x == start else -np.inf
+            for k in range(length):
+                i, j, p = cycles[c, k], cycles[c, (k + 1) % length], pair_of[c, k]
+                straight = first_of_pair[p] == i
+                for y in range(cards[j]):
+                    top = -np.inf
+                    for x in range(cards[i]):
+                        at = x * cards[j] + y if straight else y * cards[i] + x
+                        top = max(top, reach[x] + beliefs[pair_ptr[p] + at])
+                    further[y] = top
+                for y in range(cards[j]):
+                    reach[y] = further[y]
+            together = max(together, reach[start])
+        scores[c] = apart - together
+    return 0
+
+
+@kernel
+def pair_signs(pairs, codes, cards, pair_ptr, beliefs, signs):
+    """Fill in by how much each pair prefers that both its variables keep their state, or both change it; negative: one."""
+    for p in range(len(pairs)):
+        i, j = pairs[p, 0], pairs[p, 1]
+        same, other = -1e18, -1e18
+        at = pair_ptr[p]
+        for x in range(cards[i]):
+            for y in range(cards[j]):
+                if (x == codes[i]) == (y == codes[j]):
+                    same = max(same, beliefs[at])
+                else:
+                    other = max(other, beliefs[at])
+                at += 1
+        signs[p] = same - other
+    return 0
+
+
+@kernel
+def odd_cycle(ptr, others, odd, strengths, start, end, sign, least, longest, seen, stamp, came, queue, path):
+    """Find a shortest path from start to end that makes an odd cycle with the edge between them; return its nodes' number.
+
+    A place is twice a node plus the parity of the path to it. Only edges of strength at least `least` are used.
+    `seen` holds the stamp of the last search that was there; zero means that there is no such path, or none without
+    repeated nodes.
+    """
+    goal = 2 * end + 1 - sign
+    queue[0] = 2 * start
+    seen[2 * start] = stamp
+    came[2 * start] = -1
+    first, count = 0, 1
+    while first < count and seen[goal] != stamp:
+        here = queue[first]
+        first += 1
+        for k in range(ptr[here >> 1], ptr[(here >> 1) + 1]):
+            there = 2 * others[k] + ((here & 1) ^ odd[k])
+            if strengths[k] >= least and seen[there] != stamp:
+                seen[there] = stamp
+                came[there] = here
+                queue[count] = there
+                count += 1
+    if seen[goal] != stamp:
+        return 0
+    length = 0
+    here = goal
+    while here >= 0:
+        if length >= longest:
+            return 0
+        for k in range(length):
+            if path[k] == here >> 1:
+                return 0
+        path[length] = here >> 1
+        length += 1
+        here = came[here]
+    return length

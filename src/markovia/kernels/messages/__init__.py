@@ -1,0 +1,1 @@
+"""Sum/max messages, mean field, reweighted."""

@@ -1,0 +1,407 @@
+"""What one factor of a factor graph sends to its variables.
+
+`n` holds the messages from variables to factors; the message of edge e lies at `at[e] : at[e + 1]`, the edges of a factor
+one after the other. `kind` is 0 for sums of products, 1 for the same in logarithms and 2 for maxima in logarithms.
+
+A table of any arity gives all its outgoing messages in one pass: its axes are cut into two halves, one pass contracts
+either half with the product of its messages, and the two far smaller tables that result are treated alike. A sparse
+factor runs over its listed entries, in logarithms. Sums of products over two variables, the most frequent case, have
+loops of their own that also normalise and store.
+"""
+
+import numpy as np
+
+from markovia.kernels.kernel import kernel
+
+
+@kernel
+def _room_for(cards, scope, first, last, stack):
+    """Return the room that the contraction of one table takes."""
+    total = 0
+    depth = 1
+    stack[0] = first
+    stack[1] = last
+    while depth > 0:
+        depth -= 1
+        a = stack[2 * depth]
+        b = stack[2 * depth + 1]
+        if b - a < 2:
+            continue
+        middle = (a + b) // 2
+        left = 1
+        right = 1
+        for e in range(a, middle):
+            left *= cards[scope[e]]
+        for e in range(middle, b):
+            right *= cards[scope[e]]
+        total += 3 * (left + right)
+        stack[2 * depth] = a
+        stack[2 * depth + 1] = middle
+        stack[2 * depth + 2] = middle
+        stack[2 * depth + 3] = b
+        depth += 2
+    return total
+
+
+@kernel
+def room_needed(cards, scope_ptr, scope, n_dense):
+    """Return how many numbers of working room the largest contraction and the longest factor take."""
+    stack = np.empty(512, np.int64)
+    most = 0
+    for f in range(len(scope_ptr) - 1):
+        states = 0
+        for e in range(scope_ptr[f], scope_ptr[f + 1]):
+            states += cards[scope[e]]
+        need = states
+        if f < n_dense and scope_ptr[f + 1] - scope_ptr[f] > 2:
+            need += _room_for(cards, scope, scope_ptr[f], scope_ptr[f + 1], stack)
+        else:
+            need += 3 * states + scope_ptr[f + 1] - scope_ptr[f] + 2
+        most = max(most, need)
+    return most
+
+
+@kernel
+def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
+    """Contract a left-by-right table with a vector on either side, in one pass (two for sums of exponentials)."""
+    if kind == 0:
+        for r in range(right):
+            work[orr + r] = 0.0
+        for i in range(left):
+            w = work[wl + i]
+            row = t + i * right
+            total = 0.0
+            for r in range(right):
+                total += x[row + r] * work[wr + r]
+            work[ol + i] = total
+            if w != 0.0:
+                for r in range(right):
+                    work[orr + r] += x[row + r] * w
+        return
+    for r in range(right):
+        work[orr + r] = -np.inf
+    for i in range(left):
+        w = work[wl + i]
+        row = t + i * right
+        top = -np.inf
+        for r in range(right):
+            value = x[row + r]
+            top = max(top, value + work[wr + r])
+            work[orr + r] = max(work[orr + r], value + w)
+        work[ol + i] = top
+    if kind == 2:
+        return
+    for r in range(right):
+        work[spare + r] = 0.0
+    for i in range(left):
+        w = work[wl + i]
+        row = t + i * right
+        top = work[ol + i]
+        if top == -np.inf:
+            total = 1.0
+        else:
+            total = 0.0
+            for r in range(right):
+                total += np.exp(x[row + r] + work[wr + r] - top)
+        work[ol + i] = top + np.log(total)
+        if w == -np.inf:
+            continue
+        for r in range(right):
+            high = work[orr + r]
+            if high > -np.inf:
+                work[spare + r] += np.exp(x[row + r] + w - high)
+    for r in range(right):
+        if work[orr + r] > -np.inf:
+            work[orr + r] += np.log(work[spare + r])
+
+
+@kernel
+def _outer(kind, first, last, at, n, work, w):
+    """Write the product of the messages of some edges as one vector over their joint states."""
+    size = 1
+    work[w] = 1.0 if kind == 0 else 0.0
+    for e in range(first, last):
+        o = at[e]
+        k = at[e + 1] - o
+        for i in range(size - 1, -1, -1):
+            base = work[w + i]
+            for s in range(k - 1, -1, -1):
+                work[w + i * k + s] = base * n[o + s] if kind == 0 else base + n[o + s]
+        size *= k
+    return size
+
+
+@kernel
+def _pair(kind, t, ka, kb, oa, ob, values, n, raw):
+    """Compute both messages of a table over two variables into raw[: ka + kb]."""
+    if kind == 0:
+        for j in range(kb):
+            raw[ka + j] = 0.0
+        for i in range(ka):
+            row = t + i * kb
+            a = n[oa + i]
+            total = 0.0
+            for j in range(kb):
+                x = values[row + j]
+                total += x * n[ob + j]
+                raw[ka + j] += x * a
+            raw[i] = total
+        return
+    for j in range(kb):
+        raw[ka + j] = -np.inf
+    for i in range(ka):
+        row = t + i * kb
+        a = n[oa + i]
+        top = -np.inf
+        for j in range(kb):
+            x = values[row + j]
+            top = max(top, x + n[ob + j])
+            raw[ka + j] = max(raw[ka + j], x + a)
+        raw[i] = top
+    if kind == 2:
+        return
+    for i in range(ka):
+        top = raw[i]
+        if top > -np.inf:
+            total = 0.0
+            for j in range(kb):
+                total += np.exp(values[t + i * kb + j] + n[ob + j] - top)
+            raw[i] = top + np.log(total)
+    for j in range(kb):
+        top = raw[ka + j]
+        if top > -np.inf:
+            total = 0.0
+            for i in range(ka):
+                total += np.exp(values[t + i * kb + j] + n[oa + i] - top)
+            raw[ka + j] = top + np.log(total)
+
+
+@kernel
+def _wide(kind, first, last, t, at, values, n, work, stack):
+    """Compute all messages of a table over three or more variables into work[: states of its variables]."""
+    base = at[first]
+    free = at[last] - base
+    depth = 1
+    stack[0] = first
+    stack[1] = last
+    stack[2] = t
+    while depth > 0:
+        depth -= 1
+        a = stack[3 * depth]
+        b = stack[3 * depth + 1]
+        where = stack[3 * depth + 2]
+        if b - a == 1:
+            for s in range(at[b] - at[a]):
+                work[at[a] - base + s] = work[where + s]
+            continue
+        middle = (a + b) // 2
+        left = 1
+        right = 1
+        for e in range(a, middle):
+            left *= at[e + 1] - at[e]
+        for e in range(middle, b):
+            right *= at[e + 1] - at[e]
+        wl = free
+        wr = wl + left
+        ol = wr + right
+        orr = ol + left
+        spare = orr + right
+        free = spare + right
+        _outer(kind, a, middle, at, n, work, wl)
+        _outer(kind, middle, b, at, n, work, wr)
+        if b - a == last - first:
+            _contract(kind, values, where, left, right, work, wl, wr, ol, orr, spare)
+        else:
+            _contract(kind, work, where, left, right, work, wl, wr, ol, orr, spare)
+        stack[3 * depth] = a
+        stack[3 * depth + 1] = middle
+        stack[3 * depth + 2] = ol
+        stack[3 * depth + 3] = middle
+        stack[3 * depth + 4] = b
+        stack[3 * depth + 5] = orr
+        depth += 2
+
+
+@kernel
+def _sparse(kind, first, last, begin, end, code, at, codes, logs, n, work):
+    """Compute all messages of a listed factor into work[: states]; return the log that was divided out of edge one."""
+    base = at[first]
+    states = at[last] - base
+    arity = last - first
+    mine = states
+    top = mine + states
+    ahead = top + states
+    for s in range(states):
+        value = n[base + s]
+        if kind == 0:
+            value = np.log(value) if value > 0.0 else -np.inf
+        work[mine + s] = value
+        work[top + s] = -np.inf
+        work[s] = 0.0
+    for t in range(begin, end):
+        row = code + (t - begin) * arity
+        work[ahead] = logs[t]
+        for j in range(arity):
+            work[ahead + j + 1] = work[ahead + j] + work[mine + at[first + j] - base + codes[row + j]]
+        behind = 0.0
+        for j in range(arity - 1, -1, -1):
+            s = at[first + j] - base + codes[row + j]
+            value = work[ahead + j] + behind
+            behind += work[mine + s]
+            if value == -np.inf:
+                continue
+            if value > work[top + s]:
+                if kind < 2:
+                    work[s] = work[s] * np.exp(work[top + s] - value) + 1.0
+                work[top + s] = value
+            elif kind < 2:
+                work[s] += np.exp(value - work[top + s])
+    shift = 0.0
+    for e in range(first, last):
+        a = at[e] - base
+        b = at[e + 1] - base
+        high = -np.inf
+        for s in range(a, b):
+            high = max(high, work[top + s])
+        if e == first and kind == 0 and high > -np.inf:
+            shift = high
+        for s in range(a, b):
+            if kind == 2:
+                work[s] = work[top + s]
+            elif kind == 1:
+                work[s] = work[top + s] + np.log(work[s]) if work[top + s] > -np.inf else -np.inf
+            else:
+                work[s] = work[s] * np.exp(work[top + s] - high) if work[top + s] > -np.inf else 0.0
+    return shift
+
+
+@kernel
+def factor_messages(
+    kind, f, n_dense, scope_ptr, table_ptr, values, at, entry_ptr, code_ptr, codes, logs, n, work, stack
+):
+    """Compute the messages of one factor, not normalised, into work; return the log divided out of the first one."""
+    first = scope_ptr[f]
+    last = scope_ptr[f + 1]
+    if f >= n_dense:
+        g = f - n_dense
+        return _sparse(
+            kind, first, last, entry_ptr[g], entry_ptr[g + 1], code_ptr[g], at, codes, logs, n, work
+        )
+    if last - first == 2:
+        ka = at[first + 1] - at[first]
+        kb = at[last] - at[first + 1]
+        _pair(kind, table_ptr[f], ka, kb, at[first], at[first + 1], values, n, work)
+    else:
+        _wide(kind, first, last, table_ptr[f], at, values, n, work, stack)
+    return 0.0
+
+
+@kernel
+def pair_of_four(damping, t, oa, ob, values, n, m):
+    """Send both messages of a table over two variables of four states; return the larger move, or -1."""
+    b0 = n[ob]
+    b1 = n[ob + 1]
+    b2 = n[ob + 2]
+    b3 = n[ob + 3]
+    a0 = n[oa]
+    a1 = n[oa + 1]
+    a2 = n[oa + 2]
+    a3 = n[oa + 3]
+    r0 = values[t] * b0 + values[t + 1] * b1 + values[t + 2] * b2 + values[t + 3] * b3
+    r1 = values[t + 4] * b0 + values[t + 5] * b1 + values[t + 6] * b2 + values[t + 7] * b3
+    r2 = values[t + 8] * b0 + values[t + 9] * b1 + values[t + 10] * b2 + values[t + 11] * b3
+    r3 = values[t + 12] * b0 + values[t + 13] * b1 + values[t + 14] * b2 + values[t + 15] * b3
+    c0 = values[t] * a0 + values[t + 4] * a1 + values[t + 8] * a2 + values[t + 12] * a3
+    c1 = values[t + 1] * a0 + values[t + 5] * a1 + values[t + 9] * a2 + values[t + 13] * a3
+    c2 = values[t + 2] * a0 + values[t + 6] * a1 + values[t + 10] * a2 + values[t + 14] * a3
+    c3 = values[t + 3] * a0 + values[t + 7] * a1 + values[t + 11] * a2 + values[t + 15] * a3
+    ra = (r0 + r1) + (r2 + r3)
+    rb = (c0 + c1) + (c2 + c3)
+    if not (ra > 0.0 and rb > 0.0):
+        return -1.0
+    ra = 1.0 / ra
+    rb = 1.0 / rb
+    r0 *= ra
+    r1 *= ra
+    r2 *= ra
+    r3 *= ra
+    c0 *= rb
+    c1 *= rb
+    c2 *= rb
+    c3 *= rb
+    d0 = m[oa] - r0
+    d1 = m[oa + 1] - r1
+    d2 = m[oa + 2] - r2
+    d3 = m[oa + 3] - r3
+    e0 = m[ob] - c0
+    e1 = m[ob + 1] - c1
+    e2 = m[ob + 2] - c2
+    e3 = m[ob + 3] - c3
+    m[oa] = r0 + damping * d0 if r0 > 0.0 else 0.0
+    m[oa + 1] = r1 + damping * d1 if r1 > 0.0 else 0.0
+    m[oa + 2] = r2 + damping * d2 if r2 > 0.0 else 0.0
+    m[oa + 3] = r3 + damping * d3 if r3 > 0.0 else 0.0
+    m[ob] = c0 + damping * e0 if c0 > 0.0 else 0.0
+    m[ob + 1] = c1 + damping * e1 if c1 > 0.0 else 0.0
+    m[ob + 2] = c2 + damping * e2 if c2 > 0.0 else 0.0
+    m[ob + 3] = c3 + damping * e3 if c3 > 0.0 else 0.0
+    left = max(max(abs(d0), abs(d1)), max(abs(d2), abs(d3)))
+    return max(left, max(max(abs(e0), abs(e1)), max(abs(e2), abs(e3))))
+
+
+@kernel
+def pair_of_two(damping, t, oa, ob, values, n, m):
+    """Send both messages of a table over two variables of two states; return the larger move, or -1."""
+    r0 = values[t] * n[ob] + values[t + 1] * n[ob + 1]
+    r1 = values[t + 2] * n[ob] + values[t + 3] * n[ob + 1]
+    c0 = values[t] * n[oa] + values[t + 2] * n[oa + 1]
+    c1 = values[t + 1] * n[oa] + values[t + 3] * n[oa + 1]
+    if not (r0 + r1 > 0.0 and c0 + c1 > 0.0):
+        return -1.0
+    ra = 1.0 / (r0 + r1)
+    rb = 1.0 / (c0 + c1)
+    d0 = m[oa] - r0 * ra
+    d1 = m[oa + 1] - r1 * ra
+    e0 = m[ob] - c0 * rb
+    e1 = m[ob + 1] - c1 * rb
+    m[oa] = r0 * ra + damping * d0 if r0 > 0.0 else 0.0
+    m[oa + 1] = r1 * ra + damping * d1 if r1 > 0.0 else 0.0
+    m[ob] = c0 * rb + damping * e0 if c0 > 0.0 else 0.0
+    m[ob + 1] = c1 * rb + damping * e1 if c1 > 0.0 else 0.0
+    return max(max(abs(d0), abs(d1)), max(abs(e0), abs(e1)))
+
+
+@kernel
+def pair_of_any(damping, t, ka, kb, oa, ob, values, n, m, work):
+    """Send both messages of a table over two variables in one pass over it; return the larger move, or -1."""
+    total = 0.0
+    for j in range(kb):
+        work[j] = 0.0
+    for i in range(ka):
+        row = t + i * kb
+        a = n[oa + i]
+        s = 0.0
+        for j in range(kb):
+            s += values[row + j] * n[ob + j]
+            work[j] += values[row + j] * a
+        work[kb + i] = s
+        total += s
+    other = 0.0
+    for j in range(kb):
+        other += work[j]
+    if not (total > 0.0 and other > 0.0):
+        return -1.0
+    total = 1.0 / total
+    other = 1.0 / other
+    moved = 0.0
+    for i in range(ka):
+        fresh = work[kb + i] * total
+        d = m[oa + i] - fresh
+        m[oa + i] = fresh + damping * d if fresh > 0.0 else 0.0
+        moved = max(moved, abs(d))
+    for j in range(kb):
+        fresh = work[j] * other
+        d = m[ob + j] - fresh
+        m[ob + j] = fresh + damping * d if fresh > 0.0 else 0.0
+        moved = max(moved, abs(d))
+    return moved

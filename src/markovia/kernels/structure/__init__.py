@@ -1,0 +1,1 @@
+"""Scores, tests, sparse regressions."""

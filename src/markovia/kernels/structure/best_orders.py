@@ -1,0 +1,272 @@
+"""Searching orders of variables for the best directed graph, on flat lists of parent sets.
+
+Variable x has the parent sets `masks[start[x]:start[x + 1]]`, one bit a variable, by increasing loss: what the set's score
+lacks to the variable's best. All costs are losses, so they are sums of small numbers that are never negative.
+
+- `spread_sets`, `best_last`: dynamic programming over subsets.
+- `fill_pattern`: the least loss of a group's variables that are yet to be placed, for every subset of the group.
+- `shortest_path`: A* over subsets in the order they are filled. A variable whose best parents are all placed is placed at
+  once.
+- `improve_orders`: local search by moving one variable to another place.
+"""
+
+import numpy as np
+
+from markovia.kernels.kernel import kernel
+
+HASH = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def _loss(x, placed, start, masks, losses):
+    for i in range(start[x], start[x + 1]):
+        if masks[i] & ~placed == 0:
+            return losses[i]
+    return np.inf
+
+
+@kernel
+def spread_sets(x, m, start, masks, losses, table):
+    """Fill in x's least loss for every subset of the other variables (numbered without x)."""
+    table[:] = np.inf
+    low = (1 << x) - 1
+    for i in range(start[x], start[x + 1]):
+        at = (masks[i] & low) | (masks[i] >> (x + 1) << x)
+        table[at] = min(table[at], losses[i])
+    for b in range(m - 1):
+        bit = 1 << b
+        for base in range(0, len(table), 2 * bit):
+            for u in range(base, base + bit):
+                if table[u] < table[u + bit]:
+                    table[u + bit] = table[u]
+
+
+@kernel
+def best_last(m, tables, best, last, begin, end):
+    """Fill in the least loss of the subsets `begin..end`, and which variable comes last in it."""
+    for w in range(begin, end):
+        least, which = np.inf, -1
+        for x in range(m):
+            if w >> x & 1:
+                rest = w ^ (1 << x)
+                cost = best[rest] + tables[x, (rest & ((1 << x) - 1)) | (rest >> (x + 1) << x)]
+                if cost < least:
+                    least, which = cost, x
+        best[w] = least
+        last[w] = which
+
+
+@kernel
+def fill_pattern(shift, size, full, start, masks, losses, table):
+    """Fill in for every subset of the variables `shift..shift + size` the least loss of placing them, all others placed."""
+    table[0] = 0.0
+    for u in range(1, len(table)):
+        placed = full & ~(u << shift)
+        least = np.inf
+        for b in range(size):
+            if u >> b & 1:
+                cost = table[u ^ (1 << b)]
+                if cost < least:
+                    cost += _loss(b + shift, placed, start, masks, losses)
+                    if cost < least:
+                        least = cost
+        table[u] = least
+
+
+@kernel
+def close_set(placed, m, start, masks):
+    """Place every variable whose best parents are placed, as often as there is one; return the larger set."""
+    more = True
+    while more:
+        more = False
+        for x in range(m):
+            if not placed >> x & 1 and masks[start[x]] & ~placed == 0:
+                placed |= 1 << x
+                more = True
+    return placed
+
+
+@kernel
+def _find(mask, slots, node_mask):
+    """Return the slot of a set, or the empty one where it belongs."""
+    room = len(slots) - 1
+    at = np.int64((np.uint64(mask) * HASH) >> np.uint64(20)) & room
+    while slots[at] >= 0 and node_mask[slots[at]] != mask:
+        at = (at + 1) & room
+    return at
+
+
+@kernel
+def fill_slots(n, slots, node_mask):
+    """Enter the first n nodes into an empty hash table."""
+    for i in range(n):
+        slots[_find(node_mask[i], slots, node_mask)] = i
+
+
+@kernel
+def _push(heap_f, heap_i, n, f, i):
+    while n > 0:
+        up = (n - 1) >> 1
+        if heap_f[up] <= f:
+            break
+        heap_f[n], heap_i[n] = heap_f[up], heap_i[up]
+        n = up
+    heap_f[n], heap_i[n] = f, i
+
+
+@kernel
+def _pop(heap_f, heap_i, n):
+    """Take the first away; n is the number of entries before."""
+    n -= 1
+    f, i = heap_f[n], heap_i[n]
+    at = 0
+    while 2 * at + 1 < n:
+        down = 2 * at + 1
+        if down + 1 < n and heap_f[down + 1] < heap_f[down]:
+            down += 1
+        if heap_f[down] >= f:
+            break
+        heap_f[at], heap_i[at] = heap_f[down], heap_i[down]
+        at = down
+    heap_f[at], heap_i[at] = f, i
+
+
+@kernel
+def shortest_path(
+    m, start, masks, losses, shift, size, pattern_at, pattern, upper, steps,
+    node_mask, node_cost, node_bound, node_from, node_done, slots, heap_f, heap_i, state,
+):  # fmt: skip
+    """Expand up to `steps` sets; return 0 if no path is cheaper than `upper`, 1 with a path, 2 for room, 3 for time.
+
+    `state` holds the numbers of nodes and of heap entries, the goal's node, and how many sets were expanded.
+    """
+    full = (1 << m) - 1
+    for _ in range(steps):
+        if state[1] == 0 or heap_f[0] >= upper:
+            return 0
+        if state[0] + m > len(node_mask) or state[1] + m > len(heap_f):
+            return 2
+        i = heap_i[0]
+        _pop(heap_f, heap_i, state[1])
+        state[1] -= 1
+        if node_done[i]:
+            continue
+        node_done[i] = 1
+        state[3] += 1
+        placed = node_mask[i]
+        if placed == full:
+            state[2] = i
+            return 1
+        for x in range(m):
+            if placed >> x & 1:
+                continue
+            cost = node_cost[i] + _loss(x, placed, start, masks, losses)
+            if cost >= upper:
+                continue
+            after = close_set(placed | 1 << x, m, start, masks)
+            at = _find(after, slots, node_mask)
+            j = slots[at]
+            if j >= 0:
+                if node_done[j] or cost >= node_cost[j]:
+                    continue
+            else:
+                bound = 0.0
+                for k in range(len(shift)):
+                    bound += pattern[pattern_at[k] + ((full & ~after) >> shift[k] & ((1 << size[k]) - 1))]
+                if cost + bound >= upper:
+                    continue
+                j = state[0]
+                state[0] += 1
+                slots[at] = j
+                node_mask[j] = after
+                node_bound[j] = bound
+                node_done[j] = 0
+            node_cost[j] = cost
+            node_from[j] = i
+            if cost + node_bound[j] < upper:
+                _push(heap_f, heap_i, state[1], cost + node_bound[j], j)
+                state[1] += 1
+    return 3
+
+
+@kernel
+def _climb(order, m, start, masks, losses):
+    """Move single variables while that lowers the loss; return the loss."""
+    own = np.empty(m)
+    placed = np.int64(0)
+    total = 0.0
+    for k in range(m):
+        own[k] = _loss(order[k], placed, start, masks, losses)
+        total += own[k]
+        placed |= np.int64(1) << order[k]
+    better = True
+    while better:
+        better = False
+        for k in range(m):
+            x = order[k]
+            least, where = 0.0, k
+            before = np.int64(0)
+            for j in range(k):
+                before |= np.int64(1) << order[j]
+            gain = 0.0  # forwards in time: x goes before order[j]
+            placed = before
+            now = own[k]
+            for j in range(k - 1, -1, -1):
+                y = order[j]
+                placed ^= np.int64(1) << y
+                gain += _loss(y, placed | np.int64(1) << x, start, masks, losses) - own[j]
+                change = gain + _loss(x, placed, start, masks, losses) - now
+                if change < least - 1e-9:
+                    least, where = change, j
+            gain = 0.0
+            placed = before
+            for j in range(k + 1, m):
+                y = order[j]
+                gain += _loss(y, placed, start, masks, losses) - own[j]
+                placed |= np.int64(1) << y
+                change = gain + _loss(x, placed, start, masks, losses) - now
+                if change < least - 1e-9:
+                    least, where = change, j
+            if where != k:
+                better = True
+                step = 1 if where > k else -1
+                for j in range(k, where, step):
+                    order[j] = order[j + step]
+                order[where] = x
+                placed = np.int64(0)
+                total = 0.0
+                for j in range(m):
+                    own[j] = _loss(order[j], placed, start, masks, losses)
+                    total += own[j]
+                    placed |= np.int64(1) << order[j]
+    return total
+
+
+@kernel
+def improve_orders(order, m, start, masks, losses, kicks, starts):
+    """Climb from an order, from the orders `starts`, then again and again from the best with a few variables moved.
+
+    `kicks[r]` are places, in pairs from and to. `order` becomes the best; its loss is returned.
+    """
+    best = _climb(order, m, start, masks, losses)
+    trial = order.copy()
+    for r in range(len(starts)):
+        trial[:] = starts[r]
+        loss = _climb(trial, m, start, masks, losses)
+        if loss < best:
+            best = loss
+            order[:] = trial
+    for r in range(len(kicks)):
+        trial[:] = order
+        for k in range(0, kicks.shape[1], 2):
+            a, b = kicks[r, k], kicks[r, k + 1]
+            x = trial[a]
+            step = 1 if b > a else -1
+            for j in range(a, b, step):
+                trial[j] = trial[j + step]
+            trial[b] = x
+        loss = _climb(trial, m, start, masks, losses)
+        if loss <= best:
+            best = loss
+            order[:] = trial
+    return best

@@ -1,0 +1,147 @@
+"""L1-penalised logistic regression of one spin on the others."""
+
+import numpy as np
+
+from markovia.kernels.kernel import kernel
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, thetas, losses, errors):
+    """Fit one row of the design, which is +1 or -1, from the others for several penalties, each from the fit before.
+
+    Minimises `sum_r w_r log(1 + exp(-2 y_r m_r)) + alpha * sum_j factor_j |theta_j|` with `m = sum_j theta_j design_j`, by
+    Newton steps whose quadratic problems are solved by coordinate descent over the columns that are not zero or should not
+    be. `thetas[0]` holds the start. `errors` gets the largest violation of the optimality conditions.
+    """
+    p, n = design.shape
+    y = design[node]
+    theta = thetas[0].copy()
+    margin = np.zeros(n)
+    trial = np.empty(n)
+    slope = np.empty(n)
+    bend = np.empty(n)
+    gradient = np.empty(p)
+    live = np.empty(p, dtype=np.int64)
+    hessian = np.empty((8, 8))
+    for j in range(p):
+        if j == node or factor[j] == np.inf:
+            theta[j] = 0.0
+        elif theta[j] != 0.0:
+            for r in range(n):
+                margin[r] += theta[j] * design[j, r]
+    for a in range(len(alphas)):
+        alpha = alphas[a]
+        loss = 0.0
+        for r in range(n):
+            u = -2.0 * y[r] * margin[r]
+            loss += weights[r] * (max(u, 0.0) + np.log1p(np.exp(-abs(u))))
+        error = np.inf
+        stalled = 0
+        for step in range(max_steps + 1):
+            before = error
+            for r in range(n):
+                q = 1.0 / (1.0 + np.exp(2.0 * y[r] * margin[r]))
+                slope[r] = -2.0 * weights[r] * y[r] * q
+                bend[r] = 4.0 * weights[r] * q * (1.0 - q)
+            error = 0.0
+            n_live = 0
+            for j in range(p):
+                if j == node or factor[j] == np.inf:
+                    continue
+                g = 0.0
+                for r in range(n):
+                    g += slope[r] * design[j, r]
+                gradient[j] = g
+                cut = alpha * factor[j]
+                if theta[j] > 0.0:
+                    off = abs(g + cut)
+                elif theta[j] < 0.0:
+                    off = abs(g - cut)
+                else:
+                    off = max(abs(g) - cut, 0.0)
+                error = max(error, off)
+                if theta[j] != 0.0 or off > 0.0:
+                    live[n_live] = j
+                    n_live += 1
+            stalled = stalled + 1 if error >= 0.9 * before else 0
+            if error <= tolerance or step == max_steps or stalled >= 20:
+                break
+            if n_live > len(hessian):
+                hessian = np.empty((2 * n_live, 2 * n_live))
+            for s in range(n_live):
+                for t in range(s + 1):
+                    h = 0.0
+                    i = live[s]
+                    j = live[t]
+                    for r in range(n):
+                        h += bend[r] * design[i, r] * design[j, r]
+                    hessian[s, t] = h
+                    hessian[t, s] = h
+            ridge = 0.0
+            for s in range(n_live):
+                ridge = max(ridge, hessian[s, s])
+            ridge = 1e-10 * ridge + 1e-300
+            move = np.zeros(n_live)
+            pull = np.zeros(n_live)
+            first = 0.0
+            for sweep in range(1000):
+                largest = 0.0
+                for s in range(n_live):
+                    j = live[s]
+                    h = hessian[s, s] + ridge
+                    here = theta[j] + move[s]
+                    z = here - (gradient[j] + pull[s] + ridge * move[s]) / h
+                    cut = alpha * factor[j] / h
+                    if z > cut:
+                        new = z - cut
+                    elif z < -cut:
+                        new = z + cut
+                    else:
+                        new = 0.0
+                    d = new - here
+                    if d != 0.0:
+                        move[s] += d
+                        for t in range(n_live):
+                            pull[t] += d * hessian[s, t]
+                        largest = max(largest, abs(d) * h)
+                if sweep == 0:
+                    first = largest
+                if largest <= max(1e-3 * min(first, error), 0.01 * tolerance):
+                    break
+            gain = 0.0
+            for s in range(n_live):
+                j = live[s]
+                gain += gradient[j] * move[s]
+                gain += alpha * factor[j] * (abs(theta[j] + move[s]) - abs(theta[j]))
+            for r in range(n):
+                trial[r] = 0.0
+            for s in range(n_live):
+                if move[s] != 0.0:
+                    for r in range(n):
+                        trial[r] += move[s] * design[live[s], r]
+            length = 1.0
+            moved = False
+            for _ in range(40):
+                fresh = 0.0
+                for r in range(n):
+                    u = -2.0 * y[r] * (margin[r] + length * trial[r])
+                    fresh += weights[r] * (max(u, 0.0) + np.log1p(np.exp(-abs(u))))
+                change = fresh - loss
+                for s in range(n_live):
+                    j = live[s]
+                    change += alpha * factor[j] * (abs(theta[j] + length * move[s]) - abs(theta[j]))
+                if change <= 1e-4 * length * gain + 1e-13 * (1.0 + loss):
+                    moved = True
+                    break
+                length *= 0.5
+            if not moved:
+                break
+            for s in range(n_live):
+                theta[live[s]] += length * move[s]
+            for r in range(n):
+                margin[r] += length * trial[r]
+            loss = fresh
+        for j in range(p):
+            thetas[a, j] = theta[j]
+        losses[a] = loss
+        errors[a] = error

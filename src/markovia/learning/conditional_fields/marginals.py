@@ -1,0 +1,284 @@
+"""Marginals of many pairwise fields at once, by six methods behind one function.
+
+Exact on graphs without cycles (sum-product on trees) and on narrow ones (clique trees); otherwise from loopy or
+tree-reweighted belief propagation, mean field, or Gibbs sampling; for pseudo-likelihood, each node given its
+neighbours' labels. Instances are spread over threads in fixed blocks whose sums are added in order, so the answer
+does not depend on the number of threads. References: Lafferty, McCallum and Pereira (2001); Wainwright, Jaakkola and
+Willsky (2005); Besag (1975); Younes (1989) for persistent chains. Cost on trees: nodes times k squared.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument, TooLarge, did_you_mean
+from markovia.factors.tables.factor import Array
+from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES
+from markovia.learning.conditional_fields.fields import Fields
+from markovia.runtime.threads import in_parallel
+
+Ints = NDArray[np.int64]
+Method = Literal["auto", "exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood"]
+METHODS = ("auto", "exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood")
+
+
+def check_method(method: object) -> None:
+    """Refuse a name that is no method of inference."""
+    if method not in METHODS:
+        known = ", ".join(repr(m) for m in METHODS)
+        raise InvalidArgument(f"inference= is one of {known}, not {method!r}{did_you_mean(method, METHODS)}")
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """What inference found.
+
+    Attributes
+    ----------
+    log_mass
+        The log normaliser of each graph (NaN for graphs that were not asked for): exact, the Bethe value, a bound, or
+        the sum of the nodes' own ones for pseudo-likelihood; NaN for Gibbs sampling, which does not know it.
+    beliefs
+        A distribution over labels for each node.
+    pairs
+        For each table the sum of the label pairs' distributions over its edges.
+    error
+        The largest change in the last sweep of an iterative method.
+    sums
+        The sum of beliefs times node features, shape (k, features), where features were given.
+    """
+
+    log_mass: Array
+    beliefs: Array
+    pairs: Array
+    error: float = 0.0
+    sums: Array | None = None
+
+
+@dataclass
+class Sampler:
+    """Persistent Gibbs chains, one a graph: their states and random generators."""
+
+    state: Ints
+    random: NDArray[np.uint64]
+    burn_in: int = 1
+    sweeps: int = 5
+
+    @classmethod
+    def of(cls, fields: Fields, rng: np.random.Generator, burn_in: int = 1, sweeps: int = 5) -> "Sampler":
+        """Start chains at random labels."""
+        state = rng.integers(fields.k, size=int(fields.node_ptr[-1]))
+        random = rng.integers(np.iinfo(np.uint64).max, size=fields.n_graphs, dtype=np.uint64)
+        return cls(state, random, burn_in, sweeps)
+
+
+def field_marginals(
+    fields: Fields,
+    scores: Array,
+    tables: Array,
+    method: Method = "auto",
+    which: Ints | None = None,
+    *,
+    labels: Ints | None = None,
+    sampler: Sampler | None = None,
+    damping: float = 0.0,
+    tolerance: float = 1e-7,
+    sweeps: int = 300,
+    features: Array | None = None,
+    room: tuple[Array, Array] | None = None,
+) -> Marginals:
+    """Return marginals given the log scores of nodes and log tables.
+
+    Parameters
+    ----------
+    fields
+        The graphs.
+    scores, tables
+        Log potentials, shapes (nodes, k) and (tables, k, k); edge e has the table `tables[fields.row[e]]`.
+    method
+        How; "auto" is exact where that is narrow enough and loopy belief propagation elsewhere.
+    which
+        The graphs to look at; None for all.
+    labels
+        The labels of all nodes, for "pseudo-likelihood".
+    sampler
+        The chains, for "gibbs".
+    damping, tolerance, sweeps
+        For iterative methods.
+    features
+        Node features, one row a node; then `scores` are weights, shape (k, features), and `sums` is returned.
+    room
+        Two arrays of shape (nodes, k) to work in with `features`; the second one is returned as `beliefs`.
+
+    Raises
+    ------
+    TooLarge
+        If "exact" was asked for and a graph is too wide.
+
+    Examples
+    --------
+    >>> two = Fields.of(2, np.array([0, 2]), np.array([0, 1]), np.array([0]), np.array([1]), np.ones((1, 1)))
+    >>> found = field_marginals(two, np.zeros((2, 2)), np.log([[[3.0, 1.0], [1.0, 3.0]]]))
+    >>> round(float(np.exp(found.log_mass[0])), 6), found.pairs[0].round(3).tolist()
+    (8.0, [[0.375, 0.125], [0.125, 0.375]])
+    """
+    asked = np.arange(fields.n_graphs) if which is None else np.asarray(which, dtype=np.int64)
+    run = _Run(fields, scores, tables, features, room, damping, tolerance, sweeps)
+    if method in ("auto", "exact"):
+        run.exact(asked, method)
+    elif method == "pseudo-likelihood":
+        run.pseudo_likelihood(asked, labels)
+    elif method == "gibbs":
+        run.gibbs(asked, sampler)
+    elif method == "mean-field":
+        run.mean_field(asked)
+    else:
+        run.propagate(
+            asked, fields.appearance() if method == "tree-reweighted" else np.ones(len(fields.tails))
+        )
+    sums = None if features is None else run.sums
+    return Marginals(run.mass, run.beliefs, run.pairs, float(run.error.max(initial=0.0)), sums)
+
+
+class _Run:
+    """One call: what is given, and what is found so far."""
+
+    def __init__(
+        self,
+        fields: Fields,
+        scores: Array,
+        tables: Array,
+        features: Array | None,
+        room: tuple[Array, Array] | None,
+        damping: float,
+        tolerance: float,
+        sweeps: int,
+    ) -> None:
+        self.fields = fields
+        self.tables = np.ascontiguousarray(tables, dtype=np.float64)
+        given = np.ascontiguousarray(scores, dtype=np.float64)
+        n, k = int(fields.node_ptr[-1]), fields.k
+        self.features, self.weights = features, given
+        if features is None:
+            self.scores, self.beliefs = given, np.zeros((n, k))
+        else:
+            self.scores, self.beliefs = room if room is not None else (np.empty((n, k)), np.zeros((n, k)))
+        self.settings = (damping, tolerance, sweeps)
+        self.graph = (fields.node_ptr, fields.ptr, fields.links, fields.tails, fields.heads, fields.row)
+        self.mass = np.full(fields.n_graphs, np.nan)
+        self.error = np.zeros(fields.n_graphs)
+        self.pairs = np.zeros((len(fields.rows), k, k))
+        self.sums = np.zeros((k, 0 if features is None else features.shape[1]))
+
+    def exact(self, asked: Ints, method: str) -> None:
+        from markovia.kernels.fields.crf_forest import forest_marginals
+
+        fields, tables = self.fields, self.tables
+        tops = tables.max(axis=(1, 2)) if len(tables) else np.zeros(0)
+        weights = np.exp(tables - tops[:, None, None])
+        tree = (fields.node_ptr, fields.order, fields.parent, fields.parent_edge, fields.heads, fields.row)
+
+        def pass_messages(some: Ints, pairs: Array) -> None:
+            forest_marginals(some, *tree, self.scores, weights, tops, self.beliefs, pairs, self.mass)
+
+        trees = asked[fields.forest[asked]]
+        self._in_blocks(trees, pass_messages)
+        self.pairs *= weights
+        rest = np.concatenate([asked[~fields.forest[asked]], trees[np.isnan(self.mass[trees])]])
+        narrow = np.array([fields.plan(int(g)) is not None for g in rest], dtype=np.bool_)
+        wide = rest[~narrow]
+        if len(wide) and method == "exact":
+            raise TooLarge(
+                f"exact marginals of instance {int(wide[0])} need more than {MOST_ENTRIES:,} clique entries; use "
+                "inference='loopy-bp', 'tree-reweighted' or 'pseudo-likelihood'"
+            )
+        self._in_blocks(rest[narrow], self._cliques)
+        self.propagate(wide, np.ones(len(fields.tails)))
+
+    def propagate(self, asked: Ints, rho: Array) -> None:
+        from markovia.kernels.fields.crf_loopy import propagate_fields
+
+        if not len(asked):
+            return
+        message = np.empty((2 * len(self.fields.tails), self.fields.k))
+
+        def work(some: Ints, pairs: Array) -> None:
+            out = (message, self.beliefs, pairs, self.mass, self.error)
+            propagate_fields(some, *self.graph, rho, self.scores, self.tables, *self.settings, *out)
+
+        self._in_blocks(asked, work)
+
+    def mean_field(self, asked: Ints) -> None:
+        from markovia.kernels.fields.crf_loopy import mean_fields
+
+        def work(some: Ints, pairs: Array) -> None:
+            out = (self.beliefs, pairs, self.mass, self.error)
+            mean_fields(some, *self.graph, self.scores, self.tables, *self.settings[1:], *out)
+
+        self._in_blocks(asked, work)
+
+    def pseudo_likelihood(self, asked: Ints, labels: Ints | None) -> None:
+        from markovia.kernels.fields.crf_loopy import pseudo_likelihoods
+
+        if labels is None:
+            raise InvalidArgument("pseudo-likelihood needs the labels of all nodes")
+
+        def work(some: Ints, pairs: Array) -> None:
+            pseudo_likelihoods(
+                some, *self.graph, self.scores, self.tables, labels, self.beliefs, pairs, self.mass
+            )
+
+        self._in_blocks(asked, work)
+
+    def gibbs(self, asked: Ints, sampler: Sampler | None) -> None:
+        from markovia.kernels.fields.crf_loopy import gibbs_sweeps
+
+        if sampler is None:
+            raise InvalidArgument("inference='gibbs' needs a sampler")
+        chains = (sampler.burn_in, sampler.sweeps, sampler.random, sampler.state)
+
+        def work(some: Ints, pairs: Array) -> None:
+            gibbs_sweeps(some, *self.graph, self.scores, self.tables, *chains, self.beliefs, pairs)
+
+        self._in_blocks(asked, work)
+
+    def _cliques(self, some: Ints, pairs: Array) -> None:
+        fields = self.fields
+        for g in some.tolist():
+            nodes = slice(int(fields.node_ptr[g]), int(fields.node_ptr[g + 1]))
+            edges = slice(int(fields.edge_ptr[g]), int(fields.edge_ptr[g + 1]))
+            plan: Any = fields.plan(g)
+            logs = np.concatenate([self.scores[nodes].ravel(), self.tables[fields.row[edges]].ravel()])
+            self.mass[g], found = plan.marginals(logs)
+            split = self.beliefs[nodes].size
+            self.beliefs[nodes] = found[:split].reshape(-1, fields.k)
+            np.add.at(pairs, fields.row[edges], found[split:].reshape(-1, fields.k, fields.k))
+
+    def _in_blocks(self, which: Ints, work: Callable[[Ints, Array], None]) -> None:
+        """Run work on blocks of graphs in threads and add up their pair tables and feature sums in a fixed order."""
+        if not len(which):
+            return
+        fields, features = self.fields, self.features
+        own = fields.own_tables  # every edge writes its own table: no two threads meet
+
+        def one(some: Ints, _: None) -> tuple[Array | None, Array | None]:
+            pairs = self.pairs if own else np.zeros(self.pairs.shape)
+            if features is None:
+                work(some, pairs)
+                return None if own else pairs, None
+            from markovia.kernels.fields.crf_forest import node_scores, node_sums
+
+            node_scores(some, fields.node_ptr, features, self.weights, self.scores)
+            work(some, pairs)
+            sums = np.zeros(self.sums.shape)
+            node_sums(some, fields.node_ptr, features, self.beliefs, sums)
+            return None if own else pairs, sums
+
+        for pairs, sums in in_parallel(one, fields.blocks(which), lambda: None):
+            if pairs is not None:
+                self.pairs += pairs
+            if sums is not None:
+                self.sums += sums

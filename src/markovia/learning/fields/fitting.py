@@ -1,0 +1,445 @@
+"""Choosing how to fit an undirected model, and doing it: from a layout and rows to weights.
+
+Methods: "exact" (maximum likelihood by exact inference), "ipf" (free tables, no penalty), "pseudo-likelihood", "cd" and
+"pcd" (contrastive divergence), "gibbs" (Monte Carlo maximum likelihood), and the surrogate likelihoods of "loopy-bp",
+"mean-field" and "tree-reweighted". "auto" writes the answer down where the model is decomposable with free tables, takes
+"exact" where a junction tree is small, and otherwise "pseudo-likelihood", with a warning.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from markovia.data.row_sources import CodedTable, RowSource
+from markovia.errors import ApproximateWarning, ConvergenceWarning, InvalidArgument, TooLarge, did_you_mean
+from markovia.factors.potentials.log_linear import Feature
+from markovia.factors.tables.factor import Array
+from markovia.inference.markov_chains.gibbs import Gibbs
+from markovia.inference.message_passing.loopy_bp import LoopyBP
+from markovia.inference.result import outside
+from markovia.inference.variational.mean_field import MeanField
+from markovia.inference.variational.tree_reweighted import TreeReweighted
+from markovia.learning.fields.approximate_expectations import BOUND, ApproximateExpectations
+from markovia.learning.fields.contrastive_divergence import (
+    LEAST,
+    ContrastiveDivergence,
+    cells_of,
+    contrastive_divergence,
+)
+from markovia.learning.fields.exact_expectations import CHEAP, exact_expectations
+from markovia.learning.fields.field_layout import Layout, require_rows
+from markovia.learning.fields.iterative_proportional_fitting import perfect_order, proportional_fitting
+from markovia.learning.fields.log_linear_fit import (
+    OPTIMISERS,
+    REPORTED,
+    FieldFit,
+    Search,
+    likelihood,
+    unseen_cells,
+)
+from markovia.learning.fields.penalties import Penalty, read_penalty
+from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood, ordered_codes
+from markovia.learning.fields.stochastic_gradient import descend
+from markovia.runtime.clock import now
+from markovia.runtime.seeds import Seed, generator
+
+METHODS = (
+    "auto",
+    "exact",
+    "ipf",
+    "pseudo-likelihood",
+    "cd",
+    "pcd",
+    "gibbs",
+    "loopy-bp",
+    "mean-field",
+    "tree-reweighted",
+)
+SURROGATES = {"loopy-bp": LoopyBP, "mean-field": MeanField, "tree-reweighted": TreeReweighted}
+STEPS = {"search": 1000, "ipf": 1000, "descent": 1000, "gibbs": 200}
+"""Steps at most, by what makes them."""
+TOLERANCE = 1e-6
+"""Largest entry of the gradient of a row's loss, relative to the largest mean feature, at which a search has converged."""
+STOCHASTIC = 0.02
+"""The same for the mean gradient at the end of a stochastic descent."""
+BATCH = 100
+"""Rows of a step of stochastic gradients."""
+
+
+def fit_field(
+    layout: Layout,
+    source: RowSource,
+    *,
+    features: Sequence[Feature] = (),
+    free: bool = False,
+    method: Any = "auto",
+    l2: Any = 0.0,
+    l1: Any = 0.0,
+    group_l1: Any = 0.0,
+    groups: Any = None,
+    optimizer: str = "auto",
+    start: Array | None = None,
+    seed: Seed = 0,
+    max_iterations: int | None = None,
+    tolerance: float | None = None,
+    progress: bool | None = None,
+) -> FieldFit:
+    """Fit the weights of a layout to rows; see `MarkovNetwork.fit` for the arguments.
+
+    Parameters
+    ----------
+    layout, source
+        The model and the rows.
+    features
+        The features of the weights; none for free tables.
+    free
+        Whether the weights are the entries of tables.
+    start
+        Weights to start from; zeros by default.
+    """
+    began = now()
+    kind, settings = _method(method)
+    if optimizer not in OPTIMISERS:
+        raise InvalidArgument(f"optimizer= is one of {', '.join(map(repr, OPTIMISERS))}, not {optimizer!r}")
+    _check(max_iterations, tolerance)
+    require_rows(source)
+    penalty = read_penalty(layout, source.total, l2, l1, group_l1, groups)
+    observed = layout.observed(source)
+    task = _Task(
+        layout,
+        source,
+        observed,
+        penalty,
+        optimizer,
+        _start(start, layout),
+        seed,
+        max_iterations,
+        tolerance,
+        progress,
+    )
+    plain = free and penalty.none
+    if kind == "auto":
+        kind = task.choose(plain and optimizer == "auto")
+    if plain and kind not in ("ipf", "cd", "pcd", "gibbs"):  # entries that no row shows have weight zero
+        layout = task.layout = replace(layout, base=layout.base + unseen_cells(layout, observed))
+    if kind == "ipf":
+        if not plain:
+            raise InvalidArgument(
+                "iterative proportional fitting takes free tables (no features=) without penalties; use method='exact'"
+            )
+        if optimizer != "auto":
+            raise InvalidArgument("iterative proportional fitting has no optimizer=")
+        found = task.scale()
+    elif kind in ("cd", "pcd"):
+        found = task.contrast(settings)
+    elif kind == "gibbs":
+        found = task.monte_carlo(settings)
+    elif kind == "pseudo-likelihood":
+        found = task.pseudo()
+    elif kind == "exact":
+        found = task.exact()
+    else:
+        found = task.surrogate(kind, settings)
+    details = dict(found.details)
+    if layout.n_weights <= REPORTED:
+        details["identifiability"] = found.identifiability
+    if not found.converged:
+        warnings.warn(
+            f"the fit by {found.method} did not converge: its error is {found.error:.2g} after {found.iterations} steps; "
+            "raise max_iterations=, or add l2= where weights grow without end",
+            ConvergenceWarning,
+            stacklevel=outside(),
+        )
+    endless = layout.extreme(task.target) if not free and penalty.none else []
+    if endless:
+        warnings.warn(
+            f"all rows show the largest or the smallest value of {endless[0]!r}, so the likelihood rises for ever with its "
+            "weight, and the reported one only tells where the search stopped; add l2=",
+            ConvergenceWarning,
+            stacklevel=outside(),
+        )
+    return replace(found, features=tuple(features), penalty=penalty, seconds=now() - began, details=details)
+
+
+class _Task:
+    """One fit: the model, the data and the settings; a method for each way to do it."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        source: RowSource,
+        observed: Array,
+        penalty: Penalty,
+        optimizer: str,
+        start: Array,
+        seed: Seed,
+        steps: int | None,
+        tolerance: float | None,
+        progress: bool | None,
+    ) -> None:
+        self.layout, self.source, self.observed, self.penalty = layout, source, observed, penalty
+        self.optimizer, self.start, self.seed = optimizer, start, seed
+        self.steps, self.tolerance, self.progress = steps, tolerance, progress
+        self.target = layout.features(observed)
+        self._rows: CodedTable | None = None
+
+    def choose(self, plain: bool) -> str:
+        """Return the method that "auto" stands for."""
+        if plain and perfect_order(self.layout) is not None and not np.isneginf(self.layout.base).any():
+            return "ipf"
+        try:
+            exact_expectations(self.layout, CHEAP)
+        except TooLarge:
+            warnings.warn(
+                "the model is too wide for exact maximum likelihood; its pseudo-likelihood is maximised instead",
+                ApproximateWarning,
+                stacklevel=outside(),
+            )
+            return "pseudo-likelihood"
+        return "exact"
+
+    @property
+    def close(self) -> float:
+        """The largest entry of the gradient that counts as zero, relative to the largest mean feature."""
+        return (TOLERANCE if self.tolerance is None else self.tolerance) * self.size
+
+    @property
+    def size(self) -> float:
+        """The largest mean feature in units of its largest value, at least one."""
+        units = self.layout.units if self.penalty.smooth else 1.0
+        return max(1.0, float(np.abs(self.target / units).max(initial=0.0)))
+
+    @property
+    def rows(self) -> CodedTable:
+        """The rows in memory."""
+        if self._rows is None:
+            self._rows = self.source.in_memory()
+        return self._rows
+
+    def exact(self) -> FieldFit:
+        """Maximise the likelihood with exact expectations."""
+        return self._by_expectations(exact_expectations(self.layout), "exact", {})
+
+    def surrogate(self, kind: str, engine: Any) -> FieldFit:
+        """Maximise the surrogate likelihood of an approximate engine."""
+        expectations = ApproximateExpectations(self.layout, engine)
+        found = self._by_expectations(expectations, kind, {})
+        value = -found.history[-1] * self.source.total if found.history else np.nan
+        said = {
+            "surrogate_log_likelihood": value + self.source.total * self._penalised(found.weights),
+            "bound": BOUND[kind],
+            "settled": expectations.settled,
+        }
+        return replace(found, details={**found.details, **said})
+
+    def _penalised(self, weights: Array) -> float:
+        return self.penalty.ridge(weights)[0] + self.penalty.rough(weights)
+
+    def _by_expectations(self, expectations: Any, kind: str, details: dict[str, Any]) -> FieldFit:
+        loss = likelihood(self.layout, expectations, self.observed)
+        if self.optimizer == "sgd":
+            codes = ordered_codes(self.layout, self.rows)
+
+            def slope(weights: Array, rows: Any) -> Array:
+                expected = expectations(self.layout.log_tables(weights))[1]
+                return self.layout.features(expected - cells_of(self.layout, codes[:, rows].T))
+
+            return self._by_rows(slope, kind)
+        search = Search(loss, self.penalty, self.layout.units)
+        tolerance = self.close
+        weights, error, stopped = search.run(
+            self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
+        )
+        value, gradient = loss(weights)
+        log_likelihood = -value * self.source.total if expectations.exact else self._log_likelihood(weights)
+        return self._report(
+            weights,
+            kind,
+            log_likelihood,
+            gradient + self.target,
+            gradient,
+            error,
+            tolerance,
+            stopped,
+            search,
+            details,
+        )
+
+    def pseudo(self) -> FieldFit:
+        """Maximise the pseudo-likelihood."""
+        loss = PseudoLikelihood(self.layout, self.rows)
+        if self.optimizer == "sgd":
+            return self._by_rows(lambda w, rows: loss.of_rows(w, rows)[1], "pseudo-likelihood")
+        search = Search(loss, self.penalty, self.layout.units)
+        tolerance = self.close
+        weights, error, stopped = search.run(
+            self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
+        )
+        value, gradient = loss(weights)
+        details = {"pseudo_log_likelihood": -value * self.source.total}
+        log_likelihood, expected = self._exact_facts(weights)
+        return self._report(
+            weights,
+            "pseudo-likelihood",
+            log_likelihood,
+            expected,
+            gradient,
+            error,
+            tolerance,
+            stopped,
+            search,
+            details,
+        )
+
+    def _report(
+        self, weights: Array, kind: str, log_likelihood: float, expected: Array, gradient: Array, error: float,
+        tolerance: float, stopped: bool, search: Search, details: dict[str, Any],
+    ) -> FieldFit:  # fmt: skip
+        slack = 1e-10 if not search.history else 1e-12 * abs(search.history[-1])
+        return FieldFit(
+            self.layout, weights, kind, log_likelihood, self.source.n_rows, self.source.total, self.target, expected,
+            gradient, bool(error <= tolerance + slack) and not stopped, len(search.history), search.history, error,
+            details={**details, "interrupted": stopped},
+        )  # fmt: skip
+
+    def scale(self) -> FieldFit:
+        """Scale tables to the data's margins."""
+        tolerance = 1e-9 if self.tolerance is None else self.tolerance
+        layout = self.layout
+        fitted = proportional_fitting(
+            layout,
+            self.observed,
+            max_iterations=self.steps or STEPS["ipf"],
+            tolerance=tolerance,
+            progress=self.progress,
+        )
+        log_likelihood, expected = np.nan, self.target
+        if fitted.decomposable:
+            log_likelihood = fitted.history[-1] * self.source.total
+        else:
+            used = self.observed > 0
+            log_z, marginals = exact_expectations(layout)(fitted.log_tables)
+            log_likelihood = (
+                float(self.observed[used] @ fitted.log_tables[used]) - log_z
+            ) * self.source.total
+            expected = layout.features(marginals)
+        details = {"log_tables": fitted.log_tables, "decomposable": fitted.decomposable}
+        return FieldFit(
+            layout, np.zeros(layout.n_weights), "ipf", log_likelihood, self.source.n_rows, self.source.total, self.target,
+            expected, expected - self.target, fitted.error <= tolerance, fitted.sweeps, fitted.history, fitted.error,
+            details=details,
+        )  # fmt: skip
+
+    def contrast(self, settings: ContrastiveDivergence) -> FieldFit:
+        """Learn from Gibbs chains."""
+        if self.optimizer not in ("auto", "sgd"):
+            raise InvalidArgument(
+                f"contrastive divergence is a stochastic gradient; optimizer={self.optimizer!r} is not"
+            )
+        steps = self.steps or STEPS["descent"]
+        found, expected = contrastive_divergence(
+            self.layout, self.rows, self.observed, self.penalty, settings, start=self.start, steps=steps, seed=self.seed,
+            progress=self.progress,
+        )  # fmt: skip
+        return self._from_descent(found, settings.name, expected)
+
+    def monte_carlo(self, engine: Gibbs) -> FieldFit:
+        """Descend along gradients from chains that run for long between steps."""
+        chains = engine.chains
+        burn_in = engine.draws // 10 if engine.burn_in is None else engine.burn_in
+        settings = ContrastiveDivergence(
+            persistent=True, sweeps=burn_in + engine.draws, skip=burn_in, chains=chains, step=0.5
+        )
+        steps = self.steps or STEPS["gibbs"]
+        found, expected = contrastive_divergence(
+            self.layout, self.rows, self.observed, self.penalty, settings, start=self.start, steps=steps, seed=self.seed,
+            progress=self.progress,
+        )  # fmt: skip
+        return self._from_descent(found, "gibbs", expected)
+
+    def _by_rows(self, slope: Callable[[Array, Any], Array], kind: str) -> FieldFit:
+        """Descend along gradients that look at a few rows a step."""
+        rng = generator(self.seed)
+        n = self.rows.n_rows
+        share = None if self.rows.weights is None else self.rows.weights / self.rows.weights.sum()
+
+        def gradient(weights: Array, _: int) -> Array:
+            return slope(weights, rng.choice(n, min(BATCH, n), p=share))
+
+        steps = self.steps or STEPS["descent"]
+        found = descend(
+            gradient, self.start, np.maximum(self.layout.spread(self.observed), LEAST), self.penalty, steps=steps, step=0.3,
+            decay=max(1.0, 0.1 * steps), progress=self.progress,
+        )  # fmt: skip
+        return self._from_descent(found, kind, np.full(self.layout.n_weights, np.nan))
+
+    def _from_descent(self, found: Any, kind: str, expected: Array) -> FieldFit:
+        tolerance = STOCHASTIC if self.tolerance is None else self.tolerance
+        log_likelihood, exactly = self._exact_facts(found.weights)
+        if np.isfinite(log_likelihood):
+            expected = exactly
+        details = {"noise": found.noise, "gradient_norms": found.norms}
+        near = bool(found.error <= tolerance * self.size + 3 * found.noise)
+        return FieldFit(
+            self.layout, found.weights, kind, log_likelihood, self.source.n_rows, self.source.total, self.target, expected,
+            expected - self.target, near, found.steps, (), found.error, details=details,
+        )  # fmt: skip
+
+    def _log_likelihood(self, weights: Array) -> float:
+        return self._exact_facts(weights)[0]
+
+    def _exact_facts(self, weights: Array) -> tuple[float, Array]:
+        """Return the log likelihood and the expected features where exact inference is cheap, otherwise NaN."""
+        try:
+            expectations = exact_expectations(self.layout, CHEAP)
+        except TooLarge:
+            return np.nan, np.full(len(weights), np.nan)
+        value, gradient = likelihood(self.layout, expectations, self.observed)(weights)
+        return -value * self.source.total, gradient + self.target
+
+
+def _method(method: Any) -> tuple[str, Any]:
+    """Read `method=`: a name, an engine with settings, or a `ContrastiveDivergence`."""
+    if isinstance(method, ContrastiveDivergence):
+        return method.name, method
+    for name, engine in SURROGATES.items():
+        if isinstance(method, engine):
+            return name, method
+    if isinstance(method, Gibbs):
+        return "gibbs", method
+    if method not in METHODS:
+        raise InvalidArgument(
+            f"method= is one of {', '.join(map(repr, METHODS))}, an engine or a ContrastiveDivergence, not {method!r}"
+            f"{did_you_mean(method, METHODS) if isinstance(method, str) else ''}"
+        )
+    if method in ("cd", "pcd"):
+        return method, ContrastiveDivergence(persistent=method == "pcd")
+    if method == "gibbs":
+        return method, Gibbs(draws=50, burn_in=10, chains=20)
+    return method, SURROGATES[method]() if method in SURROGATES else None
+
+
+def _start(start: Array | None, layout: Layout) -> Array:
+    if start is None:
+        return np.zeros(layout.n_weights)
+    try:
+        found = np.array(start, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.full(0, np.nan)
+    if found.shape != (layout.n_weights,) or not np.isfinite(found).all():
+        raise InvalidArgument(f"start= has one finite number a weight, {layout.n_weights} of them")
+    return found
+
+
+def _check(steps: Any, tolerance: Any) -> None:
+    if steps is not None and (
+        isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1
+    ):
+        raise InvalidArgument(f"max_iterations= is a whole number, at least 1, not {steps!r}")
+    if tolerance is not None and not (
+        isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and tolerance >= 0
+    ):
+        raise InvalidArgument(f"tolerance= is a number that is not negative, not {tolerance!r}")

@@ -1,0 +1,1 @@
+"""Class conditionals, label propagation, calibration, bias/variance."""

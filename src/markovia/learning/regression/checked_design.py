@@ -1,0 +1,167 @@
+"""Reading the parameters and the data of a generalised linear model: everything that can be wrong is found here."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from markovia.errors import InvalidArgument
+from markovia.factors.distributions.standard import Array
+from markovia.learning.regression.families import family_and_link
+from markovia.learning.regression.solving import SOLVERS, Problem, Settings
+
+CLASSIFIERS = ("bernoulli", "categorical")
+
+
+def link_name(model: Any) -> str:
+    """Return the name of the link in use."""
+    return "softmax" if model.family == "categorical" else family_and_link(model.family, model.link)[1].name
+
+
+def settings_of(model: Any) -> Settings:
+    """Return the checked parameters of an estimator."""
+    if model.solver not in SOLVERS:
+        raise InvalidArgument(f"solver={model.solver!r} is none of {', '.join(SOLVERS)}")
+    for name in ("l2", "l1"):
+        value = getattr(model, name)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | np.number)
+            or not 0 <= value < np.inf
+        ):
+            raise InvalidArgument(f"{name}= is a number >= 0, not {value!r}")
+    for name in ("tol", "learning_rate"):
+        value = getattr(model, name)
+        if value is not None and (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | np.number)
+            or not 0 < value < np.inf
+        ):
+            raise InvalidArgument(f"{name}= is None or a positive number, not {value!r}")
+    if model.l1 and model.solver not in ("irls", "newton"):
+        raise InvalidArgument(f"solver={model.solver!r} has no L1 penalty; use 'irls' or 'newton'")
+    for name in ("max_iter", "batch_size"):
+        value = getattr(model, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InvalidArgument(f"{name}= is a whole number >= 1, not {value!r}")
+    if model.family == "categorical":
+        if model.link not in (None, "softmax"):
+            raise InvalidArgument(f"a categorical model has the softmax link only, not {model.link!r}")
+    else:
+        _, link = family_and_link(model.family, model.link)
+        if model.solver == "lbfgs" and link.valid is not None:
+            raise InvalidArgument(f"solver='lbfgs' cannot stay inside the link {link.name!r}; use 'irls'")
+    return Settings(
+        model.solver,
+        float(model.l2),
+        float(model.l1),
+        model.max_iter,
+        model.tol,
+        model.learning_rate,
+        model.batch_size,
+        model.random_state,
+    )
+
+
+def read_rows(
+    model: Any,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    reset: bool,
+    classes: ArrayLike | None = None,
+    keep: bool = False,
+) -> tuple[Array, Any]:
+    """Return the rows as floats and the targets as the family reads them; set `classes_`."""
+    if model.family == "binomial" and np.ndim(y) == 2 and np.shape(y)[1] == 2:
+        rows, targets = validate_data(model, X, y, reset=reset, dtype=np.float64, multi_output=True)
+        return rows, targets
+    classify = model.family in CLASSIFIERS
+    rows, targets = validate_data(model, X, y, reset=reset, dtype=np.float64, y_numeric=not classify)
+    if not classify:
+        return rows, _numbers(targets, "y")
+    check_classification_targets(targets)
+    if not keep and reset:
+        model.classes_ = np.unique(targets if classes is None else np.asarray(classes))
+        if model.family == "bernoulli" and len(model.classes_) > 2:
+            raise InvalidArgument(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"it has {len(model.classes_)} classes; use family='categorical' (SoftmaxRegression)."
+            )
+        if len(model.classes_) < 2:
+            raise InvalidArgument(
+                f"a classifier needs two classes or more, but y has only one class, {model.classes_.tolist()[0]!r}"
+            )
+    codes = np.searchsorted(model.classes_, targets)
+    codes = np.minimum(codes, len(model.classes_) - 1)
+    strange = model.classes_[codes] != targets
+    if np.any(strange):
+        raise InvalidArgument(f"the class {targets[strange][0]!r} was not announced in classes=")
+    return rows, codes
+
+
+def row_offset(model: Any, offset: ArrayLike | None, exposure: ArrayLike | None, n: int) -> Array:
+    """Return what is added to the linear predictor of n rows."""
+    total = np.zeros(n)
+    if offset is not None:
+        moved = _numbers(offset, "the offset")
+        if moved.shape != (n,):
+            raise InvalidArgument(f"the offset is one finite number a row, {n}, not shape {moved.shape}")
+        if not np.isfinite(moved).all():
+            raise InvalidArgument(
+                f"the offset of row {int(np.argmin(np.isfinite(moved)))} is missing or infinite"
+            )
+        total = total + moved
+    if exposure is not None:
+        if link_name(model) != "log":
+            raise InvalidArgument(f"exposure needs a log link, not {link_name(model)!r}; use offset=")
+        held = _numbers(exposure, "the exposure")
+        if held.shape != (n,) or not (np.isfinite(held) & (held > 0)).all():
+            raise InvalidArgument(f"the exposure is one positive number a row, {n}")
+        total = total + np.log(held)
+    return total
+
+
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{what} must be numbers") from None
+
+
+def problem_of(
+    model: Any, rows: Array, targets: Any, sample_weight: Any, offset: Any, exposure: Any
+) -> Problem:
+    """Return the checked design, responses, weights and offsets."""
+    weights = np.asarray(
+        _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    )
+    if not weights.sum() > 0:
+        raise InvalidArgument("at least one row needs a positive weight")
+    given = getattr(model, "feature_names_in_", None)
+    names = None if given is None else tuple(str(n) for n in given)
+    design = np.column_stack([np.ones(len(rows)), rows]) if model.fit_intercept else rows
+    if model.family == "categorical":
+        if offset is not None or exposure is not None:
+            raise InvalidArgument("a categorical model takes no offset or exposure")
+        counts = np.zeros((len(rows), len(model.classes_)))
+        counts[np.arange(len(rows)), targets] = weights
+        return Problem(design, counts, weights, np.zeros_like(counts), None, None, model.fit_intercept, names)
+    y = np.asarray(targets, dtype=np.float64)
+    if y.ndim == 2:  # successes and failures
+        if not np.all(y >= 0):
+            raise InvalidArgument("successes and failures must not be negative")
+        trials = y.sum(axis=1)
+        weights = weights * trials
+        if not weights.sum() > 0:
+            raise InvalidArgument("at least one row with a positive weight needs a success or a failure")
+        y = np.where(trials > 0, y[:, 0] / np.where(trials > 0, trials, 1.0), 0.5)
+    response, link = family_and_link(model.family, model.link)
+    if not response.inside(y).all():
+        raise InvalidArgument(
+            f"y must hold {response.support} for the family {model.family!r}, not {y[~response.inside(y)][0]}"
+        )
+    moved = row_offset(model, offset, exposure, len(rows))
+    return Problem(design, y, weights, moved, response, link, model.fit_intercept, names)

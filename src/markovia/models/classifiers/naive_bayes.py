@@ -1,0 +1,433 @@
+"""Naive Bayes classifiers: features that are independent of each other given the class.
+
+Gaussian, Bernoulli and categorical features as scikit-learn estimators; `markovia.models.classifiers.mixed_naive_bayes`
+mixes them. Training is one pass of counting (Algorithm: class counts and per-class feature statistics), prediction a sum
+of logs. Missing cells are left out, which is exact here. Reference: Murphy (2012), section 3.5. Cost: rows x columns x
+classes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.data.feature_coding import coded_features
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.factor import Array
+from markovia.factors.tables.variable import State, Variable
+from markovia.learning.prediction.class_conditionals import (
+    BernoulliColumns,
+    CategoricalColumns,
+    ClassColumns,
+    GaussianColumns,
+    has_gaps,
+)
+from markovia.learning.tables.table_learner import weighted_log
+from markovia.models.classifiers.input_checks import (
+    ProbabilisticClassifier,
+    class_codes,
+    class_variable,
+    columns,
+    feature_names,
+    kept_on_failure,
+    labels,
+    numbers,
+    sample_weights,
+    settled,
+    sparse_ones,
+    zeros_and_ones,
+)
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+
+
+class NaiveBayesClassifier(ProbabilisticClassifier):
+    """What all naive Bayes classifiers share; a subclass says how columns are read and scored."""
+
+    class_count_: Array
+    class_prior_: Array
+    log_likelihood_: float
+    class_prior: Any
+    _blocks: list[ClassColumns]
+    _smoothing = "alpha > 0 avoids that"
+
+    # -- what a subclass writes ------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
+        """Return the cells of each block; `reset` learns the columns, `fitting` says that they are counted."""
+        raise NotImplementedError
+
+    def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
+        """Return empty blocks for the cells."""
+        raise NotImplementedError
+
+    def _publish(self) -> None:
+        """Set the learned attributes from the blocks."""
+
+    def _tables(self, target: Variable) -> list[ConditionalTable]:
+        """Return each feature's table given the class."""
+        raise NotImplementedError
+
+    # -- scikit-learn's verbs --------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn from rows and their labels, forgetting what was learned before; return the classifier.
+
+        Parameters
+        ----------
+        X
+            A table of features, one row a case; NaN or None where a cell is missing.
+        y
+            The class of each row.
+        sample_weight
+            One number a row that is not negative, or None.
+        """
+        with kept_on_failure(self):
+            return self._add(X, y, None, sample_weight, first=True)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Add a batch of rows; batches give the same as all rows at once.
+
+        States of categorical columns that only come later have to be announced with `states=`.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes
+            All classes there will be; needed at the first call.
+        """
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise InvalidArgument("classes must be passed on the first call to partial_fit.")
+        if not first and classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
+            raise InvalidArgument(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
+            )
+        with kept_on_failure(self):
+            return self._add(X, y, classes, sample_weight, first=first)
+
+    def _add(self, X: Any, y: Any, classes: Any, sample_weight: Any, first: bool) -> Self:  # noqa: N803
+        cells = self._read(X, reset=first, fitting=True)
+        target = labels(self, y, X)
+        weights = sample_weights(sample_weight, len(target))
+        if first:
+            self.classes_ = np.unique(target if classes is None else np.asarray(classes))
+            self.class_count_ = np.zeros(len(self.classes_))
+            self._blocks = self._start(cells, len(self.classes_))
+        else:
+            # new arrays, so that a failure half-way leaves the old ones as they were
+            from copy import deepcopy
+
+            self._blocks = deepcopy(self._blocks)
+        members = class_codes(target, self.classes_)
+        self.class_count_ = self.class_count_ + np.bincount(
+            members, weights=weights, minlength=len(self.classes_)
+        )
+        self.class_prior_ = self._prior()
+        for block, part in zip(self._blocks, cells, strict=True):
+            block.update(part, members, weights)
+            block.estimate()
+        self.log_likelihood_ = weighted_log(self.class_count_, self.class_prior_) + sum(
+            block.log_likelihood() for block in self._blocks
+        )
+        self._publish()
+        return self
+
+    def _prior(self) -> Array:
+        n = len(self.classes_)
+        if self.class_prior is None:
+            return np.asarray(self.class_count_ / self.class_count_.sum())
+        if isinstance(self.class_prior, str):
+            if self.class_prior != "uniform":
+                raise InvalidArgument(
+                    f"class_prior= is None, 'uniform' or probabilities, not {self.class_prior!r}"
+                )
+            return np.full(n, 1.0 / n)
+        given = np.asarray(self.class_prior, dtype=np.float64)
+        if given.shape != (n,) or not (given >= 0).all() or not np.isclose(given.sum(), 1.0):
+            raise InvalidArgument(
+                f"class_prior= is one probability for each of the {n} classes with sum 1, not {self.class_prior!r}"
+            )
+        return given
+
+    def predict_joint_log_proba(self, X: Any) -> Array:  # noqa: N803
+        """Return `log p(x, class)`, one column a class; minus infinity where that is impossible."""
+        check_is_fitted(self)
+        return self._joint(self._read(X))
+
+    def _joint(self, cells: list[Any]) -> Array:
+        with np.errstate(divide="ignore"):
+            joint = self._blocks[0].log_prob(cells[0]) + np.log(self.class_prior_)
+        for block, part in zip(self._blocks[1:], cells[1:], strict=True):
+            joint += block.log_prob(part)
+        return np.asarray(joint)
+
+    def _settled(self, X: Any) -> Array:  # noqa: N803
+        check_is_fitted(self)
+        joint = self._joint(self._read(X))
+        names = feature_names(self)
+        return settled(joint, lambda: self.class_prior_, self.impossible, X, names, self._smoothing)
+
+    # -- the graph it stands for -----------------------------------------------------------------------------------
+
+    def to_network(self, target: str = "class") -> BayesianNetwork:
+        """Return the Bayesian network: the class as the only parent of every feature.
+
+        Parameters
+        ----------
+        target
+            The name of the class variable.
+
+        Raises
+        ------
+        UnsupportedModel
+            If a feature is Gaussian: a network's nodes are discrete.
+        """
+        check_is_fitted(self)
+        variable = class_variable(target, self.classes_, feature_names(self))
+        tables = self._tables(variable)
+        return BayesianNetwork.from_conditionals(
+            [ConditionalTable.of(variable, (), np.array(self.class_prior_)), *tables]
+        )
+
+
+class GaussianNaiveBayes(NaiveBayesClassifier):
+    """Naive Bayes for numbers: every feature has a mean and a variance in every class.
+
+    Parameters
+    ----------
+    var_smoothing
+        This share of the largest variance of a feature is added to all variances.
+    class_prior
+        None for the shares of the classes in the data, "uniform", or one probability a class.
+    impossible
+        What to answer for a row so far away that its density is zero in every class: "error", or "prior".
+
+    Attributes
+    ----------
+    theta_, var_
+        Means and variances (with what was added), one row a class.
+    epsilon_
+        What was added to the variances.
+    class_count_, class_prior_, classes_
+        Weights of the rows of each class, probabilities, labels.
+    log_likelihood_
+        Of the training data: `sum_i log p(x_i, y_i)`, missing cells left out.
+
+    Examples
+    --------
+    >>> X = [[1.0, 2.0], [1.2, np.nan], [3.0, 0.0], [3.4, 0.2]]
+    >>> model = GaussianNaiveBayes().fit(X, ["a", "a", "b", "b"])
+    >>> model.predict([[1.1, np.nan], [np.nan, 0.1]]).tolist()
+    ['a', 'b']
+    """
+
+    _smoothing = "a larger var_smoothing avoids that"
+
+    def __init__(
+        self, *, var_smoothing: float = 1e-9, class_prior: Any = None, impossible: str = "error"
+    ) -> None:
+        self.var_smoothing = var_smoothing
+        self.class_prior = class_prior
+        self.impossible = impossible
+
+    def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
+        return [numbers(self, X, reset=reset)]
+
+    def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
+        check_amount(self.var_smoothing, "var_smoothing")
+        return [GaussianColumns(n_classes, cells[0].shape[1], self.var_smoothing)]
+
+    def _publish(self) -> None:
+        block: Any = self._blocks[0]
+        self.theta_, self.var_, self.epsilon_ = block.mean, block.variance, block.epsilon
+
+    def _tables(self, target: Variable) -> list[ConditionalTable]:
+        raise gaussian_features(feature_names(self))
+
+
+class BernoulliNaiveBayes(NaiveBayesClassifier):
+    """Naive Bayes for features that are there or not; X may be sparse (words of texts, say).
+
+    Parameters
+    ----------
+    alpha
+        Pseudo-counts for one and for zero in every class; 0 for maximum likelihood.
+    binarize
+        Larger numbers are ones, others zeros; None if the cells are zeros and ones already.
+    class_prior
+        None for the shares of the classes in the data, "uniform", or one probability a class.
+    impossible
+        What to answer for a row that no class allows (only without pseudo-counts): "error", or "prior".
+
+    Attributes
+    ----------
+    theta_
+        The probability of a one, one row a class.
+    feature_count_
+        The weight of the ones, one row a class.
+    class_count_, class_prior_, classes_, log_likelihood_
+        As in `GaussianNaiveBayes`.
+
+    Examples
+    --------
+    >>> X, y = [[1, 0], [1, 1], [0, 1], [0, 1]], ["A", "A", "B", "B"]
+    >>> model = BernoulliNaiveBayes(alpha=0).fit(X, y)
+    >>> model.theta_.tolist(), round(model.log_likelihood_, 6)
+    ([[1.0, 0.5], [0.0, 1.0]], -4.158883)
+    >>> model.to_network().query("class", given={"x0": 1})["A"]
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        binarize: float | None = 0.0,
+        class_prior: Any = None,
+        impossible: str = "error",
+    ) -> None:
+        self.alpha = alpha
+        self.binarize = binarize
+        self.class_prior = class_prior
+        self.impossible = impossible
+
+    def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
+        cells = numbers(self, X, reset=reset, sparse=True)
+        if self.binarize is not None and (
+            isinstance(self.binarize, bool) or not isinstance(self.binarize, int | float | np.number)
+        ):
+            raise InvalidArgument(f"binarize= is a number or None, not {self.binarize!r}")
+        if hasattr(cells, "toarray"):
+            return [sparse_ones(cells, self.binarize)]
+        if self.binarize is None:
+            return [zeros_and_ones(cells, feature_names(self))]
+        ones = (cells > self.binarize).astype(np.float64)
+        if has_gaps(cells):
+            ones[np.isnan(cells)] = np.nan
+        return [ones]
+
+    def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
+        check_amount(self.alpha, "alpha")
+        return [BernoulliColumns(n_classes, cells[0].shape[1], self.alpha)]
+
+    def _publish(self) -> None:
+        block: Any = self._blocks[0]
+        self.theta_, self.feature_count_ = block.p, block.ones
+
+    def _tables(self, target: Variable) -> list[ConditionalTable]:
+        return bernoulli_tables(self._blocks[0], feature_names(self), target)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class CategoricalNaiveBayes(NaiveBayesClassifier):
+    """Naive Bayes for features with a few states: strings, whole numbers, truth values or pandas categories.
+
+    Parameters
+    ----------
+    alpha
+        Pseudo-counts for every state in every class; 0 for maximum likelihood.
+    class_prior
+        None for the shares of the classes in the data, "uniform", or one probability a class.
+    states
+        States of some features by name (x0, x1, ... where X has no names); others are read off the data.
+    unseen
+        What a cell with a state that fitting never met is at prediction: "error", or "missing" (left out).
+    impossible
+        What to answer for a row that no class allows (only without pseudo-counts): "error", or "prior".
+
+    Attributes
+    ----------
+    states_
+        The states of every feature.
+    category_count_, feature_log_prob_
+        For every feature a table of class x state: the weight of the rows, and the log probabilities.
+    class_count_, class_prior_, classes_, log_likelihood_
+        As in `GaussianNaiveBayes`.
+
+    Examples
+    --------
+    >>> X = [["sun", "hot"], ["rain", "mild"], ["rain", None], ["sun", "mild"]]
+    >>> model = CategoricalNaiveBayes().fit(X, ["out", "in", "in", "out"])
+    >>> model.predict([["rain", "hot"], ["sun", None]]).tolist()
+    ['in', 'out']
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 1.0,
+        class_prior: Any = None,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        unseen: str = "error",
+        impossible: str = "error",
+    ) -> None:
+        self.alpha = alpha
+        self.class_prior = class_prior
+        self.states = states
+        self.unseen = unseen
+        self.impossible = impossible
+
+    def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
+        parts = columns(self, X, reset=reset)
+        names = feature_names(self)
+        if reset:
+            self._features, codes = coded_features(parts, names, states=self.states)
+            return [codes]
+        known = dict(zip(names, self._features, strict=True))
+        # a batch with new states cannot be counted, whatever prediction does with them
+        unseen = "error" if fitting else self.unseen
+        return [coded_features(parts, names, known=known, unseen=unseen)[1]]
+
+    def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
+        check_amount(self.alpha, "alpha")
+        return [CategoricalColumns(n_classes, [len(v) for v in self._features], self.alpha)]
+
+    def _publish(self) -> None:
+        block: Any = self._blocks[0]
+        self.states_ = [list(v.states) for v in self._features]
+        self.category_count_ = block.counts
+        with np.errstate(divide="ignore"):
+            self.feature_log_prob_ = [np.log(t) for t in block.tables]
+
+    def _tables(self, target: Variable) -> list[ConditionalTable]:
+        block: Any = self._blocks[0]
+        return [
+            ConditionalTable.of(v, (target,), t.copy())
+            for v, t in zip(self._features, block.tables, strict=True)
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def check_amount(value: Any, what: str) -> None:
+    """Refuse anything but a finite number that is not negative."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value < 0:
+        raise InvalidArgument(f"{what} is a number that is not negative, not {value!r}")
+
+
+def bernoulli_tables(block: Any, names: Sequence[str], target: Variable) -> list[ConditionalTable]:
+    """Return a table of class x {0, 1} for each column."""
+    return [
+        ConditionalTable.of(Variable(n, 2), (target,), np.stack([block.q[:, k], block.p[:, k]], axis=-1))
+        for k, n in enumerate(names)
+    ]
+
+
+def gaussian_features(names: Sequence[str]) -> UnsupportedModel:
+    """Return the error for features that a network of discrete nodes cannot hold."""
+    return UnsupportedModel(
+        f"the feature {names[0]!r} is Gaussian, and the nodes of a BayesianNetwork are discrete; discretise it "
+        f"(mk.Discretizer) and use CategoricalNaiveBayes"
+    )

@@ -1,0 +1,1 @@
+"""Examples, generators, image models."""

@@ -1,0 +1,1 @@
+"""BayesianNetwork, MarkovNetwork, FactorGraph and their verbs."""

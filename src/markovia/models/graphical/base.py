@@ -1,0 +1,584 @@
+"""The verbs every discrete model shares: ask, sample, score, predict, convert.
+
+A model is thin: named variables, the pieces of its factorised distribution, and methods that hand both to an
+engine. Nothing here computes; see `markovia.inference`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from math import prod
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, Unanswered, UnknownVariable
+from markovia.factors.tables.evidence import read_evidence
+from markovia.factors.tables.factor import Factor, product
+from markovia.factors.tables.variable import State, Variable
+from markovia.inference.engine import Engine, get_engine
+from markovia.inference.flat_graphs.possibility import judged_log_mass
+from markovia.inference.impossible_evidence import impossible
+from markovia.inference.posterior import Explanation, Posterior
+from markovia.inference.problem import Piece, Problem
+from markovia.inference.questions.jeffrey import settled
+from markovia.inference.result import Assignment, Info, warn_unconverged
+from markovia.runtime import ports
+from markovia.runtime.clock import now
+from markovia.runtime.keyword_advice import guided, missing_attribute
+from markovia.runtime.seeds import generator
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+    from markovia.models.graphical.factor_graph import FactorGraph
+    from markovia.models.graphical.markov_network import MarkovNetwork
+
+Given = Mapping[str, Any] | None
+MAX_CELLS = 2**31
+
+
+class GraphicalModel(ABC):
+    """What `BayesianNetwork`, `MarkovNetwork` and `FactorGraph` have in common."""
+
+    _variables: dict[str, Variable]
+    name: str
+    properties: dict[str, str]
+    """Free-form properties of the model, kept through files."""
+    node_properties: dict[str, dict[str, str]]
+    """Free-form properties of variables, kept through files."""
+
+    # -- what a concrete model says ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def pieces(self) -> list[Piece]:
+        """Return the factors or conditional tables whose product is the model."""
+
+    @abstractmethod
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Say whether the graph separates x from y given the rest."""
+
+    @abstractmethod
+    def markov_blanket(self, name: str) -> set[str]:
+        """Return the smallest set that shields a variable from all others, read off the graph."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent copy."""
+
+    @property
+    @abstractmethod
+    def normalised(self) -> bool:
+        """Whether the product of the pieces sums to one by construction."""
+
+    # -- variables -----------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables in order."""
+        return list(self._variables)
+
+    def variable(self, name: str) -> Variable:
+        """Return a variable by name."""
+        try:
+            return self._variables[name]
+        except (KeyError, TypeError):
+            raise UnknownVariable(name, self._variables) from None
+
+    def states(self, name: str) -> list[State]:
+        """Return a variable's states in order."""
+        return list(self.variable(name).states)
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what engines remember when the model is pickled or deep-copied."""
+        return {k: v for k, v in self.__dict__.items() if k != "_memory"}
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._variables
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise missing_attribute(self, name)
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    @guided
+    def query(
+        self,
+        targets: str | Sequence[str],
+        given: Given = None,
+        engine: str | Engine = "auto",
+        time_limit: float | None = None,
+    ) -> Posterior:
+        """Return the posterior of one variable, or the joint posterior of several.
+
+        Parameters
+        ----------
+        targets
+            A name, or several for their joint distribution.
+        given
+            Evidence: a mapping from name to a state (hard), a list or dict of likelihoods (soft),
+            `Not(state, ...)`, or `Jeffrey(probabilities)` for a posterior that is to hold.
+        engine
+            An engine's name or an engine with settings; "auto" picks one, and `info` says which.
+        time_limit
+            Seconds that "auto" (or an approximate engine) may take. An exact engine has no such setting.
+
+        Returns
+        -------
+        Posterior
+            A table that prints; its `info` tells how it was computed.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If the evidence has probability zero; the error names a minimal conflicting subset.
+        TooLarge
+            If exact inference does not fit the memory budget.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> print(bn.query("rain", given={"wet": "yes"}))
+        rain         p
+        no    0.292072
+        yes   0.707928
+        """
+        names = self._names(targets)
+        problem = self._problem(given, engine)
+        fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
+        asked = [n for n in names if n not in fixed]
+        chosen = get_engine(engine, time_limit)
+        start = now()
+        answer = chosen.joint(problem, asked)
+        self._check_possible(answer.log_mass, problem, chosen, answer.details)
+        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.details, answer.engine)
+        table = answer.tables[0]
+        if fixed:
+            table = product([table, *(problem.findings[n].factor() for n in fixed)])
+        return Posterior(table if len(names) == 1 else table.transpose(names), info)
+
+    @guided
+    def marginals(
+        self,
+        given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
+        targets: Sequence[str] | None = None,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+    ) -> Any:
+        """Return the posterior of every unobserved variable (or of the named ones), by name.
+
+        Parameters
+        ----------
+        given
+            Evidence as in `query`, or many rows of it: a DataFrame or a list of mappings from name to state, where a
+            missing cell is None or NaN.
+        targets
+            The variables to ask for; by default all that are not observed (in some row).
+        engine
+            As in `query`; for rows "auto" and "junction-tree" run in compiled code.
+        progress
+            For rows, whether to show a progress bar; by default on a terminal if it takes long.
+        time_limit
+            As in `query`; not for rows.
+
+        Returns
+        -------
+        dict of str to Posterior, or for rows dict of str to DataFrame
+            A frame has one column a state and the rows' index; where a row observes the variable, its state has
+            probability 1.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> list(bn.marginals(given={"wet": "yes"}))
+        ['cloudy', 'sprinkler', 'rain']
+        >>> rows = [{"wet": "yes", "rain": None}, {"wet": "yes", "rain": "no"}]
+        >>> print(bn.marginals(given=rows, targets=["rain"])["rain"].round(4))
+               no     yes
+        0  0.2921  0.7079
+        1  1.0000  0.0000
+        """
+        rows = _rows(given)
+        if rows is not None:
+            names = None if targets is None else self._names(targets)
+            return rows.marginals(self, given, names, get_engine(engine, time_limit), progress)
+        problem = self._problem(cast("Given", given), engine)
+        wanted = problem.free if targets is None else self._names(targets)
+        fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
+        asked = [n for n in wanted if n not in fixed]
+        chosen = get_engine(engine, time_limit)
+        start = now()
+        answer = chosen.marginals(problem, asked)
+        self._check_possible(answer.log_mass, problem, chosen, answer.details)
+        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.details, answer.engine)
+        tables = dict(zip(asked, answer.tables, strict=True))
+        tables.update({n: problem.findings[n].factor() for n in fixed})
+        return {n: Posterior(tables[n], info) for n in wanted}
+
+    @guided
+    def map(
+        self,
+        given: Given = None,
+        targets: Sequence[str] | None = None,
+        m: int | None = None,
+        engine: str | Engine = "auto",
+        time_limit: float | None = None,
+    ) -> Any:
+        """Return the most probable explanation of the evidence.
+
+        Parameters
+        ----------
+        given
+            Evidence as in `query`.
+        targets
+            The variables to explain, all other unobserved ones being summed out (marginal MAP); every
+            unobserved variable by default.
+        m
+            Return a list of the m best explanations, best first.
+        engine, time_limit
+            As in `query`.
+
+        Returns
+        -------
+        Explanation or list of Explanation
+            A mapping from name to state with attributes ``log_prob``, ``bound``, ``gap`` and ``info``. Where optimality is
+            proved the gap is zero.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mk.examples.sprinkler().map(given={"wet": "yes"}).to_dict()
+        {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
+        """
+        problem = self._problem(given, engine)
+        names = problem.free if targets is None else self._names(targets)
+        if m is not None and (not isinstance(m, int | np.integer) or m < 1):
+            raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
+        chosen = get_engine(engine, time_limit)
+        start = now()
+        fixed = {
+            n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
+        }
+        found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
+        details = dict(getattr(found, "details", {}))
+        self._check_found(found, problem, chosen, details)
+        log_mass, log_z = self._masses(chosen, problem, details)
+        who, top = details.pop("engine", None), details.pop("bound", None)
+        info = self._info(chosen, problem, log_mass, now() - start, details, who, log_z=log_z)
+        shift = 0.0 if np.isnan(log_z) else log_z
+        answers = [
+            Explanation(
+                {n: self._variables[n].states[fixed[n] if n in fixed else a.codes[n]] for n in names},
+                log_prob=a.log_weight - shift,
+                log_posterior=min(0.0, a.log_weight - log_mass) if not np.isnan(log_mass) else np.nan,
+                bound=(a.log_weight if top is None else max(top, a.log_weight)) - shift,
+                info=info,
+                log_weight=a.log_weight,
+                normalised=not np.isnan(log_z),
+            )
+            for a in found
+        ]
+        return answers[0] if m is None else answers
+
+    @guided
+    def log_evidence(
+        self,
+        given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+    ) -> Any:
+        """Return log P(evidence); minus infinity if it is impossible.
+
+        For many rows of evidence (a DataFrame or a list of mappings, as in `marginals`) return an array with one number
+        a row.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If the model gives every configuration weight zero, so that no evidence has a probability.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> round(mk.examples.sprinkler().log_evidence(given={"wet": "yes"}), 4)
+        -0.4353
+        >>> mk.examples.sprinkler().log_evidence(given=[{"wet": "yes"}, {"rain": "yes", "wet": None}]).round(4).tolist()
+        [-0.4353, -0.6931]
+        """
+        rows = _rows(given)
+        if rows is not None:
+            return rows.log_prob(self, given, get_engine(engine, time_limit), progress)
+        chosen = get_engine(engine, time_limit)
+        mass = chosen.log_mass(self._problem(cast("Given", given), engine))
+        return mass if self.normalised else mass - self._log_z(chosen)
+
+    @guided
+    def log_partition(
+        self,
+        given: Given = None,
+        engine: str | Engine = "auto",
+        bounds: bool = False,
+        time_limit: float | None = None,
+    ) -> Any:
+        """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
+
+        Parameters
+        ----------
+        given, engine, time_limit
+            As in `query`.
+        bounds
+            Return a lower and an upper bound instead: the best evidence lower bound of mean field and the bound of
+            tree-reweighted belief propagation. No engine is needed, and the model may be too wide for an exact one.
+
+        Returns
+        -------
+        float, or with `bounds` a `LogBounds`
+            `.lower <= log Z <= .upper`, with the loopy estimate in `.estimate`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mn = mk.MarkovNetwork({"a": 2}, [mk.Factor(["a"], [3, 5])])
+        >>> round(float(np.exp(mn.log_partition())), 6)
+        8.0
+        """
+        problem = self._problem(given, engine)
+        if bounds:
+            from markovia.inference.variational.log_z_bounds import log_partition_bounds
+
+            return log_partition_bounds(problem, time_limit=time_limit)
+        return get_engine(engine, time_limit).log_mass(problem)
+
+    def joint(self, *, max_entries: int = 2**24) -> Factor:
+        """Return the whole joint distribution as one normalised factor, for small models.
+
+        Raises
+        ------
+        TooLarge
+            If the table would have more than `max_entries` entries.
+        """
+        entries = prod(len(v) for v in self._variables.values())
+        if entries > max_entries:
+            raise TooLarge(
+                f"the joint table has {entries:,} entries, over max_entries={max_entries:,}; use query()"
+            )
+        problem = self._problem(None)
+        table = Factor.scalar()
+        for factor in problem.reduced(None):
+            table = product((table, factor))
+            if not self.normalised:
+                table = table / (float(table.values.max(initial=0.0)) or 1.0)
+        return (table if self.normalised else table.normalize()).transpose(self.variables)
+
+    # -- rows of data --------------------------------------------------------------------------------------------
+
+    @guided
+    def sample(
+        self, n: int = 1, given: Given = None, seed: Any = None, engine: str | Engine = "auto"
+    ) -> "pd.DataFrame":
+        """Draw n rows, from the model or from its posterior given evidence (exact unless the engine says otherwise).
+
+        Parameters
+        ----------
+        n
+            The number of rows; rows times variables may be 2**31.
+        given
+            Evidence as in `query`; hard evidence fills its column.
+        seed
+            An integer or a NumPy generator; the same seed gives the same rows.
+        engine
+            Who draws when there is evidence (or the model is undirected).
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mk.examples.sprinkler().sample(3, seed=0).shape
+        (3, 4)
+        """
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 0:
+            raise InvalidArgument(f"n= is a number of rows, not {n!r}")
+        if int(n) * max(1, len(self)) > MAX_CELLS:
+            raise TooLarge(
+                f"{n:,} rows of {len(self):,} variables are over the limit of {MAX_CELLS:,} cells; "
+                "draw fewer rows at a time"
+            )
+        rng = generator(seed)
+        problem = self._problem(given, engine)
+        codes = self._draw(problem, n, rng, get_engine(engine))
+        for name, finding in problem.findings.items():
+            if finding.code is not None:
+                codes[name] = np.full(n, finding.code, dtype=np.int64)
+        from markovia.data.frames import decode
+
+        return decode(codes, self._variables.values(), int(n))
+
+    # -- other kinds of model ------------------------------------------------------------------------------------
+
+    def to_markov_network(self) -> "MarkovNetwork":
+        """Return the model as a Markov network over the same variables (moralisation for a directed one)."""
+        from markovia.models.graphical import conversions
+
+        return conversions.to_markov_network(self)
+
+    def to_factor_graph(self) -> "FactorGraph":
+        """Return the model as a factor graph with one factor a piece."""
+        from markovia.models.graphical import conversions
+
+        return conversions.to_factor_graph(self)
+
+    def to_bayesian_network(self, *, allow_fill: bool = True) -> "BayesianNetwork":
+        """Return a Bayesian network with the same joint distribution, through a chordal graph.
+
+        A graph that is not chordal is triangulated first, unless `allow_fill` is false.
+        """
+        from markovia.models.graphical import conversions
+
+        return conversions.to_bayesian_network(self, allow_fill=allow_fill)
+
+    def condition(self, given: Given) -> Any:
+        """Return the undirected model of the unobserved variables given the evidence.
+
+        Its partition function is the mass that agrees with the evidence.
+        """
+        from markovia.models.graphical import conversions
+
+        return conversions.to_markov_network(self).condition(given)
+
+    # -- files and screens ---------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the model to a file; the suffix (or `format=`) decides the format."""
+        ports.call("save", self, path, format=format)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the graph; returns the matplotlib axes."""
+        return ports.call("plot-model", self, **options)
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _names(self, targets: str | Iterable[str]) -> list[str]:
+        if isinstance(targets, set | frozenset):
+            raise InvalidArgument("targets have an order; give a list")
+        names = list_of_names(targets, "targets") if isinstance(targets, Iterable) else [targets]
+        for name in names:
+            self.variable(name)
+        if len(set(names)) != len(names):
+            raise InvalidArgument(f"a variable is asked for twice: {names}")
+        if not names:
+            raise InvalidArgument("name at least one variable to ask for")
+        return names
+
+    def _problem(self, given: Given, engine: str | Engine = "auto") -> Problem:
+        memory = self.__dict__.setdefault("_memory", {})
+        findings = read_evidence(self._variables, given)
+        return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
+
+    def _check_possible(
+        self, log_mass: float, problem: Problem, engine: Engine, details: Mapping[str, Any]
+    ) -> None:
+        if log_mass == -np.inf:
+            exact = engine.exact and "tried" not in details
+            raise impossible(problem, engine.log_mass if exact else judged_log_mass)
+
+    def _check_found(
+        self, found: Sequence[Assignment], problem: Problem, engine: Engine, details: Mapping[str, Any]
+    ) -> None:
+        """Refuse an answer without any assignment of positive weight: the evidence is impossible, or nobody knows."""
+        if found and found[0].log_weight > -np.inf:
+            return
+        exact = engine.exact and "tried" not in details
+        if exact or judged_log_mass(problem) == -np.inf:
+            self._check_possible(-np.inf, problem, engine, details)
+        raise Unanswered(
+            f"engine {engine.name!r} found no states of positive weight (zeros in the tables rule out what it tried); use "
+            "engine='map-search', 'dual-decomposition' or 'auto'"
+        )
+
+    def _masses(self, engine: Engine, problem: Problem, details: Mapping[str, Any]) -> tuple[float, float]:
+        """Return the log mass given the findings and log Z; NaN for what the engine that answered cannot tell.
+
+        An engine that answers from a search for the best states need not know any mass; an estimate is none.
+        """
+        if not engine.exact or not details.get("masses", True):
+            return np.nan, 0.0 if self.normalised else np.nan
+        log_mass = engine.log_mass(problem)
+        if self.normalised:
+            return log_mass, 0.0
+        return log_mass, self._log_z(engine) if problem.findings else log_mass
+
+    def _info(
+        self,
+        engine: Engine,
+        problem: Problem,
+        log_mass: float,
+        seconds: float,
+        details: Mapping[str, Any],
+        answered: str | None = None,
+        log_z: float | None = None,
+    ) -> Info:
+        said = {k: v for k, v in details.items() if k != "masses"}
+        if not self.normalised and log_z is None:
+            known = problem.findings and not np.isnan(log_mass) and said.get("exact", engine.exact)
+            log_z = self._log_z(engine) if known else np.nan if problem.findings else log_mass
+        log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
+        info = Info(
+            engine=answered or engine.name,
+            exact=bool(said.pop("exact", engine.exact)),
+            converged=bool(said.pop("converged", True)),
+            iterations=int(said.pop("iterations", 0)),
+            error=float(said.pop("error", 0.0)),
+            log_evidence=None if np.isnan(log_evidence) else float(log_evidence),
+            seconds=seconds,
+            details=said,
+        )
+        if not info.converged:
+            warn_unconverged(info)
+        return info
+
+    def _log_z(self, engine: Engine | None = None) -> float:
+        """Return log Z, which probabilities are divided by; a model of total weight zero has none."""
+        log_z = (engine or get_engine("auto")).log_mass(self._problem(None))
+        if np.isneginf(log_z):
+            raise ImpossibleEvidence({})
+        return log_z
+
+    def _draw(
+        self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
+    ) -> dict[str, NDArray[np.int64]]:
+        if engine.exact and engine.name != "auto":  # the others look for themselves
+            self._check_possible(engine.log_mass(problem), problem, engine, {})
+        return engine.sample(problem, n, rng)
+
+
+def list_of_names(names: str | Iterable[str], what: str) -> list[str]:
+    """Return one name or several as a list."""
+    if isinstance(names, str):
+        return [names]
+    if not isinstance(names, Iterable):
+        raise InvalidArgument(f"{what} are names of variables, not {names!r}")
+    return list(names)
+
+
+def _rows(given: Any) -> Any:
+    """Return the module for many rows of evidence if that is what was given, else None."""
+    if given is None or isinstance(given, Mapping):
+        return None
+    from markovia.models.graphical import rows
+
+    return rows if rows.are_rows(given) else None

@@ -1,0 +1,378 @@
+"""Bayesian networks: a directed acyclic graph and a conditional distribution for every node."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import (
+    DuplicateName,
+    IncompleteModel,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidTable,
+    UnknownVariable,
+)
+from markovia.factors.tables.conditional import Conditional, ConditionalTable
+from markovia.factors.tables.evidence import read_evidence
+from markovia.factors.tables.variable import State, Variable
+from markovia.graphs.directed import DAG
+from markovia.graphs.independencies import Independence
+from markovia.graphs.separation import d_separated
+from markovia.graphs.trails import Trail, open_trails
+from markovia.inference.engine import Engine
+from markovia.inference.problem import Piece, Problem
+from markovia.models.graphical.base import list_of_names
+from markovia.models.graphical.differences import (
+    Difference,
+    independencies_of_kind,
+    network_differences,
+    require_kind,
+)
+from markovia.models.graphical.editing_verbs import parent_list
+from markovia.models.graphical.one_line import parse_one_line
+from markovia.models.graphical.score_verbs import ScoringNetwork
+from markovia.runtime.keyword_advice import guided
+
+Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
+
+
+class BayesianNetwork(ScoringNetwork):
+    """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
+
+    Parameters
+    ----------
+    structure
+        Nothing (add nodes by hand), a one-line text such as `"rain->wet{no|yes}<-sprinkler; wet->slip[3]"`, a
+        `DAG`, a mapping from name to parents, or a list of edges.
+    states
+        States of some or all variables of the structure: a list, or a number for `0 ... k-1`. Two by default.
+    tables
+        "uniform" or "random" to fill every table at once; without it the network is only a structure until
+        tables are set.
+    seed
+        Seed of random tables.
+    name
+        A name that files keep.
+
+    Examples
+    --------
+    >>> bn = BayesianNetwork()
+    >>> bn.add("rain", states=["no", "yes"], p=[0.8, 0.2])
+    >>> bn.add("wet", states=["no", "yes"], parents=["rain"], p=[[0.9, 0.1], [0.2, 0.8]])
+    >>> round(bn.query("rain", given={"wet": "yes"})["yes"], 4)
+    0.6667
+    >>> BayesianNetwork("a->b{lo|mid|hi}<-c").states("b")
+    ['lo', 'mid', 'hi']
+    """
+
+    @guided
+    def __init__(
+        self,
+        structure: Structure | None = None,
+        *,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        tables: str | None = None,
+        seed: Any = None,
+        name: str = "",
+    ) -> None:
+        self._variables: dict[str, Variable] = {}
+        self._parents: dict[str, tuple[str, ...]] = {}
+        self._tables: dict[str, Conditional | None] = {}
+        self._graph: DAG | None = None
+        self._removed: set[str] = set()
+        self._assumed: set[str] = set()
+        self.name = name
+        self.properties: dict[str, str] = {}
+        self.node_properties: dict[str, dict[str, str]] = {}
+        if states is not None and not isinstance(states, Mapping):
+            raise InvalidArgument(f"states= is a mapping from name to states, not {states!r}")
+        if structure is not None:
+            self._build(structure, states or {})
+        elif states is not None:
+            raise InvalidArgument(
+                "states= describes the variables of a structure, and there is none; give one, or use add()"
+            )
+        if tables is not None:
+            self.fill(tables, seed=seed)
+
+    @classmethod
+    def from_conditionals(cls, conditionals: Iterable[Conditional], name: str = "") -> Self:
+        """Build from ready conditional distributions, in any order.
+
+        Raises
+        ------
+        UnknownVariable, InvalidTable, CycleError
+            If a parent is missing, has other states elsewhere, or the edges close a cycle.
+        """
+        network = cls(name=name)
+        if not isinstance(conditionals, Iterable):
+            raise InvalidArgument(f"conditionals are a list of distributions, not {conditionals!r}")
+        items = list(conditionals)
+        for c in items:
+            if not isinstance(c, Conditional):
+                raise InvalidArgument(f"a conditional is a ConditionalTable or such, not {c!r}")
+            if c.variable.name in network._variables:
+                raise DuplicateName(f"two distributions for {c.variable.name!r}")
+            network._variables[c.variable.name] = c.variable
+            network._tables[c.variable.name] = c
+            network._parents[c.variable.name] = c.parent_names
+        for c in items:
+            for parent in c.parents:
+                known = network.variable(parent.name)
+                if known is not parent and known.states != parent.states:
+                    raise InvalidTable(
+                        f"{c.variable.name!r} thinks {parent.name!r} has states {list(parent.states)}, "
+                        f"but they are {list(known.states)}"
+                    )
+        network._graph = DAG.from_parents(network._parents)
+        return network
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    @property
+    def graph(self) -> DAG:
+        """The directed acyclic graph (a copy: edit the network, not its graph)."""
+        return self._dag().copy()
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """All edges (parent, child)."""
+        return [(q, n) for n in self._variables for q in self._parents[n]]
+
+    @property
+    def normalised(self) -> bool:
+        """A Bayesian network sums to one."""
+        return True
+
+    def parents(self, name: str) -> list[str]:
+        """Return a variable's parents, in the order of its table's axes."""
+        self.variable(name)
+        return list(self._parents[name])
+
+    def children(self, name: str) -> list[str]:
+        """Return a variable's children."""
+        self.variable(name)
+        return self._dag().children(name)
+
+    def __getitem__(self, name: str) -> Conditional:
+        """Return a node's conditional distribution."""
+        self.variable(name)
+        table = self._tables[name]
+        if table is None:
+            raise IncompleteModel(
+                f"{name!r} has no table yet; use replace({name!r}, p=...) or fill('uniform')"
+            )
+        return table
+
+    def has_table(self, name: str) -> bool:
+        """Say whether a node has its distribution."""
+        self.variable(name)
+        return self._tables[name] is not None
+
+    def pieces(self) -> list[Piece]:
+        """Return every node's conditional distribution."""
+        tables = self._tables.values()
+        if None in tables:
+            missing = [n for n, t in self._tables.items() if t is None]
+            raise IncompleteModel(
+                f"{len(missing)} of {len(self)} variables have no table yet ({', '.join(map(repr, missing[:4]))}"
+                f"{', ...' if len(missing) > 4 else ''}); use replace(), fill('uniform') or fill('random')"
+            )
+        return list(tables)  # type: ignore[arg-type]
+
+    def count_parameters(self) -> int:
+        """Return the number of free parameters of all tables."""
+        total = 0
+        for name, table in self._tables.items():
+            if table is not None:
+                total += table.n_parameters
+            else:
+                rows = int(np.prod([len(self._variables[q]) for q in self._parents[name]], dtype=object))
+                total += rows * (len(self._variables[name]) - 1)
+        return total
+
+    def validate(self) -> None:
+        """Check the whole network: acyclic, every node has a table whose rows sum to one over known parents.
+
+        Raises
+        ------
+        MarkoviaError
+            Naming the first thing that is wrong.
+        """
+        DAG.from_parents(self._parents)
+        for piece in self.pieces():
+            if isinstance(piece, ConditionalTable):
+                ConditionalTable(piece.variable, piece.parents, piece.values)
+            for parent in getattr(piece, "parents", ()):
+                if self.variable(parent.name) != parent:
+                    raise InvalidTable(
+                        f"the table of {piece.names[-1]!r} has another idea of {parent.name!r}'s states"
+                    )
+
+    # -- independence --------------------------------------------------------------------------------------------
+
+    @guided
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Say whether the graph makes x and y independent given the observed variables (d-separation).
+
+        Examples
+        --------
+        >>> bn = BayesianNetwork("smoke->lung->xray; smoke->bronc")
+        >>> bn.independent("smoke", "xray"), bn.independent("smoke", "xray", given="lung")
+        (False, True)
+        """
+        return d_separated(self._dag(), x, y, given)
+
+    @guided
+    def open_trails(self, x: str, y: str, given: str | Iterable[str] = ()) -> list[Trail]:
+        """Return the trails along which x and y are dependent given the observed variables; empty if none."""
+        return open_trails(self._dag(), x, y, given)
+
+    def markov_blanket(self, name: str) -> set[str]:
+        """Return parents, children and the children's other parents."""
+        self.variable(name)
+        return self._dag().markov_blanket(name)
+
+    def independencies(self, kind: str = "local") -> list[Independence]:
+        """Return the independencies the graph promises: "local" (one a node), "pairwise" or "all" (small graphs)."""
+        return independencies_of_kind(self._dag(), kind)
+
+    # -- other models from this one ------------------------------------------------------------------------------
+
+    def copy(self) -> Self:
+        """Return an independent copy (tables are immutable and shared)."""
+        twin = type(self)(name=self.name)
+        twin._variables = dict(self._variables)
+        twin._parents = dict(self._parents)
+        twin._tables = dict(self._tables)
+        twin._assumed, twin.fit_, twin._learned = set(self._assumed), self.fit_, self._learned
+        twin.properties = dict(self.properties)
+        twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
+        return twin
+
+    def do(self, interventions: Mapping[str, Any] | None = None, /, **more: Any) -> Self:
+        """Return the network after setting variables from outside, which cuts them off from their parents.
+
+        Parameters
+        ----------
+        interventions, more
+            Name and state, as a mapping or as keywords; a list or dict of probabilities sets the variable to
+            a random state instead.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> seen = bn.query("rain", given={"sprinkler": "yes"})["yes"]
+        >>> done = bn.do(sprinkler="yes").query("rain")["yes"]
+        >>> round(seen, 3), round(done, 3)
+        (0.3, 0.5)
+        """
+        if not isinstance(interventions or {}, Mapping):
+            raise InvalidArgument(f"do() takes a mapping from name to state, not {interventions!r}")
+        twin = self.copy()
+        for name, value in {**(interventions or {}), **more}.items():
+            finding = read_evidence(self._variables, {name: value})[name]
+            weights = finding.weights()
+            if abs(weights.sum() - 1.0) > 1e-6:
+                raise InvalidArgument(
+                    f"the probabilities to set {name!r} to must sum to one, not {weights.sum():.6g}"
+                )
+            twin._tables[name] = ConditionalTable.of(self._variables[name], (), weights)
+            twin._parents[name] = ()
+        return twin
+
+    def relevant(self, targets: str | Sequence[str], given: str | Iterable[str] = ()) -> Self:
+        """Return the sub-network that the posterior of the targets given the observed names depends on.
+
+        The given names stand for hard evidence: each is seen in one state. Likelihoods (soft evidence) do not
+        block a path: name variables with such evidence among the targets instead. Observed variables that are
+        d-separated from the targets by the others go first, then everything that is not an ancestor of what is left.
+        """
+        names = self._names(targets)
+        observed = list_of_names(given, "given=")
+        for name in observed:
+            self.variable(name)
+        dag = self._dag()
+        kept = list(observed)
+        for name in observed:
+            others = [n for n in kept if n != name]
+            if name not in names and d_separated(dag, [n for n in names if n not in others], [name], others):
+                kept = others
+        wanted = dag.ancestors([*names, *kept], include_self=True)
+        return self.subnetwork([n for n in self._variables if n in wanted])
+
+    def subnetwork(self, names: Iterable[str]) -> Self:
+        """Return the network of the named variables, which must include their parents."""
+        keep = [self.variable(n).name for n in list_of_names(names, "the variables of a sub-network")]
+        inside = set(keep)
+        twin = self.copy()
+        for name in keep:
+            outside = [q for q in self._parents[name] if q not in inside]
+            if outside:
+                raise InvalidGraph(f"{name!r} needs its parents {outside} in the sub-network too")
+        twin._variables = {n: v for n, v in self._variables.items() if n in inside}
+        twin._parents = {n: self._parents[n] for n in twin._variables}
+        twin._tables = {n: self._tables[n] for n in twin._variables}
+        twin.node_properties = {n: dict(q) for n, q in self.node_properties.items() if n in inside}
+        return twin
+
+    def allclose(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> bool:
+        """Say whether two networks have the same variables, edges and (up to `atol`) tables."""
+        require_kind(other, BayesianNetwork, "allclose")
+        return not self.compare(other, atol=atol)
+
+    def compare(self, other: "BayesianNetwork", *, atol: float = 1e-9) -> list[Difference]:
+        """Return what differs between two networks; the empty list if nothing does."""
+        require_kind(other, BayesianNetwork, "compare")
+        return network_differences(self, other, atol)
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        missing = sum(t is None for t in self._tables.values())
+        tail = f", {missing} without tables" if missing else f", {self.count_parameters():,} parameters"
+        return f"BayesianNetwork({title}{len(self)} variables, {len(self.edges)} edges{tail})"
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _build(self, structure: Structure, states: Mapping[str, int | Sequence[State]]) -> None:
+        written: Mapping[str, Sequence[State]] = {}
+        if isinstance(structure, str):
+            parsed = parse_one_line(structure)
+            parents: dict[str, Sequence[str]] = dict(parsed.parents)
+            written = parsed.states
+        elif isinstance(structure, DAG):
+            parents = {n: structure.parents(n) for n in structure.nodes}
+        elif isinstance(structure, Mapping):
+            named = {n: parent_list(q) for n, q in structure.items()}
+            parents = {**{q: () for ps in named.values() for q in ps if q not in named}, **named}
+        elif not isinstance(structure, Iterable):
+            raise InvalidArgument(
+                f"a structure is a one-line text, a DAG, a mapping to parents or a list of edges, not {structure!r}"
+            )
+        else:
+            dag = DAG(structure)
+            parents = {n: dag.parents(n) for n in dag.nodes}
+        for name in states:
+            if name not in parents:
+                raise UnknownVariable(name, parents, "the structure")
+        self._graph = DAG.from_parents(parents)
+        self._parents = {n: tuple(q) for n, q in parents.items()}
+        self._variables = {n: Variable(n, states.get(n, written.get(n, 2))) for n in parents}
+        self._tables = dict.fromkeys(parents)
+        self._assumed = {n for n in parents if n not in states and n not in written}
+
+    def _draw(
+        self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
+    ) -> dict[str, NDArray[np.int64]]:
+        if problem.findings:
+            return super()._draw(problem, n, rng, engine)
+        self.pieces()
+        codes: dict[str, NDArray[np.int64]] = {}
+        for name in self._dag().topological_order():
+            codes[name] = self[name].sample([codes[q] for q in self._parents[name]], n, rng)
+        return codes

@@ -1,0 +1,297 @@
+"""Building and editing a directed network.
+
+Each edit is checked first and then made at once, so a failed one leaves the network as it was. The graph is built once
+and edited along: adding or removing an edge costs the search for a cycle and the child's table. A removed variable
+stays in the graph without edges until the graph itself is asked for, so that removing many is linear.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
+from markovia.factors.distributions.standard import Categorical, Distribution
+from markovia.factors.tables.conditional import Conditional, ConditionalTable, random_table, uniform_table
+from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional, discrete_form
+from markovia.factors.tables.variable import State, Variable
+from markovia.graphs.directed import DAG
+from markovia.models.graphical.dependence import MeasuredModel
+from markovia.models.graphical.differences import with_names, with_states
+from markovia.runtime.keyword_advice import guided
+from markovia.runtime.seeds import generator
+
+
+class EditableNetwork(MeasuredModel):
+    """The storage of a directed network (variables, parents, tables) and its edits; see `BayesianNetwork`."""
+
+    _parents: dict[str, tuple[str, ...]]
+    _tables: dict[str, Conditional | None]
+    _graph: DAG | None
+    _removed: set[str]
+    _assumed: set[str]
+    """Variables whose states nobody stated: a fit reads them off the data."""
+
+    @guided
+    def add(
+        self,
+        name: str,
+        distribution: Any = None,
+        *,
+        states: int | Sequence[State] | None = None,
+        parents: Sequence[str] | str | None = None,
+        p: Any = None,
+    ) -> None:
+        """Add a variable.
+
+        Parameters
+        ----------
+        name
+            A new name.
+        distribution, p
+            The table, in any form: nested lists (parents first, child last), a dict of rows, a DataFrame,
+            "uniform" or "random", a function of the parents' states, or a local model such as `NoisyOr(...)`.
+            A function's argument names are its parents. Without either the node has no table yet.
+        states
+            A list of states or their number; read off the table where it can be.
+        parents
+            Names of variables that are already there.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork()
+        >>> bn.add("a", p=[0.5, 0.5])
+        >>> bn.add("b", p=[0.9, 0.1])
+        >>> bn.add("either", lambda a, b: a or b)
+        >>> bn.parents("either"), round(bn.query("either")[1], 6)
+        (['a', 'b'], 0.55)
+        """
+        if name in self:
+            raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
+        if distribution is not None and p is not None:
+            raise InvalidArgument("give the distribution either by position or as p=, not both")
+        form = distribution if distribution is not None else p
+        named = self._parent_names(form, parents)
+        parent_variables = tuple(self.variable(n) for n in named)
+        variable = Variable(name, _states_of(form, states, parent_variables))
+        table = None if form is None else as_conditional(variable, parent_variables, form)
+        if table is not None and table.parents != parent_variables:
+            named = table.parent_names
+        self._variables[name] = variable
+        self._parents[name] = tuple(named)
+        self._tables[name] = table
+        if self._graph is not None:
+            graph = self._dag() if name in self._removed else self._graph
+            graph.add_node(name)
+            for parent in named:
+                graph.add_edge(parent, name)
+
+    @guided
+    def replace(
+        self,
+        name: str,
+        distribution: Any = None,
+        *,
+        parents: Sequence[str] | str | None = None,
+        p: Any = None,
+    ) -> None:
+        """Give a variable a new table, and new parents if they are named.
+
+        Raises
+        ------
+        CycleError
+            If the new parents would close a directed cycle; the network is left as it was.
+        """
+        variable = self.variable(name)
+        form = distribution if distribution is not None else p
+        if form is None:
+            raise InvalidArgument(f"replace({name!r}) needs a distribution or p=")
+        named = (
+            self._parent_names(form, parents)
+            if parents is not None or _names_parents(form)
+            else self._parents[name]
+        )
+        table = as_conditional(variable, tuple(self.variable(n) for n in named), form)
+        if table.parent_names != self._parents[name]:
+            self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
+        self._parents[name] = table.parent_names
+        self._tables[name] = table
+
+    def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:
+        """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
+        if tables not in ("uniform", "random"):
+            raise InvalidArgument(f"tables= is 'uniform' or 'random', not {tables!r}")
+        rng = generator(seed)
+        for name, variable in self._variables.items():
+            if only_missing and self._tables[name] is not None:
+                continue
+            parents = tuple(self._variables[q] for q in self._parents[name])
+            self._tables[name] = (
+                uniform_table(variable, parents)
+                if tables == "uniform"
+                else random_table(variable, parents, rng)
+            )
+
+    def remove(self, name: str) -> None:
+        """Remove a variable that has no children."""
+        self.variable(name)
+        graph = self._live_graph()
+        children = graph.children(name)
+        if children:
+            raise InvalidGraph(
+                f"{name!r} has children {children}; remove them first, or give them other parents with replace()"
+            )
+        for parent in self._parents[name]:
+            graph.remove_edge(parent, name)
+        self._removed.add(name)
+        for store in (self._variables, self._parents, self._tables, self.node_properties):
+            store.pop(name, None)
+
+    def rename(self, old: str | Mapping[str, str], new: str | None = None) -> None:
+        """Rename variables: `rename("a", "b")` or `rename({"a": "b", ...})`."""
+        self._rebind(with_names(self._variables, old, new))
+
+    def rename_states(self, name: str, states: Mapping[State, State] | Sequence[State]) -> None:
+        """Rename a variable's states: a mapping from old to new, or all new states in order."""
+        self._rebind({**self._variables, name: with_states(self.variable(name), states)})
+
+    @guided
+    def add_edge(self, parent: str, child: str, p: Any = None) -> None:
+        """Add an edge; without a new table the child's rows are repeated, which leaves the distribution as it is."""
+        self.variable(parent)
+        if parent in self._parents[self.variable(child).name]:
+            raise InvalidGraph(f"there is already an edge {parent} -> {child}")
+        named = (*self._parents[child], parent)
+        graph = self._live_graph()
+        graph.add_edge(parent, child)
+        try:
+            table = self._extended_table(child, tuple(self._variables[n] for n in named), p)
+        except BaseException:
+            graph.remove_edge(parent, child)
+            raise
+        self._parents[child], self._tables[child] = named, table
+
+    @guided
+    def remove_edge(self, parent: str, child: str, p: Any = None) -> None:
+        """Remove an edge; the child's new table is needed unless it does not depend on that parent."""
+        self.variable(parent)
+        if parent not in self._parents[self.variable(child).name]:
+            raise InvalidGraph(f"there is no edge {parent} -> {child}")
+        named = tuple(n for n in self._parents[child] if n != parent)
+        parents = tuple(self._variables[n] for n in named)
+        old = self._tables[child]
+        table: Conditional | None = None
+        if p is not None:
+            table = as_conditional(self._variables[child], parents, p)
+        elif old is not None:
+            axis = old.parent_names.index(parent)
+            first = old.values.take([0], axis=axis)
+            if not np.allclose(old.values, first, rtol=0.0, atol=1e-12):
+                raise InvalidTable(
+                    f"{child!r} depends on {parent!r}; say its table without that parent: remove_edge(..., p=...)"
+                )
+            table = ConditionalTable.of(self._variables[child], parents, first.squeeze(axis).copy())
+        self._live_graph().remove_edge(parent, child)
+        self._parents[child], self._tables[child] = named, table
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _dag(self) -> DAG:
+        """Return the graph of the variables; shared, so only the edits above may change it."""
+        if self._graph is None:
+            self._graph = DAG.from_parents(self._parents)
+        elif self._removed:
+            self._graph.remove_nodes(self._removed)
+        self._removed = set()
+        return self._graph
+
+    def _live_graph(self) -> DAG:
+        """Return the graph for one more edit; removed variables may still be in it, without edges."""
+        return self._dag() if self._graph is None else self._graph
+
+    def _extended_table(self, child: str, parents: tuple[Variable, ...], p: Any) -> Conditional | None:
+        """Return a node's table with one parent more at the end: a new one, or the old rows repeated."""
+        old = self._tables[child]
+        if p is not None:
+            return as_conditional(self._variables[child], parents, p)
+        if old is None:
+            return None
+        repeated = np.repeat(old.values[..., None, :], len(parents[-1]), axis=-2)
+        return ConditionalTable.of(self._variables[child], parents, repeated)
+
+    def _parent_names(self, form: Any, parents: Sequence[str] | str | None) -> tuple[str, ...]:
+        if isinstance(form, type):
+            raise InvalidArgument(f"{form.__name__} is a class; write {form.__name__}(...)")
+        if parents is not None:
+            return parent_list(parents)
+        if isinstance(form, Conditional | LocalModel):
+            return parent_list(form.parent_names or ())
+        if callable(form) and not hasattr(form, "columns"):
+            return argument_names(form)
+        return ()
+
+    def _rebind(self, fresh: Mapping[str, Variable]) -> None:
+        """Give every variable (by old name) its new name and states, everywhere."""
+        self._assumed = {
+            fresh[n].name
+            for n in self._assumed
+            if n in self._variables and fresh[n].states == self._variables[n].states
+        }
+        tables = {}
+        for name, table in self._tables.items():
+            if table is not None:
+                table = table.rebound(fresh[name], tuple(fresh[q] for q in self._parents[name]))
+            tables[fresh[name].name] = table
+        self._parents = {fresh[n].name: tuple(fresh[q].name for q in ps) for n, ps in self._parents.items()}
+        self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
+        self._tables = tables
+        self._variables = {v.name: v for v in fresh.values()}
+        self._graph = None
+
+
+def parent_list(parents: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one parent or several, in the order of the table's axes."""
+    if isinstance(parents, set | frozenset):
+        raise InvalidArgument("parents have an order, that of the table's axes; give a list, not a set")
+    if not isinstance(parents, str) and not isinstance(parents, Iterable):
+        raise InvalidArgument(f"parents are a name or a list of names, not {parents!r}")
+    names = (parents,) if isinstance(parents, str) else tuple(parents)
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidArgument(f"a parent is named by a string, not {name!r}")
+    if len(set(names)) < len(names):
+        raise DuplicateName(f"a parent is listed twice: {', '.join(names)}")
+    return names
+
+
+def _names_parents(form: Any) -> bool:
+    return isinstance(form, Conditional) or (isinstance(form, LocalModel) and form.parent_names is not None)
+
+
+def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[Variable, ...]) -> Any:
+    """Return the states as given, or as the form of the distribution implies them."""
+    if states is not None:
+        return states
+    form = discrete_form(form)
+    if isinstance(form, Conditional):
+        return form.variable.states
+    if isinstance(form, LocalModel):
+        implied = form.implied_states(parents) if hasattr(form, "implied_states") else None
+        return implied or form.default_states() or 2
+    if isinstance(form, Categorical):
+        return len(form.probs)
+    if isinstance(form, Mapping) and form and not parents and set(form) != {()}:
+        return list(form)
+    if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):
+        return list(form.columns)
+    if form is None or callable(form) or isinstance(form, str | Mapping | Distribution):
+        return 2
+    try:
+        shape = np.shape(form)
+    except ValueError:
+        return 2
+    if len(shape) == 1 and parents:
+        rows = int(np.prod([len(q) for q in parents]))
+        return max(1, shape[0] // rows)
+    return shape[-1] if shape else 2

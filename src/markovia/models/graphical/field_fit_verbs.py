@@ -1,0 +1,413 @@
+"""Learning the potentials of an undirected model from data."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from markovia.data.row_sources import RowSource, read_data
+from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
+from markovia.factors.potentials.log_linear import Feature, LogLinear
+from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.variable import Variable
+from markovia.learning.tables.fit_record import Fit
+from markovia.models.graphical.dependence import MeasuredModel
+from markovia.runtime.clock import now
+from markovia.runtime.keyword_advice import guided
+from markovia.runtime.seeds import Seed
+
+if TYPE_CHECKING:
+    from markovia.inference.problem import Problem
+    from markovia.learning.fields.field_layout import Layout
+    from markovia.learning.fields.log_linear_fit import FieldFit
+    from markovia.learning.fields.posterior_regularisation import Projection
+    from markovia.models.graphical.markov_network import MarkovNetwork
+
+
+class LearnableField(MeasuredModel):
+    """An undirected model that fits its potentials to data; see `MarkovNetwork` and `FactorGraph`."""
+
+    _variables: dict[str, Variable]
+    _factors: list[Factor]
+    fit_: Fit | None = None
+    """What the last fit did; None before the first."""
+
+    @guided
+    def fit(
+        self,
+        data: Any,
+        *,
+        features: Iterable[Feature] | None = None,
+        method: Any = "auto",
+        l2: Any = 0.0,
+        l1: Any = 0.0,
+        group_l1: Any = 0.0,
+        groups: Any = None,
+        optimizer: str = "auto",
+        weights: Any = None,
+        missing: str = "error",
+        start: Any = None,
+        seed: Seed = 0,
+        max_iterations: int | None = None,
+        tolerance: float | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Learn the potentials from data, and return the model itself.
+
+        Parameters
+        ----------
+        data
+            A DataFrame, a mapping of columns, a list of mappings, or any row source; columns are found by name.
+        features
+            The features of a log-linear model, tied or free; its potentials then replace the factors. By default every
+            entry of every factor is a parameter of its own; entries that are zero stay zero.
+        method
+            "auto" (exact where possible, otherwise pseudo-likelihood with a warning), "exact", "ipf" (iterative proportional
+            fitting), "pseudo-likelihood", "cd", "pcd" or a `mk.learning.ContrastiveDivergence`; or "loopy-bp", "mean-field",
+            "tree-reweighted", "gibbs" or such an engine with settings, for marginals in place of exact ones.
+        l2, l1
+            Penalties `l2 / 2 * w**2` and `l1 * |w|` added to the negative log likelihood of all rows: a number, one a
+            weight, or `{"nodes": a, "edges": b}`.
+        group_l1, groups
+            A penalty on the Euclidean norm of groups of weights; by default a group is all weights of an edge (or wider
+            table). Groups are given as one label a weight, None for none.
+        optimizer
+            "lbfgs" (default), "proximal" (default with l1 or group_l1), or "sgd".
+        weights
+            The name of a column, or one number a row.
+        missing
+            What to do with rows that miss a cell: "error", or "drop" (they are not used at all).
+        start
+            Weights to start the search from; zeros by default.
+        seed, max_iterations, tolerance, progress
+            Of the random methods; steps at most; the largest entry of the gradient of a row's loss that counts as zero,
+            relative to the largest mean feature, each divided by its largest value (1e-6; 0.02 for random methods); a
+            progress bar.
+
+        Returns
+        -------
+        the model
+            With `fit_`, a record of what was done; `fit_.details["fit"]` has weights, gradients and expectations. A failed
+            fit leaves the model as it was.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> rows = {"a": [0, 0, 0, 1, 1], "b": [0, 0, 1, 1, 1]}
+        >>> mn = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[1, 1], [1, 1]])])
+        >>> mn.fit(rows).query(["a", "b"]).values.round(3).tolist()
+        [[0.4, 0.2], [0.0, 0.4]]
+        >>> same = mk.Feature([mn.variable("a"), mn.variable("b")], [[1, 0], [0, 1]], "same")
+        >>> mn.fit(rows, features=[same]).query(["a", "b"]).values.round(3).tolist()
+        [[0.4, 0.1], [0.1, 0.4]]
+        >>> mn.fit_.method, mn.fit_.n_parameters
+        ('exact', 1)
+        """
+        from markovia.learning.fields.field_layout import layout_of_features, layout_of_tables
+        from markovia.learning.fields.fitting import fit_field
+
+        began = now()
+        source, gaps = _rows(data, self._variables, weights, missing)
+        own = tuple(self._variables.values())
+        if features is None:
+            if not self._factors:
+                raise InvalidArgument(
+                    "the model has no factors whose tables could be learned; give features="
+                )
+            listed: list[Feature] = []
+            layout = layout_of_tables(self._factors, own)
+        else:
+            listed = [_owned(f, self._variables) for f in _several(features)]
+            layout = layout_of_features(listed, own)
+        found = fit_field(
+            layout, source, features=listed, free=features is None, method=method, l2=l2, l1=l1, group_l1=group_l1,
+            groups=groups, optimizer=optimizer, start=start, seed=seed, max_iterations=max_iterations,
+            tolerance=tolerance, progress=progress,
+        )  # fmt: skip
+        factors = _tables(self._factors, found) if features is None else found.model.factors()
+        self._factors = factors
+        self._changed()
+        self.fit_ = Fit(
+            found.method,
+            source.n_rows,
+            source.total,
+            found.log_likelihood,
+            {},
+            found.n_parameters,
+            gaps,
+            converged=found.converged,
+            iterations=found.iterations,
+            history=found.history,
+            seconds=now() - began,
+            details={**found.details, "fit": found},
+        )
+        return self
+
+    @abstractmethod
+    def _changed(self) -> None:
+        """Forget what was derived from the factors."""
+
+
+@dataclass(frozen=True)
+class LogLinearResult:
+    """A fitted log-linear model.
+
+    Attributes
+    ----------
+    fit
+        Everything about the fit.
+    """
+
+    fit: "FieldFit"
+
+    @property
+    def model(self) -> LogLinear:
+        """The features with their weights."""
+        return self.fit.model
+
+    @property
+    def weights(self) -> Array:
+        """The weights."""
+        return self.fit.weights
+
+    @property
+    def network(self) -> "MarkovNetwork":
+        """The model as a Markov network, to ask questions of."""
+        from markovia.models.graphical.markov_network import MarkovNetwork
+
+        return MarkovNetwork(self.fit.layout.variables, self.model.factors())
+
+    @property
+    def log_likelihood(self) -> float:
+        """The log likelihood of all rows, in nats; not a number where log Z is out of reach."""
+        return self.fit.log_likelihood
+
+    @property
+    def history(self) -> Sequence[float]:
+        """The best objective (a row) after each step."""
+        return self.fit.history
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was met."""
+        return self.fit.converged
+
+    @property
+    def gradient(self) -> Array:
+        """The gradient of the mean loss of a row at the end, penalties left out."""
+        return self.fit.gradient
+
+    @property
+    def expected(self) -> Array:
+        """The features' expectations under the model."""
+        return self.fit.expected
+
+    @property
+    def observed(self) -> Array:
+        """The features' means in the data."""
+        return self.fit.observed
+
+    def __str__(self) -> str:
+        return str(self.fit)
+
+
+def fit_log_linear(
+    features: Iterable[Feature], data: Any, *, weights: Any = None, missing: str = "error", **settings: Any
+) -> LogLinearResult:
+    """Fit the weights of features to data.
+
+    Parameters
+    ----------
+    features
+        The features, tied or free.
+    data, weights, missing
+        As in `MarkovNetwork.fit`.
+    **settings
+        `method`, `l2`, `l1`, `group_l1`, `groups`, `optimizer`, `start`, `seed`, `max_iterations`, `tolerance` and
+        `progress`, as in `MarkovNetwork.fit`.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> coin = mk.Feature("coin", [0, 1], "heads")
+    >>> found = mk.fit_log_linear([coin], {"coin": [0, 1, 1, 1]})
+    >>> round(float(found.weights[0]), 4)  # log 3
+    1.0986
+    >>> round(found.log_likelihood, 4), found.converged
+    (-2.2493, True)
+    """
+    from markovia.learning.fields.field_layout import layout_of_features
+    from markovia.learning.fields.fitting import fit_field
+
+    unknown = set(settings) - _SETTINGS
+    if unknown:
+        raise InvalidArgument(f"{sorted(unknown)[0]!r} is no setting of a fit; there are {sorted(_SETTINGS)}")
+    listed = _several(features)
+    layout = layout_of_features(listed)
+    source, _ = _rows(data, {v.name: v for v in layout.variables}, weights, missing)
+    return LogLinearResult(fit_field(layout, source, features=listed, **settings))
+
+
+_SETTINGS = {
+    "method", "l2", "l1", "group_l1", "groups", "optimizer", "start", "seed", "max_iterations", "tolerance", "progress",
+}  # fmt: skip
+
+
+def posterior_regularisation(
+    model: Any,
+    features: Iterable[Feature],
+    bounds: Any,
+    *,
+    given: Any = None,
+    equal: Any = False,
+    slack: float = 0.0,
+    max_iterations: int = 500,
+    tolerance: float = 1e-9,
+) -> "tuple[MarkovNetwork, Projection]":
+    """Return the distribution nearest to a model's posterior whose features have bounded expectations.
+
+    Parameters
+    ----------
+    model
+        A Markov network, factor graph or Bayesian network.
+    features, bounds
+        `E_q[feature] <= bound`, one number a feature.
+    given
+        Evidence that the model is conditioned on first.
+    equal
+        Whether constraints are `=`: for all, or one truth value a feature.
+    slack
+        The Euclidean length by which all constraints together may be missed.
+    max_iterations, tolerance
+        Steps at most, and the largest violation that counts as none.
+
+    Returns
+    -------
+    tuple
+        The tilted model over the unobserved variables, and a `Projection` with multipliers and the KL divergence.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> coin = mk.MarkovNetwork({"coin": 2}, [mk.Factor(["coin"], [1, 3])])
+    >>> heads = mk.Feature(coin.variable("coin"), [0, 1], "heads")
+    >>> tilted, found = mk.posterior_regularisation(coin, [heads], 0.5)
+    >>> tilted.query("coin").values.round(6).tolist(), round(float(found.multipliers[0]), 4)
+    ([0.5, 0.5], 1.0986)
+    """
+    from markovia.learning.fields.posterior_regularisation import project
+    from markovia.models.graphical.markov_network import MarkovNetwork
+
+    if not isinstance(model, MeasuredModel):
+        raise InvalidArgument(
+            f"a Markov network, factor graph or Bayesian network is needed, not {type(model).__name__}"
+        )
+    problem: Problem = model._problem(given)
+    if not problem.free:
+        raise InvalidArgument("all variables are observed, so there is nothing left to regularise")
+    variables = [problem.variables[n] for n in problem.free]
+    factors = problem.reduced(None)
+    known = {v.name: v for v in variables}
+    listed = [_owned(f, known) for f in ([features] if isinstance(features, Feature) else features)]
+    found = project(
+        variables,
+        factors,
+        listed,
+        bounds,
+        equal=equal,
+        slack=slack,
+        max_iterations=max_iterations,
+        tolerance=tolerance,
+    )
+    return MarkovNetwork(variables, [*factors, *found.factors]), found
+
+
+def _rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str) -> tuple[RowSource, int]:
+    """Open data; return the rows to use and the number of cells that were missing."""
+    if missing not in ("error", "drop"):
+        raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
+    source = read_data(data, variables, variables=variables, weights=weights)
+    for name, variable in variables.items():
+        if name not in source.variables:
+            raise UnknownVariable(name, source.variables, "the data")
+        if source.variables[name].states != variable.states:
+            raise InvalidArgument(
+                f"the data have states {list(source.variables[name].states)} for {name!r}, the model "
+                f"{list(variable.states)}"
+            )
+    gaps = sum(k for n, k in source.missing().items() if n in variables)
+    if gaps and missing == "drop":
+        return source.in_memory().without_gaps(), gaps
+    return source, gaps
+
+
+def _several(features: Any) -> list[Any]:
+    """Return a list of features that has at least one."""
+    listed = [features] if isinstance(features, Feature) else list(features)
+    if not listed:
+        raise InvalidArgument("features= is empty; a log-linear model needs at least one mk.Feature")
+    return listed
+
+
+def _owned(feature: Any, variables: dict[str, Variable]) -> Feature:
+    """Give a feature the model's variables; numbered axes take over the model's states."""
+    if not isinstance(feature, Feature):
+        raise InvalidArgument(f"features are a list of mk.Feature, not {feature!r}")
+    if all(variables.get(v.name) is v for vs, _ in feature.instances for v in vs):
+        return feature
+    parts = []
+    for scope, table in feature.instances:
+        for v in scope:
+            if v.name not in variables:
+                raise UnknownVariable(v.name, variables)
+            known = variables[v.name]
+            if len(known) != len(v) or (known.states != v.states and not v.numbered):
+                raise InvalidTable(
+                    f"the feature {feature.name!r} has states {list(v.states)} for {v.name!r}, the model "
+                    f"{list(known.states)}"
+                )
+        parts.append(Feature([variables[v.name] for v in scope], table, feature.name))
+    return parts[0] if len(parts) == 1 else Feature.tied(parts, feature.name)
+
+
+def _tables(old: Sequence[Factor], found: "FieldFit") -> list[Factor]:
+    """Return the factors with fitted entries."""
+    layout: Layout = found.layout
+    if found.method != "ipf":
+        alive = np.asarray((layout.transposed != 0) @ np.isfinite(layout.base).astype(np.float64)) > 0
+        entries = np.where(alive, np.exp(found.weights - _top(found.weights, old)), 0.0)
+        ends = np.cumsum([f.size for f in old])
+        cut = zip(old, np.split(entries, ends[:-1]), strict=True)
+        return [f if not f.variables else Factor.of(f.variables, v.reshape(f.values.shape)) for f, v in cut]
+    logs = found.details["log_tables"]
+    number = {v.name: i for i, v in enumerate(layout.variables)}
+    inside = set(layout.scope.tolist())
+    tables: dict[frozenset[int], tuple[tuple[int, ...], Array]] = {
+        frozenset(s): (s, logs[low:high])
+        for s, low, high in zip(
+            [*((i,) for i in range(len(number))), *layout.scopes],
+            layout.cell_ptr[:-1],
+            layout.cell_ptr[1:],
+            strict=True,
+        )
+        if len(s) > 1 or s[0] not in inside
+    }
+    factors = []
+    for f in old:
+        scope = tuple(number[n] for n in f.names)
+        home = tables.pop(frozenset(scope), None)
+        values = np.ones(f.values.shape)
+        if home is not None:
+            table = np.exp(home[1]).reshape(layout.cards[list(home[0])].tolist())
+            values = np.ascontiguousarray(table.transpose([home[0].index(i) for i in scope]))
+        factors.append(Factor.of(f.variables, values))
+    return factors
+
+
+def _top(weights: Array, factors: Sequence[Factor]) -> Array:
+    """Return the largest weight of each factor's entries where it is beyond what a double's exponential holds."""
+    sizes = np.array([f.size for f in factors])
+    top = np.maximum.reduceat(weights, np.cumsum(sizes) - sizes)
+    return np.repeat(np.where(np.abs(top) > 300.0, top, 0.0), sizes)

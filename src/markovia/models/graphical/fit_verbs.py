@@ -1,0 +1,148 @@
+"""Learning the distributions of a directed network from data: the verbs; `fitting` does the work."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from markovia.factors.tables.variable import State
+from markovia.models.graphical.editing_verbs import EditableNetwork
+from markovia.runtime.keyword_advice import guided
+
+if TYPE_CHECKING:
+    from markovia.learning.tables.fit_record import Fit
+    from markovia.models.graphical.fitting import Learned
+    from markovia.models.graphical.posterior_network import NetworkPosterior
+
+
+class LearnableNetwork(EditableNetwork):
+    """A directed network that fits its tables to data; see `BayesianNetwork`."""
+
+    fit_: "Fit | None" = None
+    """What the last fit did; None before the first."""
+    _learned: "Learned | None" = None
+
+    @guided
+    def fit(
+        self,
+        data: Any,
+        *,
+        prior: Any = None,
+        weights: Any = None,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        fixed: str | Iterable[str] = (),
+        tied: Sequence[Sequence[str]] = (),
+        missing: Any = "em",
+        latent: str | Iterable[str] | Mapping[str, int | Sequence[State]] = (),
+    ) -> Self:
+        """Learn every node's distribution from data, and return the network itself.
+
+        A node that is a local model keeps its form: logistic and softmax nodes are fitted by Newton's method, noisy-or and
+        its relatives by expectation-maximisation over their hidden effects, and gates stay as they are. To fit a full
+        table instead, give the node one first (`bn.replace(name, p="uniform")`).
+
+        Parameters
+        ----------
+        data
+            Rows of any form that `markovia.counts` takes: frames, mappings, matrices, relations, paths to files. Columns are
+            found by name, others are not looked at.
+        prior
+            None for maximum likelihood; "bdeu", "k2", "laplace", "dirichlet", a number of pseudo-counts a cell, or an
+            object such as `mk.priors.BDeu(10)` for posterior means. The full posterior is then in `posterior_`.
+        weights
+            The name of a column, or one number a row.
+        states
+            States of variables whose states were never stated (`BayesianNetwork("a->b")`); by default they are read
+            off the data.
+        fixed
+            Nodes that keep the distribution they have.
+        tied
+            Lists of nodes that share one table, such as the transitions of a Markov chain. Their tables have the same
+            shape, with parents matched by position. Their counts are pooled; a prior counts once for each list.
+        missing
+            What to do with rows that miss a cell: "em" (expectation-maximisation: every cell is used), settings such as
+            `mk.EM(restarts=5)`, "drop" (they are not used at all) or "error".
+        latent
+            Variables that have no column and are never observed: names, or a mapping from name to states where the
+            network does not know them.
+
+        Returns
+        -------
+        the network
+            With `fit_`, a record of what was done. A failed fit leaves the network as it was.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork("rain->wet")
+        >>> rows = {"rain": ["no", "no", "no", "yes"], "wet": ["no", "no", "yes", "yes"]}
+        >>> bn.fit(rows)["wet"].values.round(3).tolist()
+        [[0.667, 0.333], [0.0, 1.0]]
+        >>> bn.fit(rows, prior="laplace")["wet"].values.round(3).tolist()
+        [[0.6, 0.4], [0.333, 0.667]]
+        >>> round(bn.fit_.log_likelihood, 4)
+        -4.6584
+        >>> chain = mk.BayesianNetwork("x1->x2->x3", states={n: 2 for n in ("x1", "x2", "x3")})
+        >>> chain.fit({"x1": [0, 0], "x2": [1, 0], "x3": [1, 0]}, tied=[["x2", "x3"]])["x3"].values.round(3).tolist()
+        [[0.667, 0.333], [0.0, 1.0]]
+        """
+        from markovia.models.graphical import fitting
+
+        fitting.fit(self, data, prior, weights, states, fixed, tied, missing, latent)
+        return self
+
+    @guided
+    def partial_fit(
+        self,
+        data: Any,
+        *,
+        prior: Any = "same",
+        weights: Any = None,
+        states: Mapping[str, int | Sequence[State]] | None = None,
+        fixed: str | Iterable[str] | None = None,
+        tied: Sequence[Sequence[str]] | None = None,
+        forget: float = 1.0,
+    ) -> Self:
+        """Learn from more rows; in pieces is the same as all at once.
+
+        The counts of earlier calls (of `fit` or `partial_fit`) are kept, the new rows are added, and every table is
+        estimated again. `fit_` is about all rows so far.
+
+        Parameters
+        ----------
+        data, weights, states
+            As in `fit`. Later pieces must have the states of the first; others are an error.
+        prior, fixed, tied
+            As in `fit`; by default those of the call before.
+        forget
+            What the earlier counts are multiplied by first: 1 to keep them, less to follow a process that changes (the
+            counts then weigh at most `1 / (1 - forget)` pieces). Pseudo-counts are not forgotten.
+
+        Raises
+        ------
+        InvalidArgument
+            If cells are missing, or if the tables were changed since the last fit, so that its counts no longer
+            describe them.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork("coin", states={"coin": ["h", "t"]})
+        >>> bn.partial_fit({"coin": ["h", "h"]}).partial_fit({"coin": ["t", "h"]})["coin"].values.tolist()
+        [0.75, 0.25]
+        >>> bn.fit_.n_rows
+        4
+        """
+        from markovia.models.graphical import fitting
+
+        fitting.partial_fit(self, data, prior, weights, states, fixed, tied, forget)
+        return self
+
+    @property
+    def posterior_(self) -> "NetworkPosterior | None":
+        """The distribution of the tables after a fit with a prior on complete data; None otherwise.
+
+        It has the Dirichlet parameters, credible intervals, the probability of the data with the tables integrated out,
+        drawn networks, and queries that average over them. Editing the network drops it; a copy keeps it.
+        """
+        from markovia.models.graphical import fitting
+
+        return fitting.posterior(self)

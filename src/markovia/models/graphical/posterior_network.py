@@ -1,0 +1,174 @@
+"""The posterior of a fitted network as its user meets it: drawn networks, and answers with their uncertainty.
+
+A network that was fitted under a prior has posterior means in its tables. Since every new case uses each row of each
+table at most once, those means answer questions about one new case exactly as averaging over all parameters would: `query`
+of the network itself is the predictive distribution (tied tables aside). What it does not say is how sure that number is.
+`NetworkPosterior.query` asks the same of many networks drawn from the posterior, and reports the spread.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.data.row_sources import read_data
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.factor import Array, Factor
+from markovia.inference.engine import Engine
+from markovia.inference.posterior import Posterior
+from markovia.inference.result import Info
+from markovia.learning.tables.row_counts import Counts, family_counts
+from markovia.learning.tables.table_learner import TableLearner
+from markovia.learning.tables.table_posterior import TablePosterior, check_level
+from markovia.models.graphical.base import Given
+from markovia.runtime.clock import now
+from markovia.runtime.keyword_advice import guided
+from markovia.runtime.seeds import Seed, generator
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from markovia.models.graphical.fit_verbs import LearnableNetwork
+
+
+class SampledPosterior(Posterior):
+    """An answer averaged over networks; `draws` has the answer of each, along the first axis."""
+
+    __slots__ = ("draws",)
+
+    def __init__(self, factor: Factor, info: Info, draws: Array) -> None:
+        super().__init__(factor, info)
+        self.draws = draws
+
+    def interval(self, level: float = 0.95) -> "pd.DataFrame":
+        """Return mean and credible interval of every probability (quantiles over the drawn networks)."""
+        import pandas as pd
+
+        check_level(level)
+        tail = (1.0 - level) / 2
+        low, high = np.quantile(self.draws, [tail, 1.0 - tail], axis=0)
+        index = self.to_pandas().index
+        table = {"mean": self.values.ravel(), "low": low.ravel(), "high": high.ravel()}
+        return pd.DataFrame(table, index=index)
+
+
+class NetworkPosterior(TablePosterior):
+    """The distribution of a network's tables after the data; `bn.posterior_` after a fit with a prior.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> bn = mk.BayesianNetwork("rain->wet")
+    >>> rows = {"rain": ["no", "no", "no", "yes"], "wet": ["no", "no", "yes", "yes"]}
+    >>> post = bn.fit(rows, prior="laplace").posterior_
+    >>> post
+    NetworkPosterior(2 of 2 nodes, 6 Dirichlet parameters)
+    >>> post.alpha("wet").values.tolist()
+    [[3.0, 2.0], [1.0, 2.0]]
+    >>> answer = post.query("rain", given={"wet": "yes"}, n=500, seed=0)
+    >>> answer.interval(0.9).loc["yes"].round(2).to_dict()
+    {'mean': 0.46, 'low': 0.1, 'high': 0.88}
+    """
+
+    def __init__(
+        self,
+        learner: TableLearner,
+        counts: Sequence[Counts],
+        tables: Sequence[Conditional],
+        network: "LearnableNetwork",
+    ) -> None:
+        super().__init__(learner, counts, tables)
+        self._network = network
+
+    def sample(self, n: int = 1, seed: Seed = None) -> list[Any]:
+        """Return `n` networks drawn from the posterior.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork("coin").fit({"coin": ["h"] * 60 + ["t"] * 40}, prior="k2")
+        >>> drawn = bn.posterior_.sample(200, seed=1)
+        >>> round(float(sum(d["coin"].values[0] for d in drawn)) / 200, 1)
+        0.6
+        """
+        _whole(n)
+        rng = generator(seed)
+        return [self._drawn(rng) for _ in range(n)]
+
+    @guided
+    def query(
+        self,
+        targets: str | Sequence[str],
+        given: Given = None,
+        n: int = 200,
+        seed: Seed = 0,
+        engine: str | Engine = "auto",
+    ) -> SampledPosterior:
+        """Return the mean of the answer over `n` networks drawn from the posterior, with its credible interval.
+
+        With evidence this is the mean of P(targets | given) as a quantity one does not know; the network's own `query` is
+        the predictive probability, which also lets the evidence itself speak about the parameters.
+
+        Parameters
+        ----------
+        targets, given, engine
+            As in the network's `query`.
+        n
+            The number of networks.
+        seed
+            Seed of the draws.
+
+        Returns
+        -------
+        SampledPosterior
+            A `Posterior` whose `interval(level)` is a table of means and credible intervals. `info.error` is the Monte
+            Carlo error of the means.
+        """
+        _whole(n)
+        start = now()
+        rng = generator(seed)
+        answers = [self._drawn(rng).query(targets, given=given, engine=engine) for _ in range(n)]
+        draws = np.stack([a.values for a in answers])
+        error = float(draws.std(axis=0, ddof=1).max() / n**0.5) if n > 1 else float("nan")
+        info = replace(
+            answers[0].info,
+            exact=False,
+            error=error,
+            log_evidence=None,
+            seconds=now() - start,
+            details={"networks": n},
+        )
+        return SampledPosterior(Factor.of(answers[0].variables, draws.mean(axis=0)), info, draws)
+
+    def log_predictive(self, data: Any, weights: Any = None) -> float:
+        """Return the log probability of new complete rows together, tables integrated out.
+
+        It is the sum of each row's log probability under a network that was updated with the rows before it. Fixed nodes
+        and local models count with their value.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork("coin").fit({"coin": ["h", "h", "t"]}, prior="k2")
+        >>> round(bn.posterior_.log_predictive({"coin": ["h", "h"]}), 6)  # 3/5 * 4/6
+        -0.916291
+        """
+        families = self._learner.families
+        variables = {f.variable.name: f.variable for f in families}
+        source = read_data(data, variables, variables=variables, weights=weights)
+        gaps = sum(source.missing().values())
+        if gaps:
+            raise InvalidArgument(f"{gaps:,} cells are missing; log_predictive needs complete rows")
+        return self.log_gain(family_counts(source, families))
+
+    def _drawn(self, rng: np.random.Generator) -> "LearnableNetwork":
+        twin = self._network.copy()
+        twin._tables = dict(zip(self._at, self.draw(rng), strict=True))
+        return twin
+
+
+def _whole(n: object) -> None:
+    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+        raise InvalidArgument(f"n is a number of networks, at least one, not {n!r}")

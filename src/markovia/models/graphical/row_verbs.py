@@ -1,0 +1,120 @@
+"""The verbs that take rows of data: log probability, prediction, posterior tables."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.inference.engine import Engine, get_engine
+from markovia.models.graphical.base import GraphicalModel
+from markovia.runtime.keyword_advice import guided
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RowModel(GraphicalModel):
+    """A model on rows of data; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
+
+    @guided
+    def log_prob(
+        self, frame: Any, engine: str | Engine = "auto", progress: bool | None = None
+    ) -> NDArray[np.float64]:
+        """Return the log probability of each row; missing cells and columns are summed out.
+
+        Parameters
+        ----------
+        frame
+            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN.
+        engine
+            Who sums; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
+        progress
+            Whether to show a progress bar; by default on a terminal if it takes long.
+
+        Returns
+        -------
+        array
+            One number a row; minus infinity for an impossible row.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> bn.log_prob([{"cloudy": "yes", "sprinkler": "no", "rain": "yes", "wet": "yes"}]).round(4).tolist()
+        [-1.127]
+        """
+        from markovia.models.graphical import rows
+
+        return rows.log_prob(self, frame, get_engine(engine), progress)
+
+    @guided
+    def predict(
+        self,
+        frame: Any,
+        target: str | Sequence[str],
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+    ) -> Any:
+        """Return the most probable state of the target for every row, from the row's other cells.
+
+        A column of the target itself is ignored; missing cells and columns are summed out. For several targets
+        each column holds the mode of that target's own posterior. The arguments are those of `predict_proba`.
+
+        Returns
+        -------
+        Series or DataFrame
+            Aligned with the rows' index.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> bn.predict([{"wet": "yes"}, {"wet": None, "cloudy": "no"}], "rain").tolist()
+        ['yes', 'no']
+        """
+        from markovia.models.graphical import rows
+
+        table = rows.predict(self, frame, self._names(target), get_engine(engine), progress)
+        return table[target] if isinstance(target, str) else table
+
+    @guided
+    def predict_proba(
+        self,
+        frame: Any,
+        target: str | Sequence[str],
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+    ) -> "pd.DataFrame":
+        """Return the posterior of the target for every row, one column a state.
+
+        Parameters
+        ----------
+        frame
+            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN. A column of the
+            target itself is ignored; missing cells and columns are summed out.
+        target
+            A name, or several; then the columns are pairs (target, state).
+        engine
+            Who answers; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
+        progress
+            Whether to show a progress bar; by default on a terminal if it takes long.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If a row has probability zero; the error names a minimal conflict in the first such row.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> print(bn.predict_proba({"wet": ["yes", "no"]}, "rain").round(4))
+        state      no     yes
+        0      0.2921  0.7079
+        1      0.8813  0.1187
+        """
+        from markovia.models.graphical import rows
+
+        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine), progress)
+        return cast("pd.DataFrame", table[target]) if isinstance(target, str) else table

@@ -1,0 +1,162 @@
+"""A model on rows of data: log probability, prediction, posterior tables.
+
+Rows go to `markovia.inference.choosing.evidence_rows`, which runs them in compiled code where that is worth it. Rows
+that say the same are answered once. Where nothing is compiled yet, complete rows are scored by indexing the tables with
+NumPy.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.data.frames import MISSING, Codes, as_frame, encode
+from markovia.factors.tables.factor import Factor
+from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
+from markovia.inference.engine import Engine
+from markovia.inference.flat_graphs.possibility import judged_log_mass
+from markovia.inference.impossible_evidence import impossible
+from markovia.inference.problem import Problem
+from markovia.runtime.progress import progress_bar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from markovia.models.graphical.base import GraphicalModel
+
+Floats = NDArray[np.float64]
+
+
+def are_rows(given: Any) -> bool:
+    """Say whether evidence is many rows of it: a data frame, or a list of mappings."""
+    if given is None or isinstance(given, Mapping):
+        return False
+    if isinstance(given, list | tuple):
+        return all(isinstance(row, Mapping) for row in given)
+    return hasattr(given, "columns") and (hasattr(given, "iloc") or hasattr(given, "to_pandas"))
+
+
+def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Floats:
+    """Return the log probability of each row; missing cells and columns are summed out."""
+    columns, table = encode(as_frame(frame), _variables(model))
+    log_z = 0.0 if model.normalised else model._log_z(engine)
+    problem = _problem(model)
+    result = np.empty(len(table))
+    program = compiled_for(problem, engine, (), columns, table)
+    rest = np.ones(len(table), dtype=bool)
+    if program is None and len(columns) == len(model):
+        rest = (table == MISSING).any(axis=1)
+        whole = table[~rest]
+        result[~rest] = _log_weight(model, dict(zip(columns, whole.T, strict=True)), len(whole))
+    if rest.any():
+        found = np.empty(int(rest.sum()))
+        with progress_bar(progress, len(found), unit="row", scale=True) as advance:
+            for part in answers(problem, engine, (), columns, table[rest], program, advance):
+                found[part.first : part.last] = part.log_mass
+        result[rest] = found
+    return result - log_z
+
+
+def predict(
+    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine, progress: bool | None
+) -> "pd.DataFrame":
+    """Return the mode of each target's posterior for every row, one column a target."""
+    import pandas as pd
+
+    data = as_frame(frame)
+    ends = _ends(model, names)
+    best = {n: np.empty(len(data), dtype=np.intp) for n in names}
+    for part in _posteriors(model, _without(data, names), names, engine, progress):
+        for n, (low, high) in zip(names, ends, strict=True):
+            best[n][part.first : part.last] = part.posteriors[:, low:high].argmax(axis=1)
+    modes = {n: np.array(model.variable(n).states, dtype=object)[best[n]] for n in names}
+    return pd.DataFrame(modes, index=data.index).infer_objects()
+
+
+def predict_proba(
+    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine, progress: bool | None
+) -> "pd.DataFrame":
+    """Return the posterior of each target for every row, columns (target, state)."""
+    import pandas as pd
+
+    data = as_frame(frame)
+    tables = _tables(model, _without(data, names), names, engine, progress)
+    return pd.concat(tables, axis=1, names=["target", "state"])
+
+
+def marginals(
+    model: "GraphicalModel",
+    frame: Any,
+    names: Sequence[str] | None,
+    engine: Engine,
+    progress: bool | None,
+) -> dict[str, "pd.DataFrame"]:
+    """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
+    data = as_frame(frame)
+    if names is None:
+        names = [n for n in model.variables if n not in data.columns or data[n].isna().any()]
+    return _tables(model, data, names, engine, progress)
+
+
+def _tables(
+    model: "GraphicalModel", data: "pd.DataFrame", names: Sequence[str], engine: Engine, progress: bool | None
+) -> dict[str, "pd.DataFrame"]:
+    import pandas as pd
+
+    ends = _ends(model, names)
+    flat = np.empty((len(data), ends[-1][1] if ends else 0))
+    for part in _posteriors(model, data, names, engine, progress):
+        flat[part.first : part.last] = part.posteriors
+    return {
+        n: pd.DataFrame(flat[:, low:high], index=data.index, columns=pd.Index(model.variable(n).states))
+        for n, (low, high) in zip(names, ends, strict=True)
+    }
+
+
+def _posteriors(
+    model: "GraphicalModel", data: "pd.DataFrame", names: Sequence[str], engine: Engine, progress: bool | None
+) -> Iterator[Answers]:
+    """Yield the posteriors of the targets, a stretch of rows at a time; refuse impossible rows."""
+    columns, table = encode(data, _variables(model))
+    problem = _problem(model)
+    program = compiled_for(problem, engine, names, columns, table)
+    with progress_bar(progress, len(table), unit="row", scale=True) as advance:
+        for part in answers(problem, engine, names, columns, table, program, advance) if len(table) else ():
+            bad = np.flatnonzero(np.isneginf(part.log_mass))
+            if len(bad):
+                judge = engine.log_mass if engine.exact else judged_log_mass
+                raise impossible(row_problem(problem, columns, table[part.first + bad[0]]), judge)
+            yield part
+
+
+def _without(data: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
+    """Leave out the targets' own columns."""
+    return data.drop(columns=[n for n in names if n in data.columns])
+
+
+def _ends(model: "GraphicalModel", names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each target's posterior begins and ends in a row."""
+    stops = np.cumsum([len(model.variable(n)) for n in names]).tolist()
+    return list(pairwise([0, *stops]))
+
+
+def _variables(model: "GraphicalModel") -> dict[str, Any]:
+    return {n: model.variable(n) for n in model.variables}
+
+
+def _problem(model: "GraphicalModel") -> Problem:
+    return Problem(_variables(model), model.pieces(), {}, model.__dict__.setdefault("_memory", {}))
+
+
+def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> Floats:
+    """Return the log of the product of the pieces for complete rows."""
+    total = np.zeros(n)
+    for piece in model.pieces():
+        if isinstance(piece, Factor):
+            with np.errstate(divide="ignore"):
+                total += np.log(piece.values[tuple(codes[n] for n in piece.names)])
+        else:
+            total += piece.log_prob(codes[piece.variable.name], [codes[p] for p in piece.parent_names])
+    return total

@@ -1,0 +1,171 @@
+"""What a directed network says about data: log likelihoods, scores, and missing cells filled in."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.models.graphical.fit_verbs import LearnableNetwork
+from markovia.runtime.keyword_advice import guided
+from markovia.runtime.seeds import Seed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from markovia.data.row_sources import RowSource
+    from markovia.factors.tables.variable import Variable
+
+
+class ScoringNetwork(LearnableNetwork):
+    """A directed network that scores and completes rows of data; see `BayesianNetwork`."""
+
+    @guided
+    def log_likelihood(
+        self,
+        data: Any,
+        *,
+        by: str | None = None,
+        weights: Any = None,
+        latent: str | Iterable[str] | None = None,
+    ) -> Any:
+        """Return the log likelihood of data under the network, in nats: in total, by node, or by row.
+
+        Parameters
+        ----------
+        data
+            Rows in any form that `fit` takes. Missing cells are summed out.
+        by
+            None for the total; "family" for a Series with what each node adds given its parents (complete rows only,
+            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted
+            (data in memory only).
+        weights
+            The name of a column, or one number a row.
+        latent
+            Variables that have no column; they are summed out. By default those that were latent in the last fit.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> rows = bn.sample(100, seed=0)
+        >>> bn.log_likelihood(rows, by="family").round(2).to_dict()
+        {'cloudy': -69.31, 'sprinkler': -62.77, 'rain': -54.2, 'wet': -21.03}
+        >>> round(bn.log_likelihood(rows), 2)
+        -207.31
+        """
+        from markovia.data.row_sources import CodedTable
+        from markovia.learning.tables.row_counts import family_counts, family_log_likelihood
+        from markovia.models.graphical.fitting import families_of, read_rows
+
+        if by not in (None, "family", "row"):
+            raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
+        self.pieces()
+        hidden = self._latent(latent)
+        source = read_rows(self, data, weights, None, hidden)
+        gaps = sum(source.missing().values())
+        if by == "family" and (gaps or hidden):
+            what = f"{gaps:,} cells are missing" if gaps else f"{next(iter(hidden))!r} is not observed"
+            raise InvalidArgument(
+                f"{what}, so the log likelihood is no sum over nodes; ask for the total or by='row'"
+            )
+        if by == "row" and not isinstance(source, CodedTable):
+            raise InvalidArgument(
+                "by='row' needs rows in memory, in their order; read them first, or ask for the total"
+            )
+        if gaps or hidden or by == "row":
+            return self._row_log_likelihood(source, by)
+        families = families_of(self, source.variables, ())
+        counts = family_counts(source, families)
+        scores = {
+            f.variable.name: family_log_likelihood(n, f.before)
+            for f, n in zip(families, counts, strict=True)
+            if f.before is not None
+        }
+        if by is None:
+            return float(sum(scores.values()))
+        import pandas as pd
+
+        return pd.Series(scores, name="log_likelihood", dtype=np.float64)
+
+    @guided
+    def score(self, data: Any, *, weights: Any = None, latent: str | Iterable[str] | None = None) -> float:
+        """Return the mean log likelihood a row, in nats; missing cells and latent variables are summed out.
+
+        The arguments are those of `log_likelihood`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> round(mk.BayesianNetwork("coin").fit({"coin": ["h", "t"]}).score({"coin": ["h", "h", "t"]}), 6)
+        -0.693147
+        """
+        from markovia.models.graphical.fitting import read_rows
+
+        hidden = self._latent(latent)
+        source = read_rows(self, data, weights, None, hidden)
+        if not source.total > 0:
+            raise InvalidArgument("there are no rows to score")
+        return float(self.log_likelihood(source, latent=hidden)) / source.total
+
+    @guided
+    def impute(self, frame: Any, method: str = "map", *, seed: Seed = None) -> "pd.DataFrame":
+        """Return the rows with every missing cell filled in; variables without a column get one.
+
+        Parameters
+        ----------
+        frame
+            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN. Columns that are no
+            variables come back as they are.
+        method
+            "map": the most probable states of a row's missing cells together. "mode": the most probable state of each
+            cell on its own. "sample": a draw from their posterior distribution (for multiple imputation).
+        seed
+            For draws.
+
+        Raises
+        ------
+        ImpossibleEvidence
+            If a row has probability zero.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.examples.sprinkler()
+        >>> print(bn.impute([{"cloudy": "yes", "wet": "yes"}, {"cloudy": None, "wet": "no"}]))
+          cloudy  wet sprinkler rain
+        0    yes  yes        no  yes
+        1     no   no        no   no
+        """
+        from markovia.models.graphical.imputation import impute
+
+        return impute(self, frame, method, seed)
+
+    def _latent(self, latent: str | Iterable[str] | None) -> "dict[str, Variable]":
+        """Return the variables that have no column in the data."""
+        if latent is None:
+            names = () if self.fit_ is None else self.fit_.details.get("latent", ())
+            return {n: self._variables[n] for n in names if n in self._variables}
+        return {n: self.variable(n) for n in ([latent] if isinstance(latent, str) else latent)}
+
+    def _row_log_likelihood(self, source: "RowSource", by: str | None) -> Any:
+        table = source.in_memory()
+        if table.complete and len(table.variables) == len(self._variables):
+            logs = np.zeros(table.n_rows)
+            for name, own in self._tables.items():
+                if own is not None:
+                    logs += own.log_prob(table.column(name), [table.column(q) for q in self._parents[name]])
+        else:
+            import pandas as pd
+
+            columns: dict[str, Any] = {}
+            for n, v in table.variables.items():
+                states: Any = pd.Index(v.states, dtype=object)
+                columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
+            logs = self.log_prob(pd.DataFrame(columns, index=pd.RangeIndex(table.n_rows)))
+        if by == "row":
+            return logs
+        if table.weights is None:
+            return float(logs.sum())
+        some = table.weights > 0  # an impossible row of weight zero does not count
+        return float(table.weights[some] @ logs[some])

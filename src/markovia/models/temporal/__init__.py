@@ -1,0 +1,1 @@
+"""Dynamic networks, unrolled chains."""

@@ -1,0 +1,1 @@
+"""How work runs: clock, threads, processes, progress, seeds, memory, option checks, keyword advice."""

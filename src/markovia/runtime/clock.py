@@ -1,0 +1,192 @@
+"""When work stops: at its end, at a time limit, or at Ctrl-C; in each case it keeps the best it has.
+
+All time is read off one clock, `now`, which stands still while code is compiled or loaded: the same question gets the same
+time on a first run as on any other.
+
+The first Ctrl-C only raises a flag that the search looks at between its steps, so that nothing is left half done; a second
+one interrupts as usual. Watches nest: a search inside another one also stops when the outer one must.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.runtime.progress import progress_bar
+
+_local = threading.local()
+"""The watches that are open in each thread, the innermost last."""
+_guard: "list[Watch]" = []
+"""The outermost watch of the main thread, which gets Ctrl-C; empty where there is none."""
+
+
+_waiting = 0
+_since = 0.0
+_waited = 0.0
+_standing = threading.Lock()
+
+
+def now() -> float:
+    """Return the seconds on a clock that stands still while code is compiled or loaded.
+
+    Examples
+    --------
+    >>> start = now()
+    >>> with standing_still():
+    ...     pass  # whatever happens here takes no time
+    >>> now() - start < 0.1
+    True
+    """
+    with _standing:
+        return (_since if _waiting else perf_counter()) - _waited
+
+
+def stand_still() -> None:
+    """Stop the clock until `go_on` is called as often as this."""
+    global _waiting, _since
+    with _standing:
+        if not _waiting:
+            _since = perf_counter()
+        _waiting += 1
+
+
+def go_on() -> None:
+    """Let the clock go on."""
+    global _waiting, _waited
+    with _standing:
+        _waiting -= 1
+        if not _waiting:
+            _waited += perf_counter() - _since
+
+
+@contextmanager
+def standing_still() -> Iterator[None]:
+    """Stop the clock for as long as this is open."""
+    stand_still()
+    try:
+        yield
+    finally:
+        go_on()
+
+
+class Watch:
+    """A progress bar, a time limit and Ctrl-C, in one object that searches ask `over()`.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds, or None.
+    progress
+        Whether to show a bar; None shows one on a terminal once it takes long.
+    total, unit
+        How many steps there are, where that is known, and what one is called.
+
+    Attributes
+    ----------
+    reason
+        None, "time limit" or "interrupted", once `over()` was asked.
+
+    Examples
+    --------
+    >>> with Watch(time_limit=60.0, progress=False) as watch:
+    ...     for step in range(3):
+    ...         if watch.over():
+    ...             break
+    ...         watch.advance()
+    >>> watch.reason is None
+    True
+    """
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+        *,
+        total: int | None = None,
+        unit: str = "step",
+    ) -> None:
+        if time_limit is not None and (
+            not isinstance(time_limit, int | float | np.integer | np.floating)
+            or isinstance(time_limit, bool)
+            or not time_limit > 0
+        ):
+            raise InvalidArgument(f"time_limit is a number of seconds, more than 0, not {time_limit!r}")
+        self.time_limit = time_limit
+        self.progress = progress
+        self.reason: str | None = None
+        self.start = now()
+        self._bar: AbstractContextManager[Any] = progress_bar(progress, total, unit=unit)
+        self._advance: Any = lambda n=1, note="": None
+        self._outer: Watch | None = None
+        self._guards: list[Watch] = []
+        self._previous: Any = None
+        self._handling = False
+        self._interrupted = False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began."""
+        return now() - self.start
+
+    @property
+    def left(self) -> float:
+        """Seconds until the time limit, or the one of a search around this; infinite without one."""
+        own = float("inf") if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
+        return own if self._outer is None else min(own, self._outer.left)
+
+    def advance(self, n: int = 1, note: str = "") -> None:
+        """Count steps on the bar."""
+        self._advance(n, note)
+
+    def over(self) -> bool:
+        """Say whether the search must stop now; `reason` then says why."""
+        if self._interrupted or any(guard._interrupted for guard in self._guards):
+            self.reason = "interrupted"
+        elif self.reason is None and self.time_limit is not None and self.seconds >= self.time_limit:
+            self.reason = "time limit"
+        elif self.reason is None and self._outer is not None and self._outer.over():
+            self.reason = self._outer.reason
+        return self.reason is not None
+
+    def __enter__(self) -> Self:
+        self._advance = self._bar.__enter__()
+        opened = _opened()
+        self._outer = opened[-1] if opened else None
+        if threading.current_thread() is threading.main_thread() and not _guard:
+            self._previous = signal.getsignal(signal.SIGINT)
+            # a program that ignores Ctrl-C, or whose handler is not Python's, keeps its way
+            if self._previous not in (None, signal.SIG_IGN):
+                signal.signal(signal.SIGINT, self._on_interrupt)
+                self._handling = True
+                _guard.append(self)
+        self._guards = list(_guard)
+        opened.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _opened().remove(self)
+        if self._handling:
+            signal.signal(signal.SIGINT, self._previous)
+            self._handling = False
+            _guard.remove(self)
+        self._bar.__exit__(kind, error, trace)
+
+    def _on_interrupt(self, number: int, frame: Any) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._interrupted = True
+
+
+def _opened() -> list[Watch]:
+    found: list[Watch] | None = getattr(_local, "watches", None)
+    if found is None:
+        found = _local.watches = []
+    return found

@@ -1,0 +1,81 @@
+"""The progress bar of long work: shown where one is asked for, or on a terminal once the work takes long.
+
+`progress=True` always shows it, `False` never, `None` (the default everywhere) on a terminal after `LONG` seconds.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+LONG = 2.0
+"""Seconds after which work on a terminal shows a progress bar by itself."""
+
+Advance = Callable[..., object]
+"""Called as `advance(n=1, note="")`: so many more are done, and what to write behind the bar."""
+
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+_said: set[str] = set()
+
+
+@contextmanager
+def quietly(progress: bool | None = False) -> Iterator[None]:
+    """Say nothing of one's own accord while this is open, where `progress` is False."""
+    token = _quiet.set(_quiet.get() or progress is False)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
+def say_once(line: str) -> None:
+    """Write a line to a terminal's stderr, the first time in this process; not where progress was declined."""
+    if line not in _said and not _quiet.get() and sys.stderr.isatty():
+        _said.add(line)
+        print(line, file=sys.stderr, flush=True)
+
+
+def bar_wanted(progress: bool | None) -> bool:
+    """Say whether a bar may be shown."""
+    return sys.stderr.isatty() if progress is None else progress
+
+
+@contextmanager
+def progress_bar(
+    progress: bool | None, total: int | None = None, *, unit: str = "step", scale: bool = False
+) -> Iterator[Advance]:
+    """Give a function that counts what is done.
+
+    Parameters
+    ----------
+    progress
+        Whether to show a bar; None for long work on a terminal.
+    total
+        How much there is to do, if that is known.
+    unit
+        What is counted.
+    scale
+        Whether large numbers are shortened to k and M.
+
+    Examples
+    --------
+    >>> with progress_bar(False, 3) as advance:
+    ...     for _ in range(3):
+    ...         advance()
+    """
+    if not bar_wanted(progress):
+        with quietly(progress):
+            yield lambda n=1, note="": None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit=unit, unit_scale=scale, delay=LONG if progress is None else 0.0) as bar:
+
+        def advance(n: Any = 1, note: str = "") -> None:
+            if note:
+                bar.set_postfix_str(note, refresh=False)
+            bar.update(n)
+
+        yield advance

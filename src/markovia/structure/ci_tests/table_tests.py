@@ -1,0 +1,287 @@
+"""G2 and chi-square tests of conditional independence for discrete data.
+
+Method: for each configuration of the given set (a stratum), compare the table of x against y with what independence expects;
+sum the likelihood-ratio statistic G2 = 2 sum O ln(O / E), or Pearson's sum (O - E)^2 / E, over the strata; both are
+chi-square distributed under independence (Agresti, *Categorical Data Analysis*; Spirtes, Glymour and Scheines,
+*Causation, Prediction, and Search*).
+
+Degrees of freedom: `dof="nonempty"` sums (rows - 1)(columns - 1) over the strata, where only rows and columns that occur in
+the stratum count; a stratum that never occurs adds none. This is what causal-learn's `gsq` and `chisq` do. `dof="full"` is
+(|x| - 1)(|y| - 1) times the number of configurations of the given set, from the variables' states. Without any degree
+of freedom the data say nothing: the p-value is 1.
+
+Weights of rows are read as how many rows each stands for. Cost: rows times variables for each test; rows in memory are
+counted in compiled code, several tests at once in threads; other sources are asked for tables of counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.data.reading_mixed import StructureData
+from markovia.data.row_sources import CodedTable, RowSource
+from markovia.errors import InvalidArgument, TooLarge
+from markovia.factors.tables.factor import Array
+from markovia.runtime.checks import check_choice
+from markovia.runtime.clock import now
+from markovia.runtime.threads import in_parallel, thread_count
+from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query
+
+MOST_CELLS = 2**29
+"""The largest table of one test."""
+DENSE_CELLS = 2**14
+"""Tables up to this size are counted cell by cell whatever the number of rows."""
+PASS_CELLS = 2**24
+"""Cells of the tables that one pass over rows elsewhere fills."""
+FAR_BATCH = 1024
+"""Tests that are asked at once where every batch is a pass over rows elsewhere."""
+PART = 2**20
+"""Rows times tests that are worth a thread: one or two milliseconds, many times what handing them over takes."""
+LOAD_SECONDS, COMPILE_SECONDS = 0.4, 5.0
+"""What NumPy may spend in a process before the compiled code is loaded, or compiled for this and later runs."""
+NUMPY_SECONDS = 4e-9
+"""What NumPy takes for one cell of data, about."""
+LOGS = 2**16
+"""Whole numbers k up to this have k log k in a table."""
+
+_numpy_spent = 0.0
+
+
+@dataclass(frozen=True)
+class G2:
+    """The likelihood-ratio test for discrete data.
+
+    Parameters
+    ----------
+    alpha
+        Independence is accepted where the p-value is larger.
+    dof
+        "nonempty" (rows and columns that occur in each stratum, as causal-learn counts) or "full" (all states).
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> mk.learn_structure(rows, method="pc", test=mk.ci_tests.G2(alpha=0.01)).skeleton.n_edges
+    4
+    """
+
+    alpha: float = 0.05
+    dof: str = "nonempty"
+
+    def bind(self, data: StructureData) -> CITest:
+        """Return the test for these data."""
+        return TableTest(data, self.alpha, self.dof, chi=False)
+
+
+@dataclass(frozen=True)
+class ChiSquare:
+    """Pearson's chi-square test for discrete data; parameters as in `G2`.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
+    >>> mk.independence_test(rows, "rain", "sprinkler", given="cloudy", test=mk.ci_tests.ChiSquare()).independent
+    True
+    """
+
+    alpha: float = 0.05
+    dof: str = "nonempty"
+
+    def bind(self, data: StructureData) -> CITest:
+        """Return the test for these data."""
+        return TableTest(data, self.alpha, self.dof, chi=True)
+
+
+class TableTest(CITest):
+    """G2 or chi-square, bound to discrete data."""
+
+    batch = 32
+
+    def __init__(self, data: StructureData, alpha: float, dof: str, chi: bool) -> None:
+        super().__init__(data.names, alpha)
+        self.name = "chi2" if chi else "g2"
+        check_choice("dof", dof, ("nonempty", "full"))
+        self.table = discrete_table(data, self.name)
+        if not isinstance(self.table, CodedTable):
+            self.batch = FAR_BATCH
+        self.cards = data.cards
+        self.dof = dof
+        self.chi = chi
+        self._codes: Any = None
+        self._logs: Array = np.zeros(0)
+
+    def _compute(self, queries: Sequence[Query]) -> Array:
+        return self._measure(queries).p_value
+
+    def _measure(self, queries: Sequence[Query]) -> Measured:
+        from scipy.special import chdtrc
+
+        statistic, free = self._statistics(queries)
+        if self.dof == "full":
+            cards = self.cards
+            free = np.array(
+                [
+                    (cards[x] - 1.0) * (cards[y] - 1.0) * float(np.prod(cards[list(given)], dtype=np.float64))
+                    for x, y, given in queries
+                ]
+            )
+        p = np.where(free > 0, chdtrc(np.maximum(free, 1.0), statistic), 1.0)
+        return Measured(p, statistic, free)
+
+    def _statistics(self, queries: Sequence[Query]) -> tuple[Array, Array]:
+        table = self.table
+        if isinstance(table, CodedTable):
+            kernel = _kernel_for(table.n_rows * sum(3 + len(q[2]) for q in queries))
+            if kernel is not None:
+                return self._compiled(kernel, table, queries)
+        return self._counted(table, queries)
+
+    def _compiled(self, kernel: Any, table: CodedTable, queries: Sequence[Query]) -> tuple[Array, Array]:
+        if self._codes is None:
+            self._codes = _compact_codes(table, self.names, self.cards)
+            self._logs = _log_table(min(table.n_rows + 1, LOGS)) if table.weights is None else np.zeros(0)
+        for x, y, others in queries:
+            strata = min(float(table.n_rows), float(np.prod(self.cards[list(others)], dtype=np.float64)))
+            cells = strata * float(self.cards[x]) * float(self.cards[y])
+            if cells > MOST_CELLS:
+                raise TooLarge(
+                    f"the test of {self.names[x]!r} and {self.names[y]!r} needs a table of {cells:,.0f} cells; put states "
+                    "together, or leave one of them out"
+                )
+        xs = np.array([q[0] for q in queries], dtype=np.int64)
+        ys = np.array([q[1] for q in queries], dtype=np.int64)
+        starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)
+        given = np.array([z for q in queries for z in q[2]], dtype=np.int64)
+        weights = np.zeros(0) if table.weights is None else table.weights
+        logs = self._logs
+        limit = max(DENSE_CELLS, min(2 * table.n_rows, 2**24))
+        statistic, free = np.empty(len(queries)), np.empty(len(queries))
+
+        def run(part: tuple[int, int], _: None) -> None:
+            kernel.test_tables(
+                self._codes, weights, self.cards, xs, ys, starts, given, *part, limit, self.chi, logs, statistic, free
+            )  # fmt: skip
+
+        n = len(queries)
+        threads = self.threads or thread_count()
+        parts = max(1, min(n, 4 * threads, n * table.n_rows // PART)) if threads > 1 else 1
+        edges = [n * k // parts for k in range(parts + 1)]
+        pieces = list(pairwise(edges))
+        in_parallel(run, pieces, lambda: None, threads=threads)
+        return statistic, free
+
+    def _counted(self, table: RowSource, queries: Sequence[Query]) -> tuple[Array, Array]:
+        global _numpy_spent
+        start = now()
+        statistic, free = np.empty(len(queries)), np.empty(len(queries))
+        for place, counts in stratified(table, self.names, self.cards, queries):
+            statistic[place], free[place] = table_statistic(counts, self.chi)
+        _numpy_spent += now() - start
+        return statistic, free
+
+
+def discrete_table(data: StructureData, what: str) -> RowSource:
+    """Return the discrete columns, or say which column is not discrete."""
+    if data.table is None or data.matrix is not None:
+        first = next(n for n, kind in zip(data.names, data.kinds, strict=True) if kind != "discrete")
+        raise InvalidArgument(
+            f"{what} needs discrete data, and {first!r} is continuous; test='mixed' takes both, and mk.Discretizer cuts it "
+            "into states"
+        )
+    return data.table
+
+
+def stratified(
+    table: RowSource, names: Sequence[str], cards: NDArray[np.int64], queries: Sequence[Query]
+) -> Any:
+    """Yield for each query its place and the counts, an array (strata, states of x, states of y).
+
+    Tables are counted together, a limited number of cells at once; where the given set has more configurations than rows,
+    only those that occur are strata.
+    """
+    room = min(max(2**16, 4 * table.n_rows), PASS_CELLS)
+    waiting: list[int] = []
+    cells = 0
+
+    def flush() -> Any:
+        scopes = [[names[k] for k in (*queries[q][2], queries[q][0], queries[q][1])] for q in waiting]
+        for q, counts in zip(waiting, table.counts(scopes) if scopes else (), strict=True):
+            yield q, counts.reshape(-1, cards[queries[q][0]], cards[queries[q][1]])
+
+    for q, (x, y, given) in enumerate(queries):
+        size = prod(int(cards[k]) for k in (x, y, *given))
+        if size > room:
+            yield q, _sparse_strata(table, names, cards, x, y, given)
+            continue
+        if cells + size > PASS_CELLS:
+            yield from flush()
+            waiting, cells = [], 0
+        waiting.append(q)
+        cells += size
+    yield from flush()
+
+
+def _sparse_strata(
+    table: RowSource, names: Sequence[str], cards: NDArray[np.int64], x: int, y: int, given: tuple[int, ...]
+) -> Array:
+    rows, weights = table.distinct([names[k] for k in (*given, x, y)])
+    strata, places = np.unique(rows[:, : len(given)], axis=0, return_inverse=True)
+    counts = np.zeros((len(strata), cards[x], cards[y]))
+    np.add.at(counts, (places.ravel(), rows[:, -2], rows[:, -1]), weights)
+    return counts
+
+
+def table_statistic(counts: Array, chi: bool = False) -> tuple[float, float]:
+    """Return G2 (or chi-square) of stratified counts, and the degrees of freedom over rows and columns that occur."""
+    rows, columns = counts.sum(axis=2), counts.sum(axis=1)
+    total = rows.sum(axis=1)
+    used_rows, used_columns = (rows > 0).sum(axis=1), (columns > 0).sum(axis=1)
+    telling = (used_rows > 1) & (used_columns > 1)
+    free = float(((used_rows - 1.0) * (used_columns - 1.0))[telling].sum())
+    if not free:
+        return 0.0, 0.0
+    counts, rows, columns, total = counts[telling], rows[telling], columns[telling], total[telling]
+    if chi:
+        expected = rows[:, :, None] * columns[:, None, :] / total[:, None, None]
+        gaps = (counts - expected) ** 2
+        return float((gaps[expected > 0] / expected[expected > 0]).sum()), free
+    found = _xlogx(counts) - _xlogx(rows) - _xlogx(columns) + _xlogx(total)
+    return max(0.0, 2.0 * found), free
+
+
+def _xlogx(values: Array) -> float:
+    positive = values[values > 0]
+    return float((positive * np.log(positive)).sum())
+
+
+def _log_table(size: int) -> Array:
+    whole = np.arange(size, dtype=np.float64)
+    whole[1:] *= np.log(whole[1:])
+    return whole
+
+
+def _compact_codes(table: CodedTable, names: Sequence[str], cards: NDArray[np.int64]) -> Any:
+    """Return the codes in the order of the names, in 8 bits where they fit."""
+    kind = np.int8 if cards.max(initial=1) <= 127 else np.int32
+    return np.ascontiguousarray([table.column(n) for n in names], dtype=kind)
+
+
+def _kernel_for(cells: int) -> Any:
+    """Return the compiled code, or None where NumPy is done with so many cells before it would be there."""
+    from markovia.kernels.compiled_code import worth_loading
+
+    plain = _numpy_spent + cells * NUMPY_SECONDS
+    if not worth_loading(
+        "markovia.kernels.structure.table_tests:test_tables", plain, LOAD_SECONDS, COMPILE_SECONDS
+    ):
+        return None
+    from markovia.kernels.structure import table_tests
+
+    return table_tests

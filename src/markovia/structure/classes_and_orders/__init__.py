@@ -1,0 +1,1 @@
+"""GES, BOSS, GRaSP, order search."""

@@ -1,0 +1,189 @@
+"""The bootstrap of structure learning: learn again from resampled rows, and count how often each edge comes back.
+
+Friedman, Goldszmidt and Wyner, *Data analysis with Bayesian networks: a bootstrap approach*, UAI (1999). An edge that
+depends on a few rows is missing in many replicates; one that the data insist on is in all of them. Discrete rows that repeat
+are held once and get new weights in each replicate, which is faster than copies. Cost: as many searches as replicates, in
+processes side by side. Use it with any method to see which edges to believe.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from time import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.data.reading_mixed import StructureData
+from markovia.errors import InvalidArgument
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.checks import check_choice, check_count
+from markovia.runtime.clock import Watch
+from markovia.runtime.seeds import Seed, generator
+from markovia.structure.ci_tests.ci_tests import CITest
+from markovia.structure.confidence.model_averaging import LEVELS, EdgeConfidence, edge_flags, is_ancestral
+from markovia.structure.learn import Search, counts_do, plan_search
+from markovia.structure.scores.scores import LocalScore
+from markovia.structure.task.settings import sorted_settings
+
+Flags = NDArray[np.bool_]
+
+
+def bootstrap_structure(
+    data: Any,
+    method: str = "hill-climb",
+    *,
+    replicates: int = 100,
+    level: str = "cpdag",
+    seed: Seed = None,
+    n_jobs: int | None = None,
+    time_limit: float | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> EdgeConfidence:
+    """Say how sure each edge is, by learning again from resampled rows.
+
+    Parameters
+    ----------
+    data, method
+        As for `learn_structure`.
+    replicates
+        How often rows are drawn, as many as there are, with replacement.
+    level
+        "cpdag": a direction counts where all equivalent graphs have it, other edges count as lines. "dag": directions count
+        as the method returned them.
+    seed
+        The same seed gives the same answer whatever `n_jobs` is.
+    n_jobs
+        Replicates side by side, as joblib understands it.
+    time_limit
+        Seconds after which the replicates that are finished are counted; Ctrl-C does the same.
+    progress
+        Whether to show a bar over the replicates.
+    **settings
+        What else `learn_structure` takes: score, test, knowledge, columns and the method's own options.
+
+    Returns
+    -------
+    EdgeConfidence
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = mk.examples.sprinkler().sample(500, seed=1)
+    >>> sure = mk.bootstrap_structure(rows, replicates=20, seed=0)
+    >>> sure.adjacent("rain", "wet")
+    1.0
+    >>> sure.consensus().dag.has_edge("cloudy", "wet")
+    False
+    """
+    check_count("replicates", replicates, 1)
+    check_choice("level", level, LEVELS)
+    if isinstance(settings.get("score"), LocalScore) or isinstance(settings.get("test"), CITest):
+        raise InvalidArgument(
+            "a score or test that is bound to data cannot see resampled rows; give its name"
+        )
+    known, reading, rest = sorted_settings(settings)
+    asked = {name: rest.pop(name, None) for name in ("score", "test", "alpha")}
+    search = plan_search(data, method, known, reading, **asked, options=rest)
+    if search.study is None:
+        raise InvalidArgument("an oracle has no rows to resample; give data")
+    study = _compact(search.study) if counts_do(search.how, search.test) else search.study
+    bare = replace(search, study=None)
+    rng = generator(seed)
+    streams = (rng.spawn(1)[0] for _ in range(int(replicates)))
+    n = len(search.order)
+    arrows, lines = np.zeros((n, n)), np.zeros((n, n))
+    done, undirected, ancestral = 0, True, False
+    with Watch(time_limit, progress, total=int(replicates), unit="replicate") as watch:
+        deadline = None if time_limit is None else time() + watch.left
+        for found in _results(bare, study, streams, level, deadline, n_jobs, watch):
+            arrows += found["arrows"]
+            lines += found["lines"]
+            undirected &= found["undirected"]
+            ancestral |= found["ancestral"]
+            done += 1
+            watch.advance()
+        watch.over()
+        if not done:
+            raise InvalidArgument(f"no replicate was finished ({watch.reason}); allow more time")
+        seconds, stopped = watch.seconds, watch.reason if done < replicates else None
+    return EdgeConfidence(
+        names=search.order,
+        arrows=arrows / done,
+        lines=lines / done,
+        method=search.how.name,
+        level=level,
+        n_graphs=done,
+        asked=int(replicates),
+        stopped=stopped,
+        undirected=undirected,
+        ancestral=ancestral,
+        seconds=seconds,
+        rules=search.rules,
+        data=search.study,
+    )
+
+
+def _compact(study: StructureData) -> StructureData:
+    """Hold equal rows once where that saves at least half of them."""
+    if study.matrix is not None or study.repeats or study.codes().weights is not None:
+        return study
+    groups = study.grouped()
+    return groups if groups.n_rows * 2 <= study.n_rows else study
+
+
+def _results(
+    search: Search,
+    study: StructureData,
+    streams: Iterator[np.random.Generator],
+    level: str,
+    deadline: float | None,
+    n_jobs: int | None,
+    watch: Watch,
+) -> Any:
+    """Yield what each replicate found, in order, until the watch says stop; unfinished replicates are left out."""
+    from joblib import Parallel, delayed
+
+    if n_jobs is None or n_jobs == 1:
+        for rng in streams:
+            if watch.over():
+                return
+            found = _replicate(search, study, rng, level, deadline)
+            if found is not None:
+                yield found
+        return
+    # what comes back is added up, so the order in which replicates end does not matter
+    work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+    results = work(delayed(_replicate)(search, study, rng, level, deadline) for rng in streams)
+    try:
+        for found in results:
+            if found is not None:
+                yield found
+            if watch.over():
+                break
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # joblib's advice about work that was stopped on purpose
+            results.close()
+
+
+def _replicate(
+    search: Search, study: StructureData, rng: np.random.Generator, level: str, deadline: float | None
+) -> Mapping[str, Any] | None:
+    """Learn from one sample; None where time was up before the end."""
+    left = None if deadline is None else max(1e-9, deadline - time())
+    with Watch(left, progress=False) as watch:
+        learned = search.run(study.resampled(rng), rng, watch, 1)
+        if watch.over():
+            return None
+    arrows, lines = edge_flags(learned.graph, search.order, level, search.rules)
+    return {
+        "arrows": arrows,
+        "lines": lines,
+        "undirected": isinstance(learned.graph, UndirectedGraph),
+        "ancestral": is_ancestral(learned.graph),
+    }

@@ -1,0 +1,1 @@
+"""Score search over DAGs; MMHC."""

@@ -1,0 +1,1 @@
+"""LiNGAM, ANM, PNL, NOTEARS."""

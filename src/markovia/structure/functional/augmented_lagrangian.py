@@ -1,0 +1,95 @@
+"""Minimise a function under the constraint of acyclicity: the augmented Lagrangian of NOTEARS.
+
+min f(θ) subject to h(θ) = 0 becomes a series of problems min f + ρ/2 h² + α h, each solved by L-BFGS-B within bounds; after
+each, α grows by ρh, and ρ tenfold wherever h did not fall to a quarter. Zheng, Aragam, Ravikumar, Xing (2018).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from markovia.factors.tables.factor import Array
+from markovia.runtime.clock import Watch
+from markovia.structure.task.result import Step
+
+Objective = Callable[[Array], tuple[float, Array, float, Array]]
+"""θ to f, its gradient, h and its gradient."""
+
+
+class Minimum(NamedTuple):
+    """Where the series ended: θ, f and h there, the steps, and whether h is as small as was asked."""
+
+    theta: Array
+    value: float
+    h: float
+    path: list[Step]
+    converged: bool
+
+
+def minimise_acyclic(
+    objective: Objective,
+    start: Array,
+    bounds: Array,
+    watch: Watch,
+    *,
+    max_iterations: int,
+    h_tolerance: float,
+    rho_max: float,
+    inner_iterations: int,
+) -> Minimum:
+    """Solve the series of problems; where the watch ends it early, the last point is returned.
+
+    Parameters
+    ----------
+    objective
+        θ to f, its gradient, h and its gradient.
+    start, bounds
+        Where to begin; one row (lowest, highest) a parameter.
+    watch
+        Asked within and between the problems.
+    max_iterations, inner_iterations
+        The number of problems, and of steps of L-BFGS-B in each.
+    h_tolerance, rho_max
+        Where h falls to the one or ρ reaches the other, the series ends.
+    """
+    from scipy.optimize import Bounds, minimize
+
+    theta = start
+    box = Bounds(bounds[:, 0], bounds[:, 1])
+    rho, alpha, h = 1.0, 0.0, np.inf
+    value, path = np.inf, []
+
+    def ask(_: Array) -> None:
+        if watch.over():
+            raise StopIteration
+
+    for _ in range(max_iterations):
+        if watch.over():
+            break
+        while True:
+
+            def penalised(point: Array, rho: float = rho, alpha: float = alpha) -> tuple[float, Array]:
+                f, slope, g, turn = objective(point)
+                return f + (0.5 * rho * g + alpha) * g, slope + (rho * g + alpha) * turn
+
+            found = minimize(
+                penalised,
+                theta,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=box,
+                callback=ask,
+                options={"maxiter": inner_iterations},
+            )
+            value, _, now, _ = objective(found.x)
+            if now <= 0.25 * h or rho >= rho_max or watch.over():
+                break
+            rho *= 10.0
+        theta, h = found.x, now
+        alpha += rho * h
+        path.append(Step(f"rho {rho:.0e}, h {h:.3e}", -value, watch.seconds))
+        watch.advance(note=f"h {h:.2e}")
+        if h <= h_tolerance or rho >= rho_max:
+            break
+    return Minimum(theta, float(value), float(h), path, bool(h <= h_tolerance))

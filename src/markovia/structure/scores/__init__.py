@@ -1,0 +1,1 @@
+"""Decomposable scores."""

@@ -1,0 +1,148 @@
+"""Choosing a penalty by how stable its graph is, and the pieces that cross-validation shares.
+
+StARS (Liu, Roeder and Wasserman 2010): fit many subsamples of `10 sqrt(rows)` rows for each penalty; an edge that is in a
+share f of the graphs is unstable by `2 f (1 - f)`. From the largest penalty down the mean instability over all pairs is made
+monotone (its largest value so far), and the smallest penalty at which that is at most `beta` is taken: the densest graph
+before subsamples disagree. It is meant for sparse graphs of many columns and leans to too many edges. In a small graph whose
+edges are about equally strong they all come in together, and the instability on the way may be above `beta`: then it stops
+too early, and "ebic" or "stability" (`markovia.structure.undirected.stability_selection`) serve better.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Array
+from markovia.runtime.clock import Watch
+from markovia.runtime.threads import in_parallel
+from markovia.structure.task.knowledge import Flags
+from markovia.structure.task.undirected_edges import joined
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How stable the graphs of a path of penalties are.
+
+    Attributes
+    ----------
+    chosen
+        The place of the penalty that is taken.
+    instability
+        One number a penalty, not yet made monotone.
+    shares
+        For each penalty the share of subsamples in which each pair is joined.
+    n_subsamples
+        How many were fitted.
+    """
+
+    chosen: int
+    instability: Array
+    shares: Array
+    n_subsamples: int
+
+
+Graphs = Callable[[NDArray[np.int64], float], Flags]
+"""Given the numbers of some rows and a number of edges: the graphs for the penalties from the largest on, one matrix each,
+until one has more edges than that."""
+
+
+def fold_numbers(n_rows: int, folds: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return for each row the number of its fold; sizes differ by one at most."""
+    if not isinstance(folds, int | np.integer) or not 2 <= folds <= n_rows:
+        raise InvalidArgument(f"folds= is between 2 and the number of rows ({n_rows}), not {folds!r}")
+    numbers: NDArray[np.int64] = rng.permutation(np.arange(n_rows) % int(folds))
+    return numbers
+
+
+def subsample_size(n_rows: int) -> int:
+    """Return the subsample size of StARS: ten roots of the rows, or four fifths of them if they are few."""
+    return max(2, min(int(10 * np.sqrt(n_rows)), int(0.8 * n_rows)))
+
+
+def need_subsamples(value: Any) -> int:
+    """Return the number of subsamples, or raise."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 2:
+        raise InvalidArgument(f"subsamples= is a whole number, 2 or more, not {value!r}")
+    return int(value)
+
+
+def stars(
+    graphs: Graphs,
+    n_rows: int,
+    n_levels: int,
+    n_columns: int,
+    rng: np.random.Generator,
+    watch: Watch,
+    *,
+    subsamples: int = 20,
+    beta: float = 0.05,
+) -> Stability:
+    """Choose a penalty by the stability of its graph.
+
+    Parameters
+    ----------
+    graphs
+        Fits subsamples.
+    subsamples, beta
+        How many, and the largest instability.
+    """
+    many = need_subsamples(subsamples)
+    if not 0 < beta < 0.5:
+        raise InvalidArgument(f"beta= is between 0 and 0.5, not {beta!r}")
+    counts = np.zeros((n_levels, n_columns, n_columns))
+    size, done = subsample_size(n_rows), 0
+    for _ in range(many):
+        if done >= 2 and watch.over():
+            break
+        counts += graphs(np.sort(rng.choice(n_rows, size, replace=False)), np.inf)
+        done += 1
+        watch.advance(note="subsample")
+    shares = counts / done
+    above = np.triu_indices(n_columns, 1)
+    spread = (2 * shares * (1 - shares))[:, above[0], above[1]].mean(axis=1)
+    steady = np.flatnonzero(np.maximum.accumulate(spread) <= beta)
+    return Stability(int(steady[-1]) if len(steady) else 0, spread, shares, done)
+
+
+def regression_graphs(
+    one: Callable[[int, Array, Array | None], Array], n: int, levels: Array, rule: str, most: float
+) -> Flags:
+    """Return the graphs of regressions of each column on the others for falling penalties, some penalties at a time.
+
+    Parameters
+    ----------
+    one
+        Given a column, penalties and a start, its parameters for each penalty; the first n are those of columns.
+    most
+        No more penalties are looked at once a graph has more edges than this.
+    """
+    starts: list[Array | None] = [None] * n
+    graphs: list[Flags] = []
+    step = len(levels) if np.isinf(most) else 4
+    for low in range(0, len(levels), step):
+        part = levels[low : low + step]
+
+        def work(node: int, room: None, part: Array = part, starts: list[Array | None] = starts) -> Array:
+            return one(node, part, starts[node])
+
+        found = in_parallel(work, range(n), lambda: None)
+        starts = [own[-1] for own in found]
+        stack = np.array([own[:, :n] for own in found])  # (columns, penalties, columns)
+        graphs.extend(joined(stack[:, k], rule) for k in range(len(part)))
+        if any(np.triu(g, 1).sum() > most for g in graphs[low:]):
+            break
+    return np.array(graphs)
+
+
+def repeated_rows(weights: Array) -> NDArray[np.int64]:
+    """Return row numbers, each as often as it counts; weights that are no whole numbers cannot be subsampled."""
+    whole = np.round(weights)
+    if not np.allclose(weights, whole):
+        raise InvalidArgument(
+            "choose='stars' and choose='stability' draw subsamples of rows, so that weights must be whole numbers"
+        )
+    return np.repeat(np.arange(len(weights)), whole.astype(np.int64))
