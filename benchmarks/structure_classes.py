@@ -131,12 +131,12 @@ def _with_all_threads(frame: pd.DataFrame, method: str, more: dict[str, Any], ru
 
 def compare_discrete(name: str, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of GES with the score that causal-learn has for discrete data; `bic` is that score."""
-    from markovia.data.reading_mixed import read_study
+    from markovia.data.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
     frame = sampled(name, size, options.seed)
     truth = mk.graphs.cpdag(network(name).graph)
-    score = bind_score(mk.scores.BDeu(1.0), read_study(frame))
+    score = bind_score(mk.scores.BDeu(1.0), read_mixed(frame))
     number = {column: k for k, column in enumerate(frame.columns)}
 
     def judge(dag: mk.DAG) -> float:
@@ -217,10 +217,10 @@ def _line(row: dict[str, Any]) -> None:
 
 
 def _judge(frame: pd.DataFrame) -> Callable[[mk.DAG], float]:
-    from markovia.data.reading_mixed import read_study
+    from markovia.data.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
-    score = bind_score(None, read_study(frame))
+    score = bind_score(None, read_mixed(frame))
     number = {name: k for k, name in enumerate(frame.columns)}
 
     def judged(dag: mk.DAG) -> float:

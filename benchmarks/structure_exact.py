@@ -29,6 +29,7 @@ import pandas as pd
 from structure_data import sampled
 
 import markovia as mk
+from markovia.data.reading_mixed import read_mixed
 
 NETWORKS: list[tuple[str, int, dict[str, Any]]] = [
     ("asia", 10_000, {}),
@@ -112,7 +113,7 @@ def small(quick: bool) -> list[list[str]]:
     for n_variables in (6, 8) if quick else (6, 8, 10):
         rows = gaussian_rows(n_variables, 1000, 3)
         names = list(rows.columns)
-        bound = mk.scores.GaussianBIC().bind(mk.learning.structure.study.read_study(rows))
+        bound = mk.scores.GaussianBIC().bind(read_mixed(rows))
         for algorithm in ("dynamic-programming", "a-star"):
             seconds, found = min(
                 (
@@ -154,7 +155,7 @@ def small(quick: bool) -> list[list[str]]:
         return table
     if quick:
         return table
-    bound = mk.scores.BIC().bind(mk.learning.structure.study.read_study(rows))
+    bound = mk.scores.BIC().bind(read_mixed(rows))
     text = rows.astype(str)
     seconds, graph = timed(lambda: ExhaustiveSearch(text, scoring_method="bic-d").estimate())
     names = list(rows.columns)

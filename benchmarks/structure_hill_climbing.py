@@ -83,11 +83,11 @@ def main() -> int:
 def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]:
     """Yield a line for each search on one sample."""
     import markovia as mk
-    from markovia.data.reading_mixed import read_study
+    from markovia.data.reading_mixed import read_mixed
     from markovia.kernels.structure import edge_steps, family_scores
 
     model, rows = sample(name, n, seed)
-    study = read_study(rows)
+    mixed = read_mixed(rows)
     family_scores.load()
     edge_steps.load()
 
@@ -95,7 +95,7 @@ def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]
         head = f"{name + ', ' + format(n, ','):<20}{what:<26}"
         if isinstance(spent, str):
             return f"{head}{spent:>9}"
-        bic = mk.score_graph(graph, study, "bic")
+        bic = mk.score_graph(graph, mixed, "bic")
         return f"{head}{spent[0]:>9.3f}{spent[1]:>9.3f}{bic:>14.1f}{shd(graph, model.graph):>6}{graph.n_edges:>7}"
 
     searches = [
@@ -109,7 +109,7 @@ def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]
         method = what.partition(",")[0]
 
         def search(method: str = method, settings: dict[str, Any] = settings) -> Any:
-            return mk.learn_structure(study, method, score="bic", **settings)
+            return mk.learn_structure(mixed, method, score="bic", **settings)
 
         spent, found = best_time(lambda: None, lambda _, search=search: search())
         yield line(what, spent, found.dag)

@@ -210,17 +210,17 @@ def _pyagrum(frame: pd.DataFrame) -> None:
 
 
 def _single_tests(frame: pd.DataFrame) -> None:
-    from markovia.data.reading_mixed import read_study
+    from markovia.data.reading_mixed import read_mixed
     from markovia.kernels.structure import table_tests
 
     table_tests.load()
-    study = read_study(frame)
+    mixed = read_mixed(frame)
     rng = np.random.default_rng(0)
     cells = _codes(frame)
     for size in range(5):
         picked = [rng.permutation(len(frame.columns))[: size + 2].tolist() for _ in range(200)]
         queries = [(p[0], p[1], tuple(p[2:])) for p in picked]
-        timed = median_time(lambda test: test.p_values(queries), lambda: mk.ci_tests.G2().bind(study))  # noqa: B023
+        timed = median_time(lambda test: test.p_values(queries), lambda: mk.ci_tests.G2().bind(mixed))  # noqa: B023
         report(["each", str(size), "markovia"], timed.record["seconds"] / len(queries))
         if find_spec("causallearn"):
             from causallearn.utils.cit import CIT

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.runtime.clock import Watch
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
 from markovia.structure.scores.scores import LocalScore
@@ -21,7 +21,7 @@ class CovarianceBIC(LocalScore):
     def __init__(self, covariance, rows):
         n = len(covariance)
         names = [f"v{i}" for i in range(n)]
-        super().__init__(StructureData(names, ["continuous"] * n, None, np.zeros((1, n))))
+        super().__init__(MixedTable(names, ["continuous"] * n, None, np.zeros((1, n))))
         self.covariance, self.rows = covariance, rows
 
     def _compute(self, families):

@@ -94,9 +94,9 @@ def test_a_bootstrap_says_how_sure_each_edge_is(rows: str, tmp_path: Path):
 
 
 def test_a_class_of_graphs_gives_one_member_and_says_so(rows: str, tmp_path: Path, monkeypatch):
-    study = mk.learn_structure(FRAME).data
+    mixed = mk.learn_structure(FRAME).data
     classed = mk.LearnedStructure(
-        mk.MixedGraph(["cloudy --- rain", "rain --> wet", "sprinkler --> wet"]), "ges", data=study
+        mk.MixedGraph(["cloudy --- rain", "rain --> wet", "sprinkler --> wet"]), "ges", data=mixed
     )
     monkeypatch.setattr(learn_module, "learn_structure", lambda *_, **__: classed)
     out = tmp_path / "model.bif"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.structure.scores import pair_information, parent_set_scores, subset_likelihoods
 from markovia.structure.scores.family_tables import FamilyTables
 from markovia.structure.scores.score_bounds import bound_for
@@ -55,12 +55,12 @@ def test_compiled_scores_of_columns_with_more_states_than_rows(name, weighted, m
     for size in (5, 40, 700):
         codes = np.column_stack([rng.integers(0, min(c, 80), size) for c in cards])
         weights = rng.random(size) + 0.1 if weighted else np.ones(size)
-        study = read_study(
+        mixed = read_mixed(
             {f"x{v}": codes[:, v] for v in range(5)},
             states={f"x{v}": c for v, c in enumerate(cards)},
             weights=weights if weighted else None,
         )
-        score = bind_score(name, study)
+        score = bind_score(name, mixed)
         for child in range(5):
             others = [v for v in range(5) if v != child]
             for k in range(4):
@@ -73,8 +73,8 @@ def test_a_column_of_many_states_has_no_bit_planes(monkeypatch):
     from markovia.kernels.structure import family_scores
 
     monkeypatch.setattr(FamilyTables, "_kernel", lambda self, seconds: family_scores)
-    study = read_study({"id": np.arange(20_000), "b": np.arange(20_000) % 2, "c": np.arange(20_000) % 3})
-    score = bind_score("bic", study)
+    mixed = read_mixed({"id": np.arange(20_000), "b": np.arange(20_000) % 2, "c": np.arange(20_000) % 3})
+    score = bind_score("bic", mixed)
     assert score.local(1, (2,)) < score.local(1)
     assert score.local(1, (0,)) < score.local(1)
     assert len(score.tables._packed.planes) == 1 + 2
@@ -84,12 +84,12 @@ def test_exact_search_does_without_counts_that_are_too_wide(monkeypatch):
     rows = rows_of(6, 300, 1)
     expected = mk.learn_structure(rows, "exact")
     monkeypatch.setattr(subset_likelihoods, "MOST_CELLS", 10)
-    score = bind_score("bic", read_study(rows))
+    score = bind_score("bic", read_mixed(rows))
     assert bound_for(score).sums is None
     found = mk.learn_structure(rows, "exact")
     assert found.optimal
     assert found.score == pytest.approx(expected.score)
-    bdeu = bind_score("bdeu", read_study(rows))
+    bdeu = bind_score("bdeu", read_mixed(rows))
     assert bound_for(bdeu) is None
     assert mk.learn_structure(rows, "exact", score="bdeu").optimal
 
@@ -166,7 +166,7 @@ def test_mmhc_leaves_time_for_the_climb(monkeypatch):
 def test_mutual_information_from_sums_is_that_from_tables(given, weighted, monkeypatch):
     rows = rows_of(6, 200, 7)
     weights = np.random.default_rng(1).random(200) if weighted else None
-    table = read_study(rows, weights=weights).table
+    table = read_mixed(rows, weights=weights).table
     names = [n for n in rows if n != given]
     expected = pair_information.table_information(table, names, given)
     monkeypatch.setattr(pair_information, "COMPILED_WORK", 0)

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import StructureData, read_study
+from markovia.data.reading_mixed import MixedTable, read_mixed
 from markovia.runtime.clock import Watch
 from markovia.structure.learn import plan_search
 from markovia.structure.task.result import Found
@@ -41,11 +41,11 @@ def test_hill_climbing_finds_the_sprinkler_and_fits_it():
 
 def test_columns_with_fractions_are_continuous_and_others_discrete():
     frame = pd.DataFrame({"a": [0.5, 1.5, 2.0], "b": [1, 2, 1], "c": list("xyx"), "d": [1.0, 2.0, 1.0]})
-    study = read_study(frame)
-    assert study.kinds == ("continuous", "discrete", "discrete", "discrete")
-    assert read_study(frame[["a", "b", "d"]], continuous=True).matrix.shape == (3, 3)
-    assert list(study.columns) == [0, 0, 1, 2]
-    assert list(study.cards) == [0, 2, 2, 2]
+    mixed = read_mixed(frame)
+    assert mixed.kinds == ("continuous", "discrete", "discrete", "discrete")
+    assert read_mixed(frame[["a", "b", "d"]], continuous=True).matrix.shape == (3, 3)
+    assert list(mixed.columns) == [0, 0, 1, 2]
+    assert list(mixed.cards) == [0, 2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -59,30 +59,30 @@ def test_columns_with_fractions_are_continuous_and_others_discrete():
     ],
 )
 def test_numbers_with_fractions_are_seen_whatever_holds_them(column):
-    study = read_study({"a": column, "b": ["x", "y", "x"]})
-    assert study.kinds == ("continuous", "discrete")
-    np.testing.assert_array_equal(study.matrix[:, 0], [1.5, np.nan, 2.0])
-    assert study.missing() == {"a": 1, "b": 0}
+    mixed = read_mixed({"a": column, "b": ["x", "y", "x"]})
+    assert mixed.kinds == ("continuous", "discrete")
+    np.testing.assert_array_equal(mixed.matrix[:, 0], [1.5, np.nan, 2.0])
+    assert mixed.missing() == {"a": 1, "b": 0}
 
 
 def test_a_file_with_measurements_is_read_into_memory(tmp_path):
     frame = pd.DataFrame({"a": [0.5, 1.5, np.nan], "c": ["x", "y", "x"]})
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    study = read_study(tmp_path / "rows.csv")
-    assert study.kinds == ("continuous", "discrete")
-    assert study.missing() == {"a": 1, "c": 0}
-    assert study.without_gaps().n_rows == 2
+    mixed = read_mixed(tmp_path / "rows.csv")
+    assert mixed.kinds == ("continuous", "discrete")
+    assert mixed.missing() == {"a": 1, "c": 0}
+    assert mixed.without_gaps().n_rows == 2
 
 
 def test_names_choose_columns_and_their_order_whatever_the_source():
     wanted = ["wet", "rain"]
     plain = mk.learn_structure(ROWS, names=wanted)
     assert plain.nodes == wanted
-    coded = read_study(ROWS).table
+    coded = read_mixed(ROWS).table
     assert mk.learn_structure(coded, names=wanted).score == pytest.approx(plain.score)
-    study = read_study(ROWS)
-    assert list(study.only(wanted).table.variables) == wanted
-    mixed = read_study({"a": [1.5, 2.5, 1.0], "b": list("xyx"), "c": [0.5, 0.1, 0.2]}, names=["c", "b", "a"])
+    mixed = read_mixed(ROWS)
+    assert list(mixed.only(wanted).table.variables) == wanted
+    mixed = read_mixed({"a": [1.5, 2.5, 1.0], "b": list("xyx"), "c": [0.5, 0.1, 0.2]}, names=["c", "b", "a"])
     np.testing.assert_array_equal(mixed.only(["a"]).matrix[:, 0], [1.5, 2.5, 1.0])
     assert mixed.only(["b"]).discrete
 
@@ -157,29 +157,29 @@ def test_rows_that_miss_cells_are_dropped_only_where_that_is_asked_for():
 
 
 def test_grouped_rows_say_the_same_as_all_rows():
-    study = read_study(ROWS)
-    groups = study.grouped()
+    mixed = read_mixed(ROWS)
+    groups = mixed.grouped()
     assert groups.n_rows < 20
-    assert groups.total == study.total == 3000
+    assert groups.total == mixed.total == 3000
     names = [["wet", "rain"], ["cloudy"]]
-    for one, other in zip(groups.table.counts(names), study.table.counts(names), strict=True):
+    for one, other in zip(groups.table.counts(names), mixed.table.counts(names), strict=True):
         np.testing.assert_array_equal(one, other)
     spread = groups.spread()
     assert spread.table.weights is None
-    np.testing.assert_array_equal(spread.table.counts(names)[0], study.table.counts(names)[0])
+    np.testing.assert_array_equal(spread.table.counts(names)[0], mixed.table.counts(names)[0])
     holes = ROWS.astype(object).copy()
     holes.iloc[:10, 0] = None
-    assert read_study(holes).grouped().missing() == read_study(holes).missing()
+    assert read_mixed(holes).grouped().missing() == read_mixed(holes).missing()
 
 
 def test_resampling_draws_as_many_rows_and_only_rows_that_are_there():
     rng = np.random.default_rng(0)
-    for study in (read_study(ROWS), read_study(ROWS).grouped()):
-        drawn = study.resampled(rng)
+    for mixed in (read_mixed(ROWS), read_mixed(ROWS).grouped()):
+        drawn = mixed.resampled(rng)
         assert drawn.total == 3000
-        there = {tuple(r) for r in study.table.codes.T.tolist()}
+        there = {tuple(r) for r in mixed.table.codes.T.tolist()}
         assert {tuple(r) for r in drawn.table.codes.T.tolist()} <= there
-    mixed = read_study({"a": np.arange(50) / 7, "b": ["x", "y"] * 25}, weights=np.arange(50.0))
+    mixed = read_mixed({"a": np.arange(50) / 7, "b": ["x", "y"] * 25}, weights=np.arange(50.0))
     drawn = mixed.resampled(rng)
     assert drawn.total == mixed.total
     assert drawn.weights is None
@@ -189,10 +189,10 @@ def test_resampling_draws_as_many_rows_and_only_rows_that_are_there():
 
 
 def test_the_mean_of_many_bootstrap_samples_is_the_sample():
-    study = read_study(ROWS[:300]).grouped()
+    mixed = read_mixed(ROWS[:300]).grouped()
     rng = np.random.default_rng(1)
-    total = sum(study.resampled(rng).table.counts([["rain"]])[0] for _ in range(400)) / 400
-    np.testing.assert_allclose(total, study.table.counts([["rain"]])[0], atol=4 * np.sqrt(75 / 400))
+    total = sum(mixed.resampled(rng).table.counts([["rain"]])[0] for _ in range(400)) / 400
+    np.testing.assert_allclose(total, mixed.table.counts([["rain"]])[0], atol=4 * np.sqrt(75 / 400))
 
 
 # -- knowledge -------------------------------------------------------------------------------------------------------
@@ -400,9 +400,9 @@ def test_a_graph_is_saved_without_parameters(tmp_path, suffix, edges):
 
 
 def test_continuous_columns_give_no_tables():
-    study = StructureData(["a"], ["continuous"], None, np.ones((3, 1)))
+    mixed = MixedTable(["a"], ["continuous"], None, np.ones((3, 1)))
     with pytest.raises(mk.InvalidArgument, match="discrete"):
-        mk.LearnedStructure(mk.DAG(nodes=["a"]), "by hand", data=study).fit()
+        mk.LearnedStructure(mk.DAG(nodes=["a"]), "by hand", data=mixed).fit()
 
 
 # -- methods ---------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import pytest
 
 import data_backends as backends
 import markovia as mk
-from markovia.data import reading_mixed as study_module
-from markovia.data.reading_mixed import read_study
+from markovia.data import reading_mixed as reading_mixed
+from markovia.data.reading_mixed import read_mixed
 from markovia.data.row_sources import CodedTable
 
 ROWS = pd.DataFrame({c: column.astype(str) for c, column in mk.examples.asia().sample(1500, seed=2).items()})
@@ -89,34 +89,34 @@ def test_a_fitted_network_comes_from_the_rows_of_the_search(tmp_path):
 
 def test_small_files_are_fetched_and_large_ones_counted_in_place(tmp_path, monkeypatch):
     path = backends.as_parquet(ROWS, tmp_path)
-    assert isinstance(read_study(path).table, CodedTable)
-    assert not isinstance(read_study(path, in_memory=False).table, CodedTable)
-    monkeypatch.setattr(study_module, "HELD_BYTES", 1000)
-    large = read_study(path)
+    assert isinstance(read_mixed(path).table, CodedTable)
+    assert not isinstance(read_mixed(path, in_memory=False).table, CodedTable)
+    monkeypatch.setattr(reading_mixed, "HELD_BYTES", 1000)
+    large = read_mixed(path)
     assert not isinstance(large.table, CodedTable)
     assert large.total == 1500
-    forced = read_study(path, in_memory=True)
+    forced = read_mixed(path, in_memory=True)
     assert isinstance(forced.table, CodedTable)
     assert forced.total == 1500
     assert forced.n_rows < 400
 
 
 def test_few_distinct_rows_are_fetched_however_many_rows_there_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(study_module, "HELD_BYTES", 2000)
-    study = read_study(backends.as_parquet(ROWS, tmp_path), names=["smoke", "lung"])
-    assert isinstance(study.table, CodedTable)
-    assert study.n_rows == 4
-    assert study.total == 1500
-    assert study.repeats
+    monkeypatch.setattr(reading_mixed, "HELD_BYTES", 2000)
+    mixed = read_mixed(backends.as_parquet(ROWS, tmp_path), names=["smoke", "lung"])
+    assert isinstance(mixed.table, CodedTable)
+    assert mixed.n_rows == 4
+    assert mixed.total == 1500
+    assert mixed.repeats
 
 
 def test_rows_that_seldom_repeat_are_fetched_one_by_one(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(0, 4, (300, 12)), columns=[f"v{i}" for i in range(12)])
-    study = read_study(backends.as_parquet(frame, tmp_path))
-    assert study.n_rows == 300
-    assert study.table.weights is None
-    repeated = read_study(backends.as_parquet(ROWS, tmp_path))
+    mixed = read_mixed(backends.as_parquet(frame, tmp_path))
+    assert mixed.n_rows == 300
+    assert mixed.table.weights is None
+    repeated = read_mixed(backends.as_parquet(ROWS, tmp_path))
     assert repeated.repeats
     assert repeated.spread().table.weights is None
     assert repeated.spread().n_rows == 1500
@@ -124,11 +124,11 @@ def test_rows_that_seldom_repeat_are_fetched_one_by_one(tmp_path):
 
 def test_only_wanted_columns_decide_whether_rows_are_fetched(tmp_path):
     path = backends.as_parquet(ROWS.assign(height=np.linspace(1, 2, len(ROWS))), tmp_path)
-    assert read_study(path).kinds[-1] == "continuous"
-    assert read_study(path, names=list(ROWS.columns)).discrete
-    far = read_study(path, names=["smoke", "lung"], in_memory=False)
+    assert read_mixed(path).kinds[-1] == "continuous"
+    assert read_mixed(path, names=list(ROWS.columns)).discrete
+    far = read_mixed(path, names=["smoke", "lung"], in_memory=False)
     assert not isinstance(far.table, CodedTable)
-    mixed = read_study(path, names=["height", "smoke"])
+    mixed = read_mixed(path, names=["height", "smoke"])
     assert mixed.kinds == ("continuous", "discrete")
     np.testing.assert_allclose(mixed.matrix[:, 0], np.linspace(1, 2, len(ROWS)))
 
@@ -148,12 +148,12 @@ def test_kinds_of_columns_do_not_depend_on_where_rows_live(source, tmp_path):
         }
     )
     frame.loc[3, "measured"] = np.nan
-    study = read_study(source(frame, tmp_path))
-    assert study.kinds == ("continuous", "discrete", "discrete", "discrete")
-    assert study.missing()["measured"] == 1
-    np.testing.assert_allclose(study.matrix[:, 0], frame["measured"])
-    assert read_study(source(frame, tmp_path), continuous=False, names=["whole", "word"]).discrete
-    numbers = read_study(source(frame, tmp_path), continuous=["number", "measured"])
+    mixed = read_mixed(source(frame, tmp_path))
+    assert mixed.kinds == ("continuous", "discrete", "discrete", "discrete")
+    assert mixed.missing()["measured"] == 1
+    np.testing.assert_allclose(mixed.matrix[:, 0], frame["measured"])
+    assert read_mixed(source(frame, tmp_path), continuous=False, names=["whole", "word"]).discrete
+    numbers = read_mixed(source(frame, tmp_path), continuous=["number", "measured"])
     assert numbers.kinds == ("continuous", "discrete", "continuous", "discrete")
 
 
@@ -209,9 +209,9 @@ def test_dask_frames_give_the_same_structure(in_memory):
     found = mk.learn_structure(frame, names=columns, in_memory=in_memory)
     assert found.edges == mk.learn_structure(ROWS, names=columns).edges
     mixed = dask.from_pandas(ROWS.assign(height=np.linspace(1, 2, len(ROWS))), npartitions=2)
-    study = read_study(mixed, names=["height", "smoke"])
-    assert study.kinds == ("continuous", "discrete")
-    assert study.matrix.sum() == pytest.approx(1.5 * len(ROWS))
+    mixed = read_mixed(mixed, names=["height", "smoke"])
+    assert mixed.kinds == ("continuous", "discrete")
+    assert mixed.matrix.sum() == pytest.approx(1.5 * len(ROWS))
 
 
 @pytest.fixture(scope="module")
@@ -249,4 +249,4 @@ def test_spark_tables_give_the_same_structure(spark, tmp_path):
         found = mk.learn_structure(frame, names=columns, in_memory=in_memory)
         assert found.edges == expected.edges
         assert found.score == pytest.approx(expected.score)
-    assert read_study(frame, names=["height", "smoke"]).kinds == ("continuous", "discrete")
+    assert read_mixed(frame, names=["height", "smoke"]).kinds == ("continuous", "discrete")

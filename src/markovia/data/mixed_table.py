@@ -1,7 +1,7 @@
 """Rows over columns that are discrete or continuous: what every structure-learning method reads.
 
 Discrete columns are a source of counts (`markovia.data.row_sources.RowSource`), in memory or elsewhere; continuous ones
-are one matrix in memory. `study.read_study` makes them.
+are one matrix in memory. `reading_mixed.read_mixed` makes them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from markovia.factors.tables.variable import Variable
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 
 
-class StructureData:
+class MixedTable:
     """Rows over named columns, each discrete or continuous.
 
     Attributes
@@ -116,21 +116,19 @@ class StructureData:
             found.update(zip(measured, gaps.tolist(), strict=True))
         return found
 
-    def without_gaps(self) -> "StructureData":
+    def without_gaps(self) -> "MixedTable":
         """Return only the rows that miss no cell."""
         if not any(self.missing().values()):
             return self
         if self.matrix is None:
             assert self.table is not None
-            return StructureData(
-                self.names, self.kinds, self.table.without_gaps(), None, repeats=self.repeats
-            )
+            return MixedTable(self.names, self.kinds, self.table.without_gaps(), None, repeats=self.repeats)
         whole = ~np.isnan(self.matrix).any(axis=1)
         if self.table is not None:
             whole &= (self.table.in_memory().codes >= 0).all(axis=0)
         return self.rows(np.flatnonzero(whole))
 
-    def only(self, names: Sequence[str]) -> "StructureData":
+    def only(self, names: Sequence[str]) -> "MixedTable":
         """Return some columns, in the order of their names."""
         number = {n: i for i, n in enumerate(self.names)}
         for name in names:
@@ -149,9 +147,9 @@ class StructureData:
         places = [int(self.columns[number[n]]) for n, k in zip(names, kinds, strict=True) if k == CONTINUOUS]
         matrix = None if self.matrix is None or not places else self.matrix[:, places]
         weights = self.weights if places else None
-        return StructureData(names, kinds, table, matrix, weights, self.repeats)
+        return MixedTable(names, kinds, table, matrix, weights, self.repeats)
 
-    def rows(self, chosen: NDArray[np.int64]) -> "StructureData":
+    def rows(self, chosen: NDArray[np.int64]) -> "MixedTable":
         """Return some rows, with repetitions where a number is repeated; the rows are brought into memory."""
         table = None
         if self.table is not None:
@@ -161,9 +159,9 @@ class StructureData:
             table = CodedTable(tuple(own.variables.values()), codes, weights)
         matrix = None if self.matrix is None else self.matrix[chosen]
         weights = None if self.weights is None else self.weights[chosen]
-        return StructureData(self.names, self.kinds, table, matrix, weights)
+        return MixedTable(self.names, self.kinds, table, matrix, weights)
 
-    def grouped(self) -> "StructureData":
+    def grouped(self) -> "MixedTable":
         """Return the distinct rows of discrete data, weighted by how often they occur; other data as they are."""
         if self.matrix is not None or self.repeats:
             return self
@@ -173,9 +171,9 @@ class StructureData:
         kind = own.codes.dtype.type
         rows, totals = distinct_rows(own.codes, own.weights, [len(v) for v in variables], True, kind)
         table = CodedTable(variables, np.ascontiguousarray(rows.T), totals)
-        return StructureData(self.names, self.kinds, table, None, repeats=own.weights is None)
+        return MixedTable(self.names, self.kinds, table, None, repeats=own.weights is None)
 
-    def spread(self) -> "StructureData":
+    def spread(self) -> "MixedTable":
         """Return one row for each that was counted, where equal rows are held once with how often they occur."""
         if not self.repeats:
             return self
@@ -184,9 +182,9 @@ class StructureData:
         assert own.weights is not None
         times = own.weights.astype(np.int64)
         codes = np.ascontiguousarray(np.repeat(own.codes, times, axis=1))
-        return StructureData(self.names, self.kinds, CodedTable(tuple(own.variables.values()), codes), None)
+        return MixedTable(self.names, self.kinds, CodedTable(tuple(own.variables.values()), codes), None)
 
-    def resampled(self, rng: np.random.Generator) -> "StructureData":
+    def resampled(self, rng: np.random.Generator) -> "MixedTable":
         """Return a bootstrap sample: as many rows, drawn with replacement.
 
         Weighted rows are drawn by their weights, so that groups of equal rows stand for the rows they count; discrete ones
@@ -201,11 +199,11 @@ class StructureData:
             seen = drawn > 0
             codes = np.ascontiguousarray(own.codes[:, seen])
             table = CodedTable(tuple(own.variables.values()), codes, drawn[seen])
-            return StructureData(self.names, self.kinds, table, None, repeats=self.repeats)
+            return MixedTable(self.names, self.kinds, table, None, repeats=self.repeats)
         if self.weights is not None:
             n = round(self.total)
             picked = rng.choice(self.n_rows, n, p=self.weights / self.weights.sum())
-            plain = StructureData(self.names, self.kinds, self._unweighted(), self.matrix)
+            plain = MixedTable(self.names, self.kinds, self._unweighted(), self.matrix)
             return plain.rows(picked)
         return self.rows(rng.integers(0, self.n_rows, self.n_rows))
 
@@ -233,4 +231,4 @@ class StructureData:
 
     def __repr__(self) -> str:
         kind = "discrete" if self.discrete else "continuous" if self.continuous else "mixed"
-        return f"<StructureData: {self.total:,.10g} rows over {len(self.names)} {kind} columns>"
+        return f"<MixedTable: {self.total:,.10g} rows over {len(self.names)} {kind} columns>"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 
@@ -45,15 +45,15 @@ class Moments:
         return np.asarray(found)
 
 
-def moments(study: StructureData, what: str) -> Moments:
+def moments(mixed: MixedTable, what: str) -> Moments:
     """Return the moments of all columns, or say which column is constant."""
-    matrix = study.numbers(what)
-    weights = np.ones(len(matrix)) if study.weights is None else study.weights
+    matrix = mixed.numbers(what)
+    weights = np.ones(len(matrix)) if mixed.weights is None else mixed.weights
     if matrix.shape[1] < 2:
         raise InvalidArgument(f"{what} needs at least two columns")
     if len(matrix) < 2 or weights.sum() <= 0:
         raise InvalidArgument(f"{what} needs at least two rows")
-    return checked_moments(matrix, weights, study.names)
+    return checked_moments(matrix, weights, mixed.names)
 
 
 def checked_moments(matrix: Array, weights: Array | None, names: Sequence[str]) -> Moments:

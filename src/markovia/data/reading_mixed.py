@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from markovia.data.distant_rows import far_rows, is_far
 from markovia.data.in_memory import Columns, coded_columns, eager_columns, wanted_columns
-from markovia.data.mixed_table import CONTINUOUS, DISCRETE, StructureData
+from markovia.data.mixed_table import CONTINUOUS, DISCRETE, MixedTable
 from markovia.data.row_sources import CodedTable, read_data, row_weights
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
 
-__all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "StructureData", "read_study"]
+__all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "MixedTable", "read_mixed"]
 
 HELD_BYTES = 2**30
 """Discrete rows in files, data bases and on clusters that take at most this as codes are fetched once."""
 
 
-def read_study(
+def read_mixed(
     data: Any,
     *,
     names: Sequence[str] | None = None,
@@ -36,13 +36,13 @@ def read_study(
     states: Mapping[str, int | Sequence[State]] | None = None,
     weights: Any = None,
     in_memory: bool | None = None,
-) -> StructureData:
+) -> MixedTable:
     """Open data for structure learning.
 
     Parameters
     ----------
     data
-        What `markovia.data.row_sources.read_data` takes; or `StructureData`.
+        What `markovia.data.row_sources.read_data` takes; or `MixedTable`.
     names
         The columns that are wanted, in the order in which variables are numbered; all by default.
     continuous
@@ -57,7 +57,7 @@ def read_study(
         batch of counts; True fetches them once as codes, equal rows only once. None fetches those that take at most
         `HELD_BYTES`.
     """
-    if isinstance(data, StructureData):
+    if isinstance(data, MixedTable):
         if weights is not None or states is not None:
             raise InvalidArgument("these data were read before; give states= and weights= when they are read")
         return data if names is None else data.only(_asked(names))
@@ -70,11 +70,11 @@ def read_study(
     if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):
         source = read_data(data, wanted, weights=weights)
         order = list(source.variables)
-        opened = StructureData(order, [DISCRETE] * len(order), source, None)
+        opened = MixedTable(order, [DISCRETE] * len(order), source, None)
         return _checked(opened if wanted is None else opened.only(wanted))
     if is_far(data):
         opened_far = _read_far(data, wanted, chosen, states, weights, in_memory)
-        if isinstance(opened_far, StructureData):
+        if isinstance(opened_far, MixedTable):
             return _checked(opened_far)
         data = opened_far
     return _checked(_read_near(data, wanted, chosen, states, weights))
@@ -88,7 +88,7 @@ def _read_far(
     weights: Any,
     in_memory: bool | None,
 ) -> Any:
-    """Return discrete rows that are elsewhere as a study; rows with measurements as a frame in memory."""
+    """Return discrete rows that are elsewhere as a table; rows with measurements as a frame in memory."""
     if weights is not None and not isinstance(weights, str):
         raise InvalidArgument(
             "the weights of rows in files, data bases and lazy frames are a column, given by name"
@@ -102,21 +102,21 @@ def _read_far(
             return far.fetched([*order, *([weight_column] if weight_column else [])])
     source = read_data(data, wanted, states=states, weights=weights)
     order = list(source.variables)
-    return _held(StructureData(order, [DISCRETE] * len(order), source, None), in_memory, weights is None)
+    return _held(MixedTable(order, [DISCRETE] * len(order), source, None), in_memory, weights is None)
 
 
-def _held(study: StructureData, in_memory: bool | None, unweighted: bool) -> StructureData:
-    """Fetch discrete rows that are elsewhere, where that is asked for or they are small; see `read_study`."""
-    source = study.table
+def _held(mixed: MixedTable, in_memory: bool | None, unweighted: bool) -> MixedTable:
+    """Fetch discrete rows that are elsewhere, where that is asked for or they are small; see `read_mixed`."""
+    source = mixed.table
     assert source is not None
     if in_memory is False:
-        return study
-    size = source.n_rows * len(study.names) * (1 if study.cards.max(initial=0) <= 127 else 4)
-    few = float(np.prod(study.cards + 1.0)) * len(study.names) <= HELD_BYTES / 64
+        return mixed
+    size = source.n_rows * len(mixed.names) * (1 if mixed.cards.max(initial=0) <= 127 else 4)
+    few = float(np.prod(mixed.cards + 1.0)) * len(mixed.names) <= HELD_BYTES / 64
     if in_memory is None and size > HELD_BYTES and not few:
-        return study
+        return mixed
     groups = source.in_memory()
-    held = StructureData(study.names, study.kinds, groups, None, repeats=unweighted)
+    held = MixedTable(mixed.names, mixed.kinds, groups, None, repeats=unweighted)
     if unweighted and size <= HELD_BYTES and groups.n_rows * 2 > source.n_rows:
         return held.spread()
     return held
@@ -128,7 +128,7 @@ def _read_near(
     continuous: bool | list[str] | None,
     states: Mapping[str, int | Sequence[State]] | None,
     weights: Any,
-) -> StructureData:
+) -> MixedTable:
     columns = eager_columns(data)
     order, weight_column = wanted_columns(columns.names, wanted, weights)
     if weight_column is not None:
@@ -148,17 +148,17 @@ def _read_near(
     matrix = None
     if measured:
         matrix = np.column_stack([_numbers(columns.get(n), n) for n in measured])
-    return StructureData(order, kinds, table, matrix, given if measured else None)
+    return MixedTable(order, kinds, table, matrix, given if measured else None)
 
 
-def _checked(study: StructureData) -> StructureData:
-    if not study.names:
+def _checked(mixed: MixedTable) -> MixedTable:
+    if not mixed.names:
         raise InvalidArgument("the data have no columns")
-    if not study.n_rows:
+    if not mixed.n_rows:
         raise InvalidArgument("the data have no rows")
-    if not study.total > 0:
+    if not mixed.total > 0:
         raise InvalidArgument("the weights of all rows are zero")
-    return study
+    return mixed
 
 
 def _asked(names: Any) -> list[str]:

@@ -81,10 +81,10 @@ def independence_test(
     if len(set(wanted)) < len(wanted):
         twice = next(n for k, n in enumerate(wanted) if n in wanted[:k])
         raise InvalidArgument(f"{twice!r} is named twice; x, y and the given variables are different")
-    study = Reading(wanted, continuous, states, weights, missing).complete(data)
+    mixed = Reading(wanted, continuous, states, weights, missing).complete(data)
     if alpha is not None:
         test = with_alpha(test, alpha)
-    bound = bind_test(test, study, study.names)
+    bound = bind_test(test, mixed, mixed.names)
     number = {n: k for k, n in enumerate(bound.names)}
     for name in wanted:
         if name not in number:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.tables.variable import State
 from markovia.runtime.clock import Watch
@@ -129,7 +129,7 @@ def learn_structure(
     rng = generator(seed)
     check_jobs(n_jobs)
     with Watch(time_limit, progress) as watch:
-        return search.run(search.study, rng, watch, n_jobs)
+        return search.run(search.mixed, rng, watch, n_jobs)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Search:
         The variables.
     rules
         What is known beforehand.
-    study
+    mixed
         The rows; None where an oracle answers.
     score, test, options
         As they were given.
@@ -153,7 +153,7 @@ class Search:
     how: Method
     order: tuple[str, ...]
     rules: Rules
-    study: StructureData | None
+    mixed: MixedTable | None
     score: Any = None
     test: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class Search:
 
     def run(
         self,
-        study: StructureData | None,
+        mixed: MixedTable | None,
         rng: np.random.Generator,
         watch: Watch,
         n_jobs: int | None = None,
@@ -171,7 +171,7 @@ class Search:
         started = watch.seconds
         task = Task(
             self.order,
-            study,
+            mixed,
             self.rules,
             watch,
             rng,
@@ -197,7 +197,7 @@ class Search:
             seconds=watch.seconds - started,
             notes=[*self.notes, *found.notes],
             details=found.details,
-            data=study,
+            data=mixed,
         )
 
 
@@ -227,17 +227,17 @@ def plan_search(
     if data is None:
         oracle = "" if how.takes in ("score", "neither") else ", or an oracle as test="
         raise InvalidArgument(f"{how.name} needs data{oracle}")
-    study = reading.study(data, True if how.numbers else None)
+    mixed = reading.open(data, True if how.numbers else None)
     notes: tuple[str, ...] = ()
     if not how.gaps:
-        whole = reading.without_gaps(study, ", method='structural-em' learns from them")
-        if whole is not study:
-            lost = study.total - whole.total
-            notes = (f"{lost:,.10g} of {study.total:,.10g} rows miss a cell and were left out",)
-        study = whole
+        whole = reading.without_gaps(mixed, ", method='structural-em' learns from them")
+        if whole is not mixed:
+            lost = mixed.total - whole.total
+            notes = (f"{lost:,.10g} of {mixed.total:,.10g} rows miss a cell and were left out",)
+        mixed = whole
     if not counts_do(how, test):
-        study = study.spread()
-    return Search(how, study.names, known.rules(study.names), study, score, test, options, notes)
+        mixed = mixed.spread()
+    return Search(how, mixed.names, known.rules(mixed.names), mixed, score, test, options, notes)
 
 
 def check_jobs(n_jobs: Any) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markovia.data.reading_mixed import StructureData, read_study
+from markovia.data.reading_mixed import MixedTable, read_mixed
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
 from markovia.graphs.directed import DAG
@@ -59,10 +59,10 @@ def score_graph(
             f"a score is for a directed graph or a model with one, not {type(graph).__name__}"
         )
     names = list(held.nodes)
-    given = states if isinstance(data, StructureData) else known or None  # data that were read have states
-    study = read_study(data, names=names, continuous=continuous, states=given, weights=weights)
-    bound = bind_score(score, study)
-    number = {name: i for i, name in enumerate(study.names)}
+    given = states if isinstance(data, MixedTable) else known or None  # data that were read have states
+    mixed = read_mixed(data, names=names, continuous=continuous, states=given, weights=weights)
+    bound = bind_score(score, mixed)
+    number = {name: i for i, name in enumerate(mixed.names)}
     families = [(number[n], tuple(sorted(number[p] for p in held.parents(n)))) for n in names]
     found = bound.many(families)
     if by_node:

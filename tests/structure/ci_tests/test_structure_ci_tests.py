@@ -9,7 +9,7 @@ from scipy import stats
 
 import markovia as mk
 from markovia.ci_tests import G2, KCI, ChiSquare, FisherZ, HSICTest, MixedTest, Oracle, PermutationCMI
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.data.row_sources import CodedTable
 from markovia.structure.ci_tests import table_tests
 from markovia.structure.ci_tests.ci_tests import bind_test
@@ -52,7 +52,7 @@ def test_table_tests_agree_with_causal_learn_also_where_strata_are_empty(spec, p
     for n in (60, 400, 3000):
         cells = _codes(n)
         other = _causal_learn(cells, peer)
-        test = spec.bind(read_study(_frame(cells)))
+        test = spec.bind(read_mixed(_frame(cells)))
         found = test.p_values(QUERIES)
         assert found == pytest.approx([other(x, y, z) for x, y, z in QUERIES], rel=1e-9, abs=1e-300)
 
@@ -87,15 +87,15 @@ def test_dense_hashed_weighted_and_far_counts_agree(chi, monkeypatch, tmp_path):
     frame = _frame(cells)
     spec = ChiSquare() if chi else G2()
     monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: None)
-    plain = spec.bind(read_study(frame)).p_values(queries)
+    plain = spec.bind(read_mixed(frame)).p_values(queries)
     monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: kernel)
-    compiled = spec.bind(read_study(frame)).p_values(queries)
+    compiled = spec.bind(read_mixed(frame)).p_values(queries)
     assert compiled == pytest.approx(plain, rel=1e-8)
     grouped = frame.groupby(list(frame.columns), as_index=False).size()
-    weighed = spec.bind(read_study(grouped, weights="size", continuous=False)).p_values(queries)
+    weighed = spec.bind(read_mixed(grouped, weights="size", continuous=False)).p_values(queries)
     assert weighed == pytest.approx(plain, rel=1e-8)
     frame.to_parquet(tmp_path / "rows.parquet")
-    far = read_study(str(tmp_path / "rows.parquet"), in_memory=False)
+    far = read_mixed(str(tmp_path / "rows.parquet"), in_memory=False)
     assert not isinstance(far.table, CodedTable)
     assert spec.bind(far).p_values(queries) == pytest.approx(plain, rel=1e-8)
 
@@ -111,20 +111,20 @@ def test_keys_of_very_large_sets_are_numbered_on_the_way(monkeypatch):
     frame = _frame(np.concatenate([base, wide], axis=1))
     states = {f"v{k}": 100 for k in range(2, 14)}
     monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: kernel)
-    test = G2().bind(read_study(frame, states=states))
+    test = G2().bind(read_mixed(frame, states=states))
     assert test.p_value(0, 1, range(2, 14)) == pytest.approx(test.p_value(0, 1, (2,)))
 
 
 def test_many_threads_give_the_same_answers():
     frame = _frame(_codes(5000, columns=10))
     queries = [(x, y, ()) for x in range(10) for y in range(x + 1, 10)]
-    one, many = G2().bind(read_study(frame)), G2().bind(read_study(frame))
+    one, many = G2().bind(read_mixed(frame)), G2().bind(read_mixed(frame))
     one.threads, many.threads = 1, 4
     assert one.p_values(queries).tolist() == many.p_values(queries).tolist()
 
 
 def test_a_query_is_the_same_in_any_order_and_counted_once():
-    test = G2().bind(read_study(_frame(_codes())))
+    test = G2().bind(read_mixed(_frame(_codes())))
     assert test.p_value(4, 2, (3, 1)) == test.p_value(2, 4, (1, 3))
     assert test.n_made == 1
     made = test.made()[0]
@@ -151,10 +151,10 @@ def test_permutation_p_values_are_those_of_fishers_exact_test():
 
 def test_permutation_draws_depend_on_the_seed_and_not_on_the_order():
     frame = _frame(_codes(100))
-    first, second = PermutationCMI().bind(read_study(frame)), PermutationCMI().bind(read_study(frame))
+    first, second = PermutationCMI().bind(read_mixed(frame)), PermutationCMI().bind(read_mixed(frame))
     assert first.p_values(QUERIES).tolist() == second.p_values(QUERIES[::-1])[::-1].tolist()
     with pytest.raises(mk.InvalidArgument, match="take more"):
-        PermutationCMI(permutations=10).bind(read_study(frame))
+        PermutationCMI(permutations=10).bind(read_mixed(frame))
     with pytest.raises(mk.InvalidArgument, match="fractions"):
         mk.independence_test(frame, "v0", "v1", test=PermutationCMI(), weights=np.full(100, 0.5))
 
@@ -164,7 +164,7 @@ def test_partial_correlations_are_those_of_residuals_and_of_causal_learn():
     matrix = rng.normal(size=(200, 5)) @ rng.normal(size=(5, 5))
     other = _causal_learn(matrix, "fisherz")
     frame = pd.DataFrame(matrix, columns=list("abcde"))
-    test = FisherZ().bind(read_study(frame))
+    test = FisherZ().bind(read_mixed(frame))
     queries = [(0, 1, ()), (0, 3, (2,)), (1, 4, (0, 2)), (2, 3, (0, 1, 4))]
     assert test.p_values(queries) == pytest.approx([other(*q) for q in queries], rel=1e-6, abs=1e-12)
     design = np.column_stack([np.ones(200), matrix[:, [0, 1, 4]]])
@@ -178,8 +178,8 @@ def test_fisher_z_reads_weights_as_repeated_rows_and_survives_exact_relations():
     matrix = rng.normal(size=(60, 3))
     times = rng.integers(1, 4, 60)
     long = np.repeat(matrix, times, axis=0)
-    short = FisherZ().bind(read_study(pd.DataFrame(matrix, columns=list("abc")), weights=times))
-    whole = FisherZ().bind(read_study(pd.DataFrame(long, columns=list("abc"))))
+    short = FisherZ().bind(read_mixed(pd.DataFrame(matrix, columns=list("abc")), weights=times))
+    whole = FisherZ().bind(read_mixed(pd.DataFrame(long, columns=list("abc"))))
     assert short.p_value(0, 1, (2,)) == pytest.approx(whole.p_value(0, 1, (2,)))
     rows = {"x": matrix[:, 0], "y": 2 * matrix[:, 0], "z": matrix[:, 1], "w": matrix[:, 0] + matrix[:, 2]}
     assert mk.independence_test(rows, "x", "w", "y", test="fisher-z").p_value == 1.0
@@ -196,7 +196,7 @@ def test_kernel_tests_agree_with_causal_learn():
     x, y = z[:, 0] ** 2 + rng.normal(size=80), np.tanh(z).sum(axis=1) + 0.5 * rng.normal(size=80)
     matrix = np.column_stack([x, y, z])
     other = _causal_learn(matrix, "kci")
-    test = KCI().bind(read_study(pd.DataFrame(matrix, columns=list("xyuv"))))
+    test = KCI().bind(read_mixed(pd.DataFrame(matrix, columns=list("xyuv"))))
     for query in [(0, 1, ()), (0, 2, ()), (0, 1, (2,)), (0, 1, (2, 3)), (1, 2, (3,))]:
         assert test.p_value(*query) == pytest.approx(other(*query), rel=2e-3, abs=1e-6)
 
@@ -233,7 +233,7 @@ def test_mixed_regressions_are_those_of_statsmodels():
     z, u = rng.normal(size=(2, n))
     kind = (rng.random(n)[:, None] > np.cumsum(_softmax(np.column_stack([0 * z, z, -z])), axis=1)).sum(axis=1)
     rows = {"kind": kind, "x": u + 0.3 * kind, "z": z}
-    test = MixedTest().bind(read_study(rows))
+    test = MixedTest().bind(read_mixed(rows))
     x = (rows["x"] - rows["x"].mean()) / rows["x"].std()
     small = sm.MNLogit(kind, sm.add_constant(z)).fit(disp=0)
     large = sm.MNLogit(kind, sm.add_constant(np.column_stack([z, x]))).fit(disp=0)
@@ -258,13 +258,13 @@ def test_the_mixed_test_uses_g2_and_fisher_z_for_variables_of_one_kind():
     rng = np.random.default_rng(9)
     cells, numbers = rng.integers(0, 3, (200, 2)), rng.normal(size=(200, 2))
     rows = {"a": cells[:, 0], "p": numbers[:, 0], "b": cells[:, 1], "q": numbers[:, 1]}
-    mixed = MixedTest().bind(read_study(rows))
+    mixed = MixedTest().bind(read_mixed(rows))
     assert mixed.p_value(0, 2) == mk.independence_test(rows, "a", "b", test="g2").p_value
     assert mixed.p_value(1, 3) == pytest.approx(mk.independence_test(rows, "p", "q", test="fisher-z").p_value)
     with pytest.raises(mk.InvalidArgument, match="'p' is continuous"):
-        G2().bind(read_study(rows))
+        G2().bind(read_mixed(rows))
     with pytest.raises(mk.InvalidArgument, match="'a' is discrete"):
-        FisherZ().bind(read_study(rows))
+        FisherZ().bind(read_mixed(rows))
 
 
 def test_weights_are_repeated_rows_in_the_mixed_test():
@@ -367,7 +367,7 @@ def test_an_oracle_answers_as_d_separation_does():
 
 def test_a_bound_test_must_be_about_the_columns_of_the_search():
     frame = _frame(_codes())
-    bound = G2().bind(read_study(frame))
+    bound = G2().bind(read_mixed(frame))
     assert mk.learn_structure(method="pc", test=bound).nodes == list(frame.columns)
     with pytest.raises(mk.InvalidArgument, match="same columns"):
         mk.learn_structure(frame[frame.columns[::-1]], method="pc", test=bound)
@@ -413,8 +413,8 @@ def test_costly_tests_shared_out_give_the_same_answers(backend):
     from joblib import parallel_config
 
     rng = np.random.default_rng(13)
-    study = read_study(pd.DataFrame(rng.normal(size=(40, 4)), columns=list("abcd")))
-    one, two = bind_test("kci", study, study.names), bind_test("kci", study, study.names)
+    mixed = read_mixed(pd.DataFrame(rng.normal(size=(40, 4)), columns=list("abcd")))
+    one, two = bind_test("kci", mixed, mixed.names), bind_test("kci", mixed, mixed.names)
     two.jobs = 2
     queries = [(0, 1, ()), (0, 2, (3,)), (1, 2, (0, 3))]
     with parallel_config(backend=backend):

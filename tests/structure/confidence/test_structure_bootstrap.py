@@ -175,14 +175,14 @@ def test_the_edges_of_the_truth_come_back():
 
 
 def test_shares_are_those_of_searches_on_the_same_samples():
-    from markovia.data.reading_mixed import read_study
+    from markovia.data.reading_mixed import read_mixed
 
     sure = mk.bootstrap_structure(ROWS, replicates=5, seed=3, level="dag")
-    study = read_study(ROWS).grouped()
+    mixed = read_mixed(ROWS).grouped()
     total = np.zeros((4, 4))
     for rng in np.random.default_rng(3).spawn(5):
-        found = mk.learn_structure(study.resampled(rng))
-        total += edge_flags(found.graph, study.names, "dag", Knowledge().rules(study.names))[0]
+        found = mk.learn_structure(mixed.resampled(rng))
+        total += edge_flags(found.graph, mixed.names, "dag", Knowledge().rules(mixed.names))[0]
     np.testing.assert_allclose(sure.arrows, total / 5)
 
 
@@ -260,10 +260,10 @@ def test_confidences_are_drawn(tmp_path):
 
 
 def test_the_score_lost_with_an_edge_is_the_difference_of_two_graphs():
-    from markovia.data.reading_mixed import read_study
+    from markovia.data.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
-    score = bind_score("bic", read_study(ROWS))
+    score = bind_score("bic", read_mixed(ROWS))
     names = list(ROWS.columns)
     graph = TRUTH.graph
     whole = score.total([[names.index(p) for p in graph.parents(n)] for n in names])

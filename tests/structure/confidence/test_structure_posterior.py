@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.structure.scores.scores import bind_score
 
 ROWS = mk.examples.sprinkler().sample(60, seed=4)
@@ -29,9 +29,9 @@ def all_graphs(n):
 
 def brute_force(frame, score="bic", by_orders=True, legal=lambda parents: True, prior=lambda parents: 1.0):
     """Return the edge probabilities, and the log of the sum of all weights, over every graph."""
-    study = read_study(frame)
-    bound = bind_score(score, study)
-    n = len(study.names)
+    mixed = read_mixed(frame)
+    bound = bind_score(score, mixed)
+    n = len(mixed.names)
     logs, edges = [], []
     for parents, many in all_graphs(n):
         if not legal(parents):

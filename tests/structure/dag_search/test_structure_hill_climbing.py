@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.graphs.equivalence import cpdag
 from markovia.structure.dag_search.edge_moves import ADD, REMOVE, REVERSE, EdgeMoves
 from markovia.structure.scores.scores import bind_score
@@ -18,7 +18,7 @@ from markovia.structure.task.acyclicity import directed_graph
 ASIA = mk.examples.asia()
 ROWS = ASIA.sample(2000, seed=2)
 NAMES = list(ROWS)
-STUDY = read_study(ROWS)
+STUDY = read_mixed(ROWS)
 DENSE = mk.generators.random_bayesian_network(12, max_parents=3, seed=5)
 
 

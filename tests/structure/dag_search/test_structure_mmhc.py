@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.ci_tests import Oracle
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.runtime.clock import Watch
 from markovia.structure.dag_search.mmhc import max_min_candidates
 from markovia.structure.task.knowledge import Knowledge
@@ -83,7 +83,7 @@ def test_measurements_use_fisher_z():
     rng = np.random.default_rng(2)
     a = rng.normal(size=400)
     b = a + rng.normal(size=400)
-    test = mk.ci_tests.FisherZ(0.01).bind(read_study({"a": a, "b": b, "c": b + rng.normal(size=400)}))
+    test = mk.ci_tests.FisherZ(0.01).bind(read_mixed({"a": a, "b": b, "c": b + rng.normal(size=400)}))
     with Watch(progress=False) as watch:
         found = max_min_candidates(test, Knowledge().rules(test.names), watch, depth=2)
     assert _pairs(found, test.names) == {frozenset("ab"), frozenset("bc")}

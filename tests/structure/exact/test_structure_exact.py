@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.runtime.clock import Watch
 from markovia.structure.exact.order_problem import order_problems
 from markovia.structure.scores.parent_set_scores import most_parents, scored_parent_sets
@@ -59,7 +59,7 @@ def members(mask):
 
 def brute_force(rows, score, names, required=(), forbidden=(), max_parents=None, **reading):
     """The best score of all graphs that obey what is known."""
-    bound = bind_score(score, read_study(rows, **reading))
+    bound = bind_score(score, read_mixed(rows, **reading))
     n = len(names)
     graphs = GRAPHS[n]
     for a, b in required:
@@ -92,7 +92,7 @@ def test_the_best_of_five_variables_is_the_best_of_all_graphs(score, algorithm):
         assert found.bound == pytest.approx(found.score, abs=1e-6)
         assert found.score == pytest.approx(brute_force(rows, score, names), abs=1e-6)
         parents = [[names.index(p) for p in found.dag.parents(n)] for n in names]
-        assert bind_score(score, read_study(rows)).total(parents) == pytest.approx(found.score, abs=1e-6)
+        assert bind_score(score, read_mixed(rows)).total(parents) == pytest.approx(found.score, abs=1e-6)
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "a-star"])
@@ -157,9 +157,9 @@ def test_paths_from_a_poor_start_reach_the_same_optimum(seed, monkeypatch):
 @pytest.mark.parametrize("score", ["bic", "aic", "bdeu", "k2"])
 def test_bounds_leave_out_only_sets_that_a_subset_beats(score):
     rows = random_rows(7, 150 if score in ("bic", "aic") else 40, 5)
-    study = read_study(rows)
-    bound = bind_score(score, study)
-    rules = mk.Knowledge().rules(study.names)
+    mixed = read_mixed(rows)
+    bound = bind_score(score, mixed)
+    rules = mk.Knowledge().rules(mixed.names)
     found = scored_parent_sets(bound, rules, Watch(progress=False))
     assert found.complete
     assert found.n_scored < 7 * 2**6
@@ -203,7 +203,7 @@ def test_parts_that_cannot_form_cycles_are_solved_apart():
 
 def test_a_problem_numbered_otherwise_is_the_same_problem():
     rows = random_rows(6, 300, 8)
-    bound = bind_score("bic", read_study(rows))
+    bound = bind_score("bic", read_mixed(rows))
     sets = scored_parent_sets(bound, mk.Knowledge().rules(list(rows.columns)), Watch(progress=False))
     problem = max(order_problems(sets), key=lambda p: p.m)
     order = np.random.default_rng(0).permutation(problem.m).tolist()
@@ -290,7 +290,7 @@ def test_causal_learn_finds_the_same_optimum():
     rows = rng.normal(size=(500, 6)) @ np.linalg.inv(np.eye(6) - mixing)
     graph, _ = search(rows, search_method="dp")
     ours = mk.learn_structure(pd.DataFrame(rows, columns=list("abcdef")), "exact")
-    bound = bind_score(None, read_study(pd.DataFrame(rows, columns=list("abcdef"))))
+    bound = bind_score(None, read_mixed(pd.DataFrame(rows, columns=list("abcdef"))))
     theirs = bound.total([np.flatnonzero(graph[:, k]).tolist() for k in range(6)])
     assert ours.score >= theirs - 1e-6
 

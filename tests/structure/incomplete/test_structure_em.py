@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.structure.incomplete.mixed_completion import MixedCompletion
 from markovia.structure.incomplete.table_completion import TableCompletion
 from markovia.structure.scores.scores import bind_score
@@ -22,7 +22,7 @@ SPRINKLER = mk.examples.sprinkler().sample(1500, seed=1)
 
 
 def completion(rows, draws=None, seed=0, tolerance=1e-8):
-    table = read_study(rows).codes()
+    table = read_mixed(rows).codes()
     return TableCompletion(
         table, list(table.variables.values()), draws, np.random.default_rng(seed), tolerance
     )
@@ -152,7 +152,7 @@ def gaussian_rows(n, seed):
 def test_the_moments_of_missing_gaussian_cells_are_exact():
     rows = gaussian_rows(50, 1)
     gaps = rows.mask(np.random.default_rng(1).random(rows.shape) < 0.3).dropna(how="all")
-    own = MixedCompletion(read_study(gaps, continuous=True), [], np.random.default_rng(0), 1e-10)
+    own = MixedCompletion(read_mixed(gaps, continuous=True), [], np.random.default_rng(0), 1e-10)
     now = own.improved(own.start([(), (0,), (0, 1)], False))
     data = own.completed(now)
     mean, cov = own._joint(now, np.empty((0, 0), dtype=int)[:, 0:0].reshape(0))
@@ -188,7 +188,7 @@ def test_em_of_a_full_gaussian_graph_is_the_em_of_a_gaussian():
             s1 += full
             s2 += np.outer(full, full) + extra
         mean, cov = s1 / len(x), s2 / len(x) - np.outer(s1, s1) / len(x) ** 2
-    own = MixedCompletion(read_study(gaps, continuous=True), [], np.random.default_rng(0), 1e-13)
+    own = MixedCompletion(read_mixed(gaps, continuous=True), [], np.random.default_rng(0), 1e-13)
     now = own.improved(own.start([(), (0,), (0, 1)], False))
     ours_mean, ours_cov = own._joint(now, np.empty(0, dtype=int))
     assert np.allclose(ours_mean, mean, atol=1e-4)
@@ -229,8 +229,8 @@ def test_the_posterior_of_a_missing_state_weighs_the_measurements():
     rows = mixed_rows(200, 5)
     gaps = rows.copy()
     gaps.loc[:60, "group"] = None
-    study = read_study(gaps)
-    own = MixedCompletion(study, [], np.random.default_rng(0), 1e-9)
+    mixed = read_mixed(gaps)
+    own = MixedCompletion(mixed, [], np.random.default_rng(0), 1e-9)
     now = own.improved(own.start([(), (0,), (1,)], False))
     data = own.completed(now)
     size, weight = now.pieces[1], now.pieces[2]
@@ -249,7 +249,7 @@ def test_the_posterior_of_a_missing_state_weighs_the_measurements():
 
 def test_the_expected_score_is_that_of_the_moments():
     gaps = gaussian_rows(200, 6).mask(np.random.default_rng(6).random((200, 3)) < 0.2)
-    own = MixedCompletion(read_study(gaps, continuous=True), [], np.random.default_rng(0), 1e-9)
+    own = MixedCompletion(read_mixed(gaps, continuous=True), [], np.random.default_rng(0), 1e-9)
     now = own.improved(own.start([(), (0,), (0, 1)], False))
     data = own.completed(now)
     score = bind_score("gaussian-bic", data)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import StructureData, read_study
+from markovia.data.reading_mixed import MixedTable, read_mixed
 from markovia.data.row_sources import CodedTable
 from markovia.factors.tables.variable import Variable
 from markovia.structure.score_graph import score_graph
@@ -23,19 +23,19 @@ SPRINKLER = mk.examples.sprinkler()
 ROWS = SPRINKLER.sample(1500, seed=3)
 
 
-def random_study(seed, n_rows=300, cards=(2, 3, 2, 4, 2), weights=False):
+def random_table(seed, n_rows=300, cards=(2, 3, 2, 4, 2), weights=False):
     rng = np.random.default_rng(seed)
     hidden = rng.integers(0, 3, n_rows)
     codes = np.array([(hidden * rng.integers(0, 2, n_rows) + rng.integers(0, c, n_rows)) % c for c in cards])
     variables = [Variable(f"v{i}", int(c)) for i, c in enumerate(cards)]
     w = rng.uniform(0.1, 3.0, n_rows) if weights else None
     table = CodedTable(variables, codes.astype(np.int32), w)
-    return StructureData([v.name for v in variables], ["discrete"] * len(cards), table, None)
+    return MixedTable([v.name for v in variables], ["discrete"] * len(cards), table, None)
 
 
-def direct(study, child, parents, name):
+def direct(mixed, child, parents, name):
     """The definitions, over dictionaries of counts."""
-    table, cards = study.table, study.cards
+    table, cards = mixed.table, mixed.cards
     weights = np.ones(table.n_rows) if table.weights is None else table.weights
     cells, configs = {}, {}
     for row, w in zip(table.codes.T.tolist(), weights.tolist(), strict=True):
@@ -67,15 +67,15 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("name", TABLE_SCORES)
 def test_table_scores_are_what_their_definitions_say(way, name, weights):
-    study = random_study(1, weights=weights)
-    score = bind_score(name, study)
+    mixed = random_table(1, weights=weights)
+    score = bind_score(name, mixed)
     families = [
         (c, p) for c in range(5) for k in range(5) for p in combinations([v for v in range(5) if v != c], k)
     ]
     found = score.many(families)
     assert len(families) == 80
     for family, value in zip(families, found.tolist(), strict=True):
-        assert value == pytest.approx(direct(study, *family, name), rel=1e-10, abs=1e-9), family
+        assert value == pytest.approx(direct(mixed, *family, name), rel=1e-10, abs=1e-9), family
 
 
 @given(seed=st.integers(0, 10_000), n_rows=st.integers(1, 400))
@@ -85,15 +85,15 @@ def test_compiled_sums_equal_plain_ones_for_any_sizes(seed, n_rows):
 
     rng = np.random.default_rng(seed)
     cards = rng.integers(1, 8, 6)
-    study = random_study(seed, n_rows, cards, weights=bool(seed % 2))
-    tables = family_tables.FamilyTables(study.table, study.names)
+    mixed = random_table(seed, n_rows, cards, weights=bool(seed % 2))
+    tables = family_tables.FamilyTables(mixed.table, mixed.names)
     groups = []
     for child in (-1, 0, 3):
         others = [v for v in range(6) if v != child]
         base = tuple(sorted(rng.choice(others, int(rng.integers(0, 4)), replace=False).tolist()))
         fresh = [v for v in others if v not in base]
         groups.append((child, base, np.array([*fresh, -1], dtype=np.int64)))
-    packed = family_tables._Packed(study.table, study.names, study.cards)
+    packed = family_tables._Packed(mixed.table, mixed.names, mixed.cards)
     for kind in (0, 1, 2):
         compiled = packed.run(family_scores, groups, kind, 3.0)
         np.testing.assert_allclose(compiled, tables._plain(groups, kind, 3.0), rtol=1e-9, atol=1e-8)
@@ -101,25 +101,25 @@ def test_compiled_sums_equal_plain_ones_for_any_sizes(seed, n_rows):
 
 def test_many_parents_and_many_states_need_no_large_table(way):
     cards = [2, 300, 7, 9, 11, 13, 5, 6, 8]
-    study = random_study(5, 500, cards)
-    score = bind_score("log-likelihood", study)
+    mixed = random_table(5, 500, cards)
+    score = bind_score("log-likelihood", mixed)
     for child, parents in [
         (0, (1, 2, 3, 4, 5, 6, 7, 8)),
         (1, (2, 3, 4)),
         (2, (0, 1)),
         (1, (0, 2, 3, 4, 5, 6, 7, 8)),
     ]:
-        assert score.local(child, parents) == pytest.approx(direct(study, child, parents, "log-likelihood"))
+        assert score.local(child, parents) == pytest.approx(direct(mixed, child, parents, "log-likelihood"))
 
 
 def test_equal_rows_that_are_put_together_change_nothing(monkeypatch):
     from markovia.kernels.structure import family_scores
 
-    study = random_study(2, 400, (2, 2, 3))
+    mixed = random_table(2, 400, (2, 2, 3))
     groups = [(0, (1,), np.array([2, -1])), (2, (), np.array([0, 1]))]
-    before = family_tables._Packed(study.table, study.names, study.cards)
+    before = family_tables._Packed(mixed.table, mixed.names, mixed.cards)
     monkeypatch.setattr(family_tables, "MERGED_ROWS", 10)
-    after = family_tables._Packed(study.table, study.names, study.cards)
+    after = family_tables._Packed(mixed.table, mixed.names, mixed.cards)
     assert after.codes.shape[1] <= 12 < before.codes.shape[1]
     for kind in (0, 1, 2):
         np.testing.assert_allclose(
@@ -130,8 +130,8 @@ def test_equal_rows_that_are_put_together_change_nothing(monkeypatch):
 def test_threads_share_families_without_changing_them(monkeypatch):
     from markovia.kernels.structure import family_scores
 
-    study = random_study(3, 200, (2, 3, 2, 4, 2, 3, 2))
-    packed = family_tables._Packed(study.table, study.names, study.cards)
+    mixed = random_table(3, 200, (2, 3, 2, 4, 2, 3, 2))
+    packed = family_tables._Packed(mixed.table, mixed.names, mixed.cards)
     groups = [(c, (), np.array([v for v in range(7) if v != c])) for c in range(7)]
     monkeypatch.setenv("MARKOVIA_THREADS", "1")
     one = packed.run(family_scores, groups, 0, 0.0)
@@ -143,8 +143,8 @@ def test_threads_share_families_without_changing_them(monkeypatch):
 
 @pytest.mark.parametrize("name", TABLE_SCORES)
 def test_added_removed_and_many_agree(way, name):
-    study = random_study(4)
-    one, other = bind_score(name, study), bind_score(name, study)
+    mixed = random_table(4)
+    one, other = bind_score(name, mixed), bind_score(name, mixed)
     for child, base in [(0, ()), (2, (1,)), (3, (0, 4))]:
         free = [v for v in range(5) if v != child and v not in base]
         expected = [other.local(child, (*base, v)) for v in free]
@@ -181,14 +181,14 @@ def test_equivalent_graphs_score_the_same(name):
     rng = np.random.default_rng(0)
     latent = rng.normal(size=(250, 5)) @ rng.normal(size=(5, 5))
     if name == "gaussian-bic":
-        study = read_study({f"v{i}": latent[:, i] for i in range(5)})
+        mixed = read_mixed({f"v{i}": latent[:, i] for i in range(5)})
     elif name == "cg-bic":
         columns = {f"v{i}": latent[:, i] for i in range(3)}
-        study = read_study(columns | {"v3": latent[:, 3] > 0, "v4": np.digitize(latent[:, 4], [-1, 1])})
-        assert study.kinds == ("continuous",) * 3 + ("discrete",) * 2
+        mixed = read_mixed(columns | {"v3": latent[:, 3] > 0, "v4": np.digitize(latent[:, 4], [-1, 1])})
+        assert mixed.kinds == ("continuous",) * 3 + ("discrete",) * 2
     else:
-        study = random_study(7)
-    score = bind_score(name, study)
+        mixed = random_table(7)
+    score = bind_score(name, mixed)
     assert score.equivalent
     moved = 0
     for seed in range(12):
@@ -199,8 +199,8 @@ def test_equivalent_graphs_score_the_same(name):
 
 
 def test_k2_may_differ_between_equivalent_graphs():
-    study = random_study(8, cards=(2, 4))
-    score = bind_score("k2", study)
+    mixed = random_table(8, cards=(2, 4))
+    score = bind_score("k2", mixed)
     assert not score.equivalent
     assert abs(score.total([(), (0,)]) - score.total([(1,), ()])) > 1e-6
     with pytest.raises(mk.InvalidArgument, match="no difference of sums"):
@@ -285,8 +285,8 @@ def test_gaussian_bic_is_that_of_linear_regression(weighted):
     rng = np.random.default_rng(2)
     rows = rng.normal(size=(120, 5)) @ rng.normal(size=(5, 5)) + 100.0
     w = rng.uniform(0.5, 2.0, 120) if weighted else None
-    study = read_study({f"v{i}": rows[:, i] for i in range(5)}, weights=w)
-    score = bind_score(mk.scores.GaussianBIC(1.5), study)
+    mixed = read_mixed({f"v{i}": rows[:, i] for i in range(5)}, weights=w)
+    score = bind_score(mk.scores.GaussianBIC(1.5), mixed)
     for child in range(5):
         others = [v for v in range(5) if v != child]
         for k in range(5):
@@ -302,15 +302,15 @@ def test_gaussian_bic_is_that_of_linear_regression(weighted):
 def test_gaussian_bic_names_constant_and_dependent_columns():
     x = np.random.default_rng(0).normal(size=50)
     with pytest.raises(mk.InvalidArgument, match="'b' is constant"):
-        bind_score("gaussian-bic", read_study({"a": x, "b": np.full(50, 0.1)}, continuous=True))
-    score = bind_score("gaussian-bic", read_study({"a": x, "b": 2 * x + 1, "c": x**2}))
+        bind_score("gaussian-bic", read_mixed({"a": x, "b": np.full(50, 0.1)}, continuous=True))
+    score = bind_score("gaussian-bic", read_mixed({"a": x, "b": 2 * x + 1, "c": x**2}))
     with pytest.raises(mk.InvalidArgument, match="linear function of 'b'"):
         score.local(0, [1])
     # a parent that another determines adds a parameter and nothing else
     assert score.local(2, [0, 1]) == pytest.approx(score.local(2, [0]) - np.log(50) / 2)
     assert score.added(2, [0], [1])[0] == pytest.approx(score.local(2, [0, 1]))
     with pytest.raises(mk.InvalidArgument, match="needs numbers"):
-        bind_score("gaussian-bic", read_study(ROWS))
+        bind_score("gaussian-bic", read_mixed(ROWS))
 
 
 def saturated(frame, discrete, continuous):
@@ -337,9 +337,9 @@ def test_conditional_gaussian_bic_is_the_ratio_of_saturated_models():
     x = d + rng.normal(size=n)
     y = x * np.where(d == 1, 2.0, -1.0) + 50 + rng.normal(size=n) * 0.3
     frame = pd.DataFrame({"d": d, "x": x, "e": e, "y": y})
-    study = read_study(frame)
-    assert study.kinds == ("discrete", "continuous", "discrete", "continuous")
-    score = bind_score("cg-bic", study)
+    mixed = read_mixed(frame)
+    assert mixed.kinds == ("discrete", "continuous", "discrete", "continuous")
+    score = bind_score("cg-bic", mixed)
     assert (
         frame.groupby(["d", "e"]).size() < 7
     ).any()  # some configurations borrow the covariance of all rows
@@ -360,12 +360,12 @@ def test_conditional_gaussian_bic_is_the_ratio_of_saturated_models():
 
 
 def test_conditional_gaussian_bic_is_bic_and_gaussian_bic_where_columns_are_of_one_kind():
-    study = random_study(9)
-    one, other = bind_score("cg-bic", study), bind_score("bic", study)
+    mixed = random_table(9)
+    one, other = bind_score("cg-bic", mixed), bind_score("bic", mixed)
     assert one.local(3, (0, 1)) == pytest.approx(other.local(3, (0, 1)))
     rows = np.random.default_rng(1).normal(size=(80, 3)) @ np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1]])
-    study = read_study({f"v{i}": rows[:, i] for i in range(3)})
-    one, other = bind_score("cg-bic", study), bind_score("bic", study)
+    mixed = read_mixed({f"v{i}": rows[:, i] for i in range(3)})
+    one, other = bind_score("cg-bic", mixed), bind_score("bic", mixed)
     assert other.name == "gaussian-bic"
     assert one.local(1, (0, 2)) == pytest.approx(other.local(1, (0, 2)))
 
@@ -380,8 +380,8 @@ def test_whole_weights_are_repeated_rows(name):
         frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
     if name == "cg-bic":
         frame["a"] = rng.integers(0, 2, 60)
-    weighted = bind_score(name, read_study(frame, weights=times.astype(float)))
-    repeated = bind_score(name, read_study(frame.loc[frame.index.repeat(times)].reset_index(drop=True)))
+    weighted = bind_score(name, read_mixed(frame, weights=times.astype(float)))
+    repeated = bind_score(name, read_mixed(frame.loc[frame.index.repeat(times)].reset_index(drop=True)))
     for family in [(0, ()), (1, (0,)), (2, (0, 1)), (0, (1, 2))]:
         assert weighted.local(*family) == pytest.approx(repeated.local(*family))
 
@@ -389,11 +389,11 @@ def test_whole_weights_are_repeated_rows(name):
 def test_rows_in_a_file_are_counted_there_and_score_the_same(tmp_path):
     frame = ROWS.astype(str)
     frame.to_parquet(tmp_path / "rows.parquet")
-    study = read_study(tmp_path / "rows.parquet", in_memory=False)
-    assert not isinstance(study.table, CodedTable)
+    mixed = read_mixed(tmp_path / "rows.parquet", in_memory=False)
+    assert not isinstance(mixed.table, CodedTable)
     for name in TABLE_SCORES:
-        far, near = bind_score(name, study), bind_score(name, read_study(frame))
-        order = [list(study.names).index(c) for c in frame]
+        far, near = bind_score(name, mixed), bind_score(name, read_mixed(frame))
+        order = [list(mixed.names).index(c) for c in frame]
         families = [(3, (0, 1)), (0, ()), (2, (0, 1, 3)), (1, (2,))]
         moved = [(order[c], tuple(sorted(order[p] for p in ps))) for c, ps in families]
         np.testing.assert_allclose(far.many(moved), near.many(families), rtol=1e-10)
@@ -411,7 +411,7 @@ def test_score_graph_takes_graphs_models_and_classes():
 
 
 def test_wrong_settings_and_data_are_named():
-    study = read_study(ROWS)
+    mixed = read_mixed(ROWS)
     for spec in (
         mk.scores.BDeu(0),
         mk.scores.BIC(-1),
@@ -419,10 +419,10 @@ def test_wrong_settings_and_data_are_named():
         mk.scores.GaussianBIC(float("nan")),
     ):
         with pytest.raises(mk.InvalidArgument, match="is a number"):
-            bind_score(spec, study)
+            bind_score(spec, mixed)
     with pytest.raises(mk.InvalidArgument, match="for discrete columns"):
-        bind_score("bdeu", read_study({"a": [0.5, 1.5]}))
+        bind_score("bdeu", read_mixed({"a": [0.5, 1.5]}))
     with pytest.raises(mk.InvalidArgument, match="cells of 'a' are missing"):
-        bind_score("bic", read_study({"a": ["x", None, "y"], "b": [1, 2, 1]}))
+        bind_score("bic", read_mixed({"a": ["x", None, "y"], "b": [1, 2, 1]}))
     with pytest.raises(mk.InvalidArgument, match="no score 'bicc'"):
-        bind_score("bicc", study)
+        bind_score("bicc", mixed)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import read_study
+from markovia.data.reading_mixed import read_mixed
 from markovia.structure.scores import pair_information
 from markovia.structure.scores.scores import bind_score
 from markovia.structure.trees.spanning_trees import maximum_branching, maximum_spanning_tree
@@ -78,7 +78,7 @@ def test_networkx_finds_trees_of_the_same_weight(seed):
 
 def test_the_tree_is_the_one_of_largest_likelihood():
     rows = chain_rows(1, 400)
-    score = bind_score("log-likelihood", read_study(rows))
+    score = bind_score("log-likelihood", read_mixed(rows))
     gain = np.array(
         [[score.local(k, [p]) - score.local(k) if p != k else 0.0 for k in range(5)] for p in range(5)]
     )
@@ -110,7 +110,7 @@ def test_a_forest_leaves_out_edges_that_do_not_pay():
     assert forest.n_edges == 4
     assert not forest.skeleton.neighbors("noise")
     best = mk.learn_structure(rows, "exact", max_parents=1)
-    score = bind_score("bic", read_study(rows))
+    score = bind_score("bic", read_mixed(rows))
     names = list(rows.columns)
     parents = [[names.index(p) for p in forest.dag.parents(n)] for n in names]
     assert score.total(parents) == pytest.approx(best.score, abs=1e-6)
@@ -130,7 +130,7 @@ def test_knowledge_gives_the_best_tree_among_those_allowed(seed):
     known = {"required": [("e", "a")], "forbidden": forbidden}
     found = mk.learn_structure(rows, "chow-liu", forest="bic", **known)
     best = mk.learn_structure(rows, "exact", max_parents=1, **known)
-    score = bind_score("bic", read_study(rows))
+    score = bind_score("bic", read_mixed(rows))
     parents = [[names.index(p) for p in found.dag.parents(n)] for n in names]
     assert ("e", "a") in found.edges
     assert not set(forbidden) & set(found.edges)
@@ -216,7 +216,7 @@ def test_tan_is_the_best_graph_of_its_form():
     rows = class_rows(5, 400)
     found = mk.learn_structure(rows, "tan", target="y", root="b")
     names = list(rows.columns)
-    score = bind_score("log-likelihood", read_study(rows))
+    score = bind_score("log-likelihood", read_mixed(rows))
     y = names.index("y")
     features = [k for k in range(5) if k != y]
     gain = np.zeros((5, 5))

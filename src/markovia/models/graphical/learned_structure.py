@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.data.row_sources import RowSource, read_data
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
@@ -26,7 +26,7 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
     rows = learned.data if data is None else data
     if rows is None:
         raise InvalidArgument("this graph was learned without data; give the rows to fit")
-    if isinstance(rows, StructureData):
+    if isinstance(rows, MixedTable):
         rows = _discrete_rows(rows, learned)
     if isinstance(learned.graph, UndirectedGraph):
         return _fit_undirected(learned.graph, rows, **settings)
@@ -38,7 +38,7 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
     return network
 
 
-def _discrete_rows(rows: StructureData, learned: LearnedStructure) -> RowSource:
+def _discrete_rows(rows: MixedTable, learned: LearnedStructure) -> RowSource:
     names = set(learned.nodes)
     for name, kind in zip(rows.names, rows.kinds, strict=True):
         if kind != "discrete" and name in names:

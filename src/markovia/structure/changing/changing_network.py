@@ -29,20 +29,20 @@ def timed_spins(task: Task, times: Any, what: str) -> tuple[Spins, Array]:
     times
         The name of a column, which is then no variable of the network; or one number a row; None numbers the rows.
     """
-    study = task.study
+    mixed = task.rows
     if isinstance(times, str):
-        if times not in study.names:
-            raise UnknownVariable(times, study.names, "the data")
-        spins = read_spins(study, task.rules, what, without=[times])
-        at = study.names.index(times)
-        if study.kinds[at] == "continuous":
-            assert study.matrix is not None
-            moments = study.matrix[:, study.columns[at]]
+        if times not in mixed.names:
+            raise UnknownVariable(times, mixed.names, "the data")
+        spins = read_spins(mixed, task.rules, what, without=[times])
+        at = mixed.names.index(times)
+        if mixed.kinds[at] == "continuous":
+            assert mixed.matrix is not None
+            moments = mixed.matrix[:, mixed.columns[at]]
         else:
-            labels = _numbers(study.variable(at).states, times)
-            moments = labels[study.codes().column(times)]
+            labels = _numbers(mixed.variable(at).states, times)
+            moments = labels[mixed.codes().column(times)]
     else:
-        spins = read_spins(study, task.rules, what)
+        spins = read_spins(mixed, task.rules, what)
         n = spins.design.shape[1]
         try:
             moments = np.arange(n, dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
@@ -74,22 +74,22 @@ def condition_spins(
     conditions
         Pairs of labels, or an undirected graph over them.
     """
-    study = task.study
+    mixed = task.rows
     if times is None:
         raise InvalidArgument("conditions= needs times=: the name of a column of labels, or one label a row")
     if isinstance(times, str):
-        if times not in study.names:
-            raise UnknownVariable(times, study.names, "the data")
-        spins = read_spins(study, task.rules, what, without=[times])
-        at = study.names.index(times)
-        if study.kinds[at] != "discrete":
+        if times not in mixed.names:
+            raise UnknownVariable(times, mixed.names, "the data")
+        spins = read_spins(mixed, task.rules, what, without=[times])
+        at = mixed.names.index(times)
+        if mixed.kinds[at] != "discrete":
             raise InvalidArgument(f"the conditions in {times!r} are labels, not measurements")
-        codes, states = study.codes().column(times), list(study.variable(at).states)
+        codes, states = mixed.codes().column(times), list(mixed.variable(at).states)
         used = np.unique(codes)
         labels = [states[k] for k in used.tolist()]
         number = np.searchsorted(used, codes).astype(np.int64)
     else:
-        spins = read_spins(study, task.rules, what)
+        spins = read_spins(mixed, task.rules, what)
         each = list(times)
         if len(each) != spins.design.shape[1]:
             raise InvalidArgument(

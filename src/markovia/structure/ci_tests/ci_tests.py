@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
@@ -257,7 +257,7 @@ class Oracle:
         hidden = {*self.latent, *self.selection}
         return [n for n in nodes if n not in hidden]
 
-    def bind(self, data: StructureData | None, names: Sequence[str] | None = None) -> "CITest":
+    def bind(self, data: MixedTable | None, names: Sequence[str] | None = None) -> "CITest":
         """Return the test over the observed variables, or over the named ones."""
         chosen, nodes = list(names or self.observed), self._nodes()
         for name in chosen:
@@ -387,7 +387,7 @@ def is_truth(test: Any) -> bool:
     return isinstance(test, graphs) or isinstance(getattr(test, "graph", None), graphs)
 
 
-def default_test(data: StructureData) -> str:
+def default_test(data: MixedTable) -> str:
     """Return the name of the test for the kind of data."""
     return "g2" if data.discrete else "fisher-z" if data.continuous else "mixed"
 
@@ -400,7 +400,7 @@ def ci_test_for(task: Task) -> CITest:
     return found
 
 
-def bind_test(test: Any, data: StructureData | None, names: Sequence[str]) -> CITest:
+def bind_test(test: Any, data: MixedTable | None, names: Sequence[str]) -> CITest:
     """Return a test for data by name, specification, graph, or the default for the kind of data.
 
     A name may come with its level, as a pair.

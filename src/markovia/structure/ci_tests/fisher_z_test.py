@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.data.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
@@ -48,7 +48,7 @@ class FisherZ:
 
     alpha: float = 0.05
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         matrix = data.numbers("Fisher's z test")
         if np.isnan(matrix).any():

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.data.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.factor import Array
@@ -75,7 +75,7 @@ class HSICTest(_KernelSpec):
     False
     """
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         return BoundHSIC(data, self.alpha, self.null, self.draws, self.seed)
 
@@ -95,7 +95,7 @@ class KCI(_KernelSpec):
     True
     """
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         return BoundKCI(data, self.alpha, self.null, self.draws, self.seed)
 
@@ -103,12 +103,12 @@ class KCI(_KernelSpec):
 class _KernelTest(CITest):
     costly = True
 
-    def __init__(self, data: StructureData, alpha: float, null: str, draws: int, seed: int) -> None:
+    def __init__(self, data: MixedTable, alpha: float, null: str, draws: int, seed: int) -> None:
         super().__init__(data.names, alpha)
         check_choice("null", null, ("gamma", "spectral"))
         check_count("draws", draws, 1)
         if data.table is not None:
-            data = StructureData(data.names, data.kinds, data.codes(), data.matrix, data.weights)
+            data = MixedTable(data.names, data.kinds, data.codes(), data.matrix, data.weights)
         if data.weights is not None or (data.table is not None and data.codes().weights is not None):
             raise InvalidArgument(f"{self.name} takes no weights of rows; repeat the rows instead")
         if data.n_rows > MOST_ROWS:
@@ -221,7 +221,7 @@ class BoundKCI(_KernelTest):
         return self._spectral_p(statistic, _spectrum(product), (x, y, given)), statistic
 
 
-def _standardised(data: StructureData, number: int) -> Array:
+def _standardised(data: MixedTable, number: int) -> Array:
     """Return a column as standard numbers; a discrete one as an indicator for each state, together of variance one."""
     if data.kinds[number] == "continuous":
         assert data.matrix is not None

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import CONTINUOUS, DISCRETE, StructureData
+from markovia.data.reading_mixed import CONTINUOUS, DISCRETE, MixedTable
 from markovia.data.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
@@ -64,10 +64,10 @@ class MixedTest:
     alpha: float = 0.05
     method: str = "regression"
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         if data.table is not None:
-            data = StructureData(data.names, data.kinds, data.codes(), data.matrix, data.weights)
+            data = MixedTable(data.names, data.kinds, data.codes(), data.matrix, data.weights)
         if self.method == "regression":
             return RegressionTest(data, self.alpha)
         if self.method == "degenerate-gaussian":
@@ -78,7 +78,7 @@ class MixedTest:
 class _MixedTest(CITest):
     name = "mixed"
 
-    def __init__(self, data: StructureData, alpha: float) -> None:
+    def __init__(self, data: MixedTable, alpha: float) -> None:
         super().__init__(data.names, alpha)
         if data.matrix is not None and np.isnan(data.matrix).any():
             raise InvalidArgument("the mixed test needs complete rows; missing='drop' leaves the others out")
@@ -99,7 +99,7 @@ class RegressionTest(_MixedTest):
 
     costly = True
 
-    def __init__(self, data: StructureData, alpha: float) -> None:
+    def __init__(self, data: MixedTable, alpha: float) -> None:
         super().__init__(data, alpha)
         self.pure = {kind: _of_kind(data, kind, alpha) for kind in set(data.kinds)}
         self.places = data.columns
@@ -182,7 +182,7 @@ class DegenerateGaussianTest(_MixedTest):
 
     batch = 16
 
-    def __init__(self, data: StructureData, alpha: float) -> None:
+    def __init__(self, data: MixedTable, alpha: float) -> None:
         super().__init__(data, alpha)
         wide = np.concatenate(self.blocks, axis=1)
         ends = np.cumsum([0, *(b.shape[1] for b in self.blocks)])
@@ -224,14 +224,14 @@ class DegenerateGaussianTest(_MixedTest):
         return float(-spare * np.log1p(-np.minimum(canonical**2, 1 - 1e-15)).sum()), free
 
 
-def _of_kind(data: StructureData, kind: str, alpha: float) -> CITest:
+def _of_kind(data: MixedTable, kind: str, alpha: float) -> CITest:
     names = [n for n, own in zip(data.names, data.kinds, strict=True) if own == kind]
     if kind == DISCRETE:
-        return G2(alpha).bind(StructureData(names, [kind] * len(names), data.table, None))
-    return FisherZ(alpha).bind(StructureData(names, [kind] * len(names), None, data.matrix, data.weights))
+        return G2(alpha).bind(MixedTable(names, [kind] * len(names), data.table, None))
+    return FisherZ(alpha).bind(MixedTable(names, [kind] * len(names), None, data.matrix, data.weights))
 
 
-def _block(data: StructureData, number: int) -> Array:
+def _block(data: MixedTable, number: int) -> Array:
     """Return a variable's columns: standard numbers, or an indicator for each state that occurs but the first."""
     if data.kinds[number] == CONTINUOUS:
         assert data.matrix is not None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.runtime.checks import check_count
@@ -51,7 +51,7 @@ class PermutationCMI:
     permutations: int = 1000
     seed: int = 0
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         return PermutationTest(data, self.alpha, self.permutations, self.seed)
 
@@ -62,7 +62,7 @@ class PermutationTest(CITest):
     name = "cmi"
     costly = True
 
-    def __init__(self, data: StructureData, alpha: float, permutations: int, seed: int) -> None:
+    def __init__(self, data: MixedTable, alpha: float, permutations: int, seed: int) -> None:
         super().__init__(data.names, alpha)
         check_count("permutations", permutations, 1)
         check_count("seed", seed)

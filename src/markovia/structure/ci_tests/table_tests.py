@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.factor import Array
@@ -74,7 +74,7 @@ class G2:
     alpha: float = 0.05
     dof: str = "nonempty"
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         return TableTest(data, self.alpha, self.dof, chi=False)
 
@@ -94,7 +94,7 @@ class ChiSquare:
     alpha: float = 0.05
     dof: str = "nonempty"
 
-    def bind(self, data: StructureData) -> CITest:
+    def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
         return TableTest(data, self.alpha, self.dof, chi=True)
 
@@ -104,7 +104,7 @@ class TableTest(CITest):
 
     batch = 32
 
-    def __init__(self, data: StructureData, alpha: float, dof: str, chi: bool) -> None:
+    def __init__(self, data: MixedTable, alpha: float, dof: str, chi: bool) -> None:
         super().__init__(data.names, alpha)
         self.name = "chi2" if chi else "g2"
         check_choice("dof", dof, ("nonempty", "full"))
@@ -187,7 +187,7 @@ class TableTest(CITest):
         return statistic, free
 
 
-def discrete_table(data: StructureData, what: str) -> RowSource:
+def discrete_table(data: MixedTable, what: str) -> RowSource:
     """Return the discrete columns, or say which column is not discrete."""
     if data.table is None or data.matrix is not None:
         first = next(n for n, kind in zip(data.names, data.kinds, strict=True) if kind != "discrete")

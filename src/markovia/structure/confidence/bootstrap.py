@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime.checks import check_choice, check_count
@@ -87,10 +87,10 @@ def bootstrap_structure(
     known, reading, rest = sorted_settings(settings)
     asked = {name: rest.pop(name, None) for name in ("score", "test", "alpha")}
     search = plan_search(data, method, known, reading, **asked, options=rest)
-    if search.study is None:
+    if search.mixed is None:
         raise InvalidArgument("an oracle has no rows to resample; give data")
-    study = _compact(search.study) if counts_do(search.how, search.test) else search.study
-    bare = replace(search, study=None)
+    mixed = _compact(search.mixed) if counts_do(search.how, search.test) else search.mixed
+    bare = replace(search, mixed=None)
     rng = generator(seed)
     streams = (rng.spawn(1)[0] for _ in range(int(replicates)))
     n = len(search.order)
@@ -98,7 +98,7 @@ def bootstrap_structure(
     done, undirected, ancestral = 0, True, False
     with Watch(time_limit, progress, total=int(replicates), unit="replicate") as watch:
         deadline = None if time_limit is None else time() + watch.left
-        for found in _results(bare, study, streams, level, deadline, n_jobs, watch):
+        for found in _results(bare, mixed, streams, level, deadline, n_jobs, watch):
             arrows += found["arrows"]
             lines += found["lines"]
             undirected &= found["undirected"]
@@ -122,21 +122,21 @@ def bootstrap_structure(
         ancestral=ancestral,
         seconds=seconds,
         rules=search.rules,
-        data=search.study,
+        data=search.mixed,
     )
 
 
-def _compact(study: StructureData) -> StructureData:
+def _compact(mixed: MixedTable) -> MixedTable:
     """Hold equal rows once where that saves at least half of them."""
-    if study.matrix is not None or study.repeats or study.codes().weights is not None:
-        return study
-    groups = study.grouped()
-    return groups if groups.n_rows * 2 <= study.n_rows else study
+    if mixed.matrix is not None or mixed.repeats or mixed.codes().weights is not None:
+        return mixed
+    groups = mixed.grouped()
+    return groups if groups.n_rows * 2 <= mixed.n_rows else mixed
 
 
 def _results(
     search: Search,
-    study: StructureData,
+    mixed: MixedTable,
     streams: Iterator[np.random.Generator],
     level: str,
     deadline: float | None,
@@ -150,13 +150,13 @@ def _results(
         for rng in streams:
             if watch.over():
                 return
-            found = _replicate(search, study, rng, level, deadline)
+            found = _replicate(search, mixed, rng, level, deadline)
             if found is not None:
                 yield found
         return
     # what comes back is added up, so the order in which replicates end does not matter
     work = Parallel(n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    results = work(delayed(_replicate)(search, study, rng, level, deadline) for rng in streams)
+    results = work(delayed(_replicate)(search, mixed, rng, level, deadline) for rng in streams)
     try:
         for found in results:
             if found is not None:
@@ -172,12 +172,12 @@ def _results(
 
 
 def _replicate(
-    search: Search, study: StructureData, rng: np.random.Generator, level: str, deadline: float | None
+    search: Search, mixed: MixedTable, rng: np.random.Generator, level: str, deadline: float | None
 ) -> Mapping[str, Any] | None:
     """Learn from one sample; None where time was up before the end."""
     left = None if deadline is None else max(1e-9, deadline - time())
     with Watch(left, progress=False) as watch:
-        learned = search.run(study.resampled(rng), rng, watch, 1)
+        learned = search.run(mixed.resampled(rng), rng, watch, 1)
         if watch.over():
             return None
     arrows, lines = edge_flags(learned.graph, search.order, level, search.rules)

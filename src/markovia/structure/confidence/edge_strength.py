@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
@@ -139,14 +139,14 @@ def edge_strength(
     rows = data if data is not None else getattr(graph, "data", None)
     if rows is None:
         raise InvalidArgument("give the rows to measure the edges with")
-    study = Reading(dag.nodes, continuous, states, weights, missing).complete(rows)
+    mixed = Reading(dag.nodes, continuous, states, weights, missing).complete(rows)
     if measure == "p-value":
-        return _tested(dag, bind_test(test, study.spread(), study.names))
+        return _tested(dag, bind_test(test, mixed.spread(), mixed.names))
     if measure == "score":
-        return _scored(dag, bind_score(score, study))
-    found = _families(dag, study.names)
-    values = _information(study, [(p, c) for p, c, _ in found], [z for _, _, z in found])
-    return _named(found, values, study.names, measure, "counts" if study.discrete else "correlations")
+        return _scored(dag, bind_score(score, mixed))
+    found = _families(dag, mixed.names)
+    values = _information(mixed, [(p, c) for p, c, _ in found], [z for _, _, z in found])
+    return _named(found, values, mixed.names, measure, "counts" if mixed.discrete else "correlations")
 
 
 def _tested(dag: DAG, test: CITest) -> EdgeStrength:
@@ -195,17 +195,17 @@ def _directed(graph: Any) -> DAG:
 
 
 def _information(
-    study: StructureData, edges: Sequence[tuple[int, int]], others: Sequence[tuple[int, ...]]
+    mixed: MixedTable, edges: Sequence[tuple[int, int]], others: Sequence[tuple[int, ...]]
 ) -> Array:
     """Return the mutual information of parent and child given the others, from counts or Gaussian correlations."""
-    if study.discrete:
-        assert study.table is not None
-        names = study.names
+    if mixed.discrete:
+        assert mixed.table is not None
+        names = mixed.names
         scopes = [[names[v] for v in (p, c, *z)] for (p, c), z in zip(edges, others, strict=True)]
-        return np.array([_table_information(t) for t in study.table.counts(scopes)])
-    numbers = study.numbers("the mutual information of measurements")
-    centred = numbers - np.average(numbers, axis=0, weights=study.weights)
-    scaled = centred if study.weights is None else centred * np.sqrt(study.weights)[:, None]
+        return np.array([_table_information(t) for t in mixed.table.counts(scopes)])
+    numbers = mixed.numbers("the mutual information of measurements")
+    centred = numbers - np.average(numbers, axis=0, weights=mixed.weights)
+    scaled = centred if mixed.weights is None else centred * np.sqrt(mixed.weights)[:, None]
     found = np.empty(len(edges))
     for k, ((p, c), z) in enumerate(zip(edges, others, strict=True)):
         pair = scaled[:, [p, c]]

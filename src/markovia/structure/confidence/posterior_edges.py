@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import (
     ConvergenceWarning,
     InvalidArgument,
@@ -136,7 +136,7 @@ class EdgePosterior(EdgeConfidence):
         SampledPosterior
             `draws` has the answer of each graph, and `interval()` their spread.
         """
-        if not isinstance(self.data, StructureData) or not self.data.discrete:
+        if not isinstance(self.data, MixedTable) or not self.data.discrete:
             raise InvalidArgument(
                 "answers are averaged over networks of tables, and these data are not discrete"
             )
@@ -222,16 +222,16 @@ def edge_posterior(
         raise UnknownArgument(
             f"edge_posterior takes no {word}={did_you_mean(word, (*OWN, *KNOWN, *READING))}"
         )
-    study = reading.complete(data)
-    rules = known.rules(study.names)
-    n = len(study.names)
+    mixed = reading.complete(data)
+    rules = known.rules(mixed.names)
+    n = len(mixed.names)
     if method == "exact" and n > MOST_EXACT:
         raise TooLarge(
             f"exact sums take up to {MOST_EXACT} variables, these are {n}; use method='order-mcmc'"
         )
     if method == "order-mcmc" and n > 62:
         raise TooLarge(f"order-mcmc takes up to 62 variables, these are {n}; use method='mcmc'")
-    bound = bind_score(score, study)
+    bound = bind_score(score, mixed)
     most = min(n - 1, rules.max_parents)
     if known.max_parents is None and n > ALL_SETS and method in FEW_PARENTS:
         most = min(most, FEW_PARENTS[method])
@@ -240,14 +240,14 @@ def edge_posterior(
     with Watch(time_limit, progress) as watch:
         found = _run(method, bound, rules, most, prior, rng, watch, steps, warmup, chains)
         return EdgePosterior(
-            names=study.names,
+            names=mixed.names,
             lines=np.zeros((n, n)),
             method=method,
             level="dag",
             stopped=watch.reason,
             seconds=watch.seconds,
             rules=rules,
-            data=study,
+            data=mixed,
             exact=method == "exact",
             prior=PRIORS[prior],
             score_name=bound.name,

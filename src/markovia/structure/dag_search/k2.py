@@ -33,7 +33,7 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
     >>> mk.learn_structure(rows, method="k2", order=["cloudy", "rain", "sprinkler", "wet"]).dag.parents("wet")
     ['sprinkler', 'rain']
     """
-    if task.score is None and task.study.discrete:
+    if task.score is None and task.rows.discrete:
         task.score = "k2"
     score, rules, watch = score_for(task), task.rules, task.watch
     sequence = _numbers(task.names, order)

@@ -11,8 +11,8 @@ def measured_columns(task: Task, what: str) -> Array:
     Refused are discrete columns, weights, a column without variation or in an extreme unit, and fewer rows than columns
     plus two.
     """
-    matrix = task.study.numbers(what)
-    if task.study.weights is not None:
+    matrix = task.rows.numbers(what)
+    if task.rows.weights is not None:
         raise InvalidArgument(f"{what} takes no weights=; repeat the rows instead")
     n, p = matrix.shape
     if n < p + 2:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import DISCRETE, StructureData
+from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.data.row_sources import CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
@@ -69,7 +69,7 @@ class MixedCompletion:
     draws = None
 
     def __init__(
-        self, data: StructureData, hidden: Sequence[Variable], rng: np.random.Generator, tolerance: float
+        self, data: MixedTable, hidden: Sequence[Variable], rng: np.random.Generator, tolerance: float
     ) -> None:
         self.names = (*data.names, *(v.name for v in hidden))
         self.kinds = (*data.kinds, *(DISCRETE for _ in hidden))
@@ -120,7 +120,7 @@ class MixedCompletion:
         )
         share /= np.bincount(self.owner, share)[self.owner]
         return self.estimated(
-            parents, self._study(self.codes, filled[self.owner], share * self.weights[self.owner])
+            parents, self._table(self.codes, filled[self.owner], share * self.weights[self.owner])
         )
 
     def improved(self, now: Fitted) -> Fitted:
@@ -136,11 +136,11 @@ class MixedCompletion:
             before = value
         return now
 
-    def completed(self, now: Fitted) -> StructureData:
+    def completed(self, now: Fitted) -> MixedTable:
         """Return weighted complete rows with the posterior moments of the missing cells."""
         return self._expected(now)[0]
 
-    def estimated(self, parents: Parents, data: StructureData) -> Fitted:
+    def estimated(self, parents: Parents, data: MixedTable) -> Fitted:
         """Return the parameters of a graph by maximum likelihood from completed rows."""
         codes = np.empty((0, 0), dtype=np.int64) if data.table is None else data.table.in_memory().codes
         matrix, weights = data.matrix, data.weights
@@ -170,7 +170,7 @@ class MixedCompletion:
                 )
         return Fitted([tuple(p) for p in parents], pieces, -np.inf, False)
 
-    def complete_log_likelihood(self, parents: Parents, data: StructureData) -> float:
+    def complete_log_likelihood(self, parents: Parents, data: MixedTable) -> float:
         """Return the log likelihood of completed rows under the parameters that fit them best."""
         now = self.estimated(parents, data)
         codes = np.empty((0, 0), dtype=np.int64) if data.table is None else data.table.in_memory().codes
@@ -241,7 +241,7 @@ class MixedCompletion:
         spread = np.linalg.inv(np.eye(m) - pull)
         return spread @ base, (spread * noise) @ spread.T
 
-    def _expected(self, now: Fitted) -> tuple[StructureData, float]:
+    def _expected(self, now: Fitted) -> tuple[MixedTable, float]:
         """Return the completed rows and the log likelihood of the observed cells."""
         n = len(self.owner)
         logs = self._log_discrete(now, self.codes, n)
@@ -292,10 +292,10 @@ class MixedCompletion:
         weights = np.concatenate([share[p[0]] * p[2] for p in points])
         keep = weights > 0
         value = float(self.weights @ (top + np.log(whole)))
-        return self._study(self.codes[:, rows[keep]], cells[keep], weights[keep]), value
+        return self._table(self.codes[:, rows[keep]], cells[keep], weights[keep]), value
 
-    def _study(self, codes: Ints, matrix: Array, weights: Array) -> StructureData:
+    def _table(self, codes: Ints, matrix: Array, weights: Array) -> MixedTable:
         table = None
         if len(self.variables):
             table = CodedTable(self.variables, codes.astype(np.int32), weights)
-        return StructureData(self.names, self.kinds, table, matrix, weights)
+        return MixedTable(self.names, self.kinds, table, matrix, weights)

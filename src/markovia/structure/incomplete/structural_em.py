@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import DISCRETE, StructureData
+from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.directed import DAG
@@ -78,13 +78,13 @@ def structural_em(
     check_count("max_iterations", max_iterations, 1)
     check_count("restarts", restarts, 1)
     check_count("draws", draws, 1, none=True)
-    study = task.study
-    hidden = _hidden(latent, study.names)
-    names = (*study.names, *(v.name for v in hidden))
-    rules = _wider(task.rules, len(hidden), study)
-    if study.discrete:
-        table = study.codes()
-        own = [table.variables[n] for n in study.names]
+    mixed = task.rows
+    hidden = _hidden(latent, mixed.names)
+    names = (*mixed.names, *(v.name for v in hidden))
+    rules = _wider(task.rules, len(hidden), mixed)
+    if mixed.discrete:
+        table = mixed.codes()
+        own = [table.variables[n] for n in mixed.names]
         rows: TableCompletion | MixedCompletion = TableCompletion(
             table, [*own, *hidden], draws, task.rng, tolerance
         )
@@ -93,7 +93,7 @@ def structural_em(
             raise InvalidArgument(
                 "draws= is for discrete columns; continuous ones are completed by their moments"
             )
-        rows = MixedCompletion(study, hidden, task.rng, tolerance)
+        rows = MixedCompletion(mixed, hidden, task.rng, tolerance)
     first = _first_parents(start, names, rules, len(hidden))
     best: _Run | None = None
     for number in range(restarts):
@@ -166,7 +166,7 @@ class _Run:
             self.parents = after
             data = rows.completed(now)
 
-    def _note(self, now: Any, data: StructureData, name: str) -> None:
+    def _note(self, now: Any, data: MixedTable, name: str) -> None:
         rows: Any = self.rows
         self.log_likelihood = now.log_likelihood
         self.score = self.expected
@@ -191,20 +191,20 @@ def _hidden(latent: Any, names: Sequence[str]) -> list[Variable]:
     return [Variable(str(name), states) for name, states in latent.items()]
 
 
-def _wider(rules: Rules, more: int, study: StructureData) -> Rules:
+def _wider(rules: Rules, more: int, mixed: MixedTable) -> Rules:
     """Return the rules with hidden variables, about which nothing is known; no discrete child of a continuous parent."""
-    n = len(study.names)
+    n = len(mixed.names)
     allowed = np.ones((n + more, n + more), dtype=bool)
     allowed[:n, :n] = rules.allowed
     np.fill_diagonal(allowed, False)
     required = np.zeros_like(allowed)
     required[:n, :n] = rules.required
-    if not study.discrete:
-        discrete = np.array([k == DISCRETE for k in study.kinds] + [True] * more)
+    if not mixed.discrete:
+        discrete = np.array([k == DISCRETE for k in mixed.kinds] + [True] * more)
         allowed &= ~(~discrete[:, None] & discrete[None, :])
         bad = np.argwhere(required & ~allowed)
         if len(bad):
-            a, b = study.names[bad[0][0]], study.names[bad[0][1]]
+            a, b = mixed.names[bad[0][0]], mixed.names[bad[0][1]]
             raise InvalidArgument(
                 f"the edge {a!r} -> {b!r} is required, and structural EM has no discrete child of a continuous parent"
             )

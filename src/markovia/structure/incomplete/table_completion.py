@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import DISCRETE, StructureData
+from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.data.row_sources import CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
@@ -100,7 +100,7 @@ class TableCompletion:
         run = run_em(learner, counter, now.tables, self.settings)
         return Fitted(now.parents, run.tables, run.expectation.log_likelihood, run.converged)
 
-    def estimated(self, parents: Parents, data: StructureData) -> Fitted:
+    def estimated(self, parents: Parents, data: MixedTable) -> Fitted:
         """Return the tables of another graph by maximum likelihood from completed rows."""
         families = self._families(parents)
         assert data.table is not None
@@ -108,7 +108,7 @@ class TableCompletion:
         tables = TableLearner(families).estimate(counts)
         return Fitted([tuple(p) for p in parents], tables, -np.inf, False)
 
-    def complete_log_likelihood(self, parents: Parents, data: StructureData) -> float:
+    def complete_log_likelihood(self, parents: Parents, data: MixedTable) -> float:
         """Return the log likelihood of completed rows under the tables that fit them best."""
         families = self._families(parents)
         assert data.table is not None
@@ -116,11 +116,11 @@ class TableCompletion:
         tables = TableLearner(families).estimate(counts)
         return float(sum(weighted_log(n, t.values) for n, t in zip(counts, tables, strict=True)))
 
-    def completed(self, now: Fitted) -> StructureData:
+    def completed(self, now: Fitted) -> MixedTable:
         """Return weighted complete rows with the posterior of the missing cells under some tables."""
         codes, weights = self._drawn(now) if self.draws is not None else self._in_every_way(now)
         table = CodedTable(self.variables, codes.astype(np.int32), weights)
-        return StructureData([v.name for v in self.variables], [DISCRETE] * len(self.variables), table, None)
+        return MixedTable([v.name for v in self.variables], [DISCRETE] * len(self.variables), table, None)
 
     def _in_every_way(self, now: Fitted) -> tuple[Ints, Array]:
         if self._all is None:

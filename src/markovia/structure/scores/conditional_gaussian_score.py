@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import DISCRETE, StructureData
+from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.runtime.checks import check_number
@@ -54,7 +54,7 @@ class ConditionalGaussianBIC:
 
     penalty: float = 1.0
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         check_number("penalty", self.penalty)
         return ConditionalGaussianScore(data, self.penalty)
@@ -65,7 +65,7 @@ class ConditionalGaussianScore(LocalScore):
 
     name = "cg-bic"
 
-    def __init__(self, data: StructureData, penalty: float) -> None:
+    def __init__(self, data: MixedTable, penalty: float) -> None:
         super().__init__(data)
         self.discrete = np.array([kind == DISCRETE for kind in data.kinds], dtype=bool)
         self.codes: NDArray[np.int64] = np.zeros((0, data.n_rows), dtype=np.int64)

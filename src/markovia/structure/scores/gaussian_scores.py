@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.moments import checked_moments
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.runtime.checks import check_number
@@ -45,7 +45,7 @@ class GaussianBIC:
 
     penalty: float = 1.0
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         check_number("penalty", self.penalty)
         return GaussianScore(data, self.penalty)
@@ -56,7 +56,7 @@ class GaussianScore(LocalScore):
 
     name = "gaussian-bic"
 
-    def __init__(self, data: StructureData, penalty: float) -> None:
+    def __init__(self, data: MixedTable, penalty: float) -> None:
         super().__init__(data)
         rows = data.numbers("the score gaussian-bic")
         self.total_rows, self.variances, self.correlations = moments(rows, data.weights, data.names)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
@@ -97,7 +97,7 @@ def _fill(
         result[i, j] = result[j, i] = max(0.0, float((n[some] * np.log(ratio)).sum() / total))
 
 
-def pair_information(data: StructureData, over: Callable[[], bool] = lambda: False) -> tuple[Array, Array]:
+def pair_information(data: MixedTable, over: Callable[[], bool] = lambda: False) -> tuple[Array, Array]:
     """Return the mutual information of every pair of columns of any kind, in nats, and the parameters each edge costs.
 
     Once `over` says so, the pairs of discrete columns that are left stay at zero.

@@ -13,7 +13,7 @@ from math import exp, lgamma, log, log1p, sqrt
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.factors.tables.factor import Array
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.scores.table_scores import TableScore
@@ -36,7 +36,7 @@ class QNML:
     'qnml'
     """
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         return QuotientScore(data)
 
@@ -44,7 +44,7 @@ class QNML:
 class QuotientScore(TableScore):
     """qNML bound to data."""
 
-    def __init__(self, data: StructureData) -> None:
+    def __init__(self, data: MixedTable) -> None:
         super().__init__(data, "qnml")
         self.regret = MultinomialRegret(round(data.total))
 

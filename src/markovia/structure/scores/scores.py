@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.runtime.checks import check_number
@@ -50,7 +50,7 @@ class LocalScore(ABC):
     name: str
     equivalent = True
 
-    def __init__(self, data: StructureData) -> None:
+    def __init__(self, data: MixedTable) -> None:
         self.data = data
         self.n = len(data.names)
         self.known: dict[Family, float] = {}
@@ -170,7 +170,7 @@ class BIC:
 
     penalty: float = 1.0
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         check_number("penalty", self.penalty)
         if data.continuous:
@@ -206,19 +206,19 @@ SCORE_ALIASES = {
 }
 
 
-def default_score(data: StructureData) -> str:
+def default_score(data: MixedTable) -> str:
     """Return the name of BIC for the kind of data."""
     return "bic" if data.discrete else "gaussian-bic" if data.continuous else "cg-bic"
 
 
 def score_for(task: Task) -> LocalScore:
     """Return the score that a task asks for, ready for its data."""
-    found = bind_score(task.score, task.study)
+    found = bind_score(task.score, task.rows)
     task.score_name = found.name
     return found
 
 
-def bind_score(score: Any, data: StructureData) -> LocalScore:
+def bind_score(score: Any, data: MixedTable) -> LocalScore:
     """Return a score for data by name, specification, or the default for the kind of data."""
     if score is None or (isinstance(score, str) and score == "auto"):
         score = default_score(data)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.runtime.checks import check_number
@@ -42,9 +42,7 @@ class TableScore(LocalScore):
         The sum over a table, as for `FamilyTables.sums`.
     """
 
-    def __init__(
-        self, data: StructureData, name: str, kind: int = LIKELIHOOD, sample_size: float = 0.0
-    ) -> None:
+    def __init__(self, data: MixedTable, name: str, kind: int = LIKELIHOOD, sample_size: float = 0.0) -> None:
         if not data.discrete:
             first = next(n for n, k in zip(data.names, data.kinds, strict=True) if k == "continuous")
             raise InvalidArgument(
@@ -134,7 +132,7 @@ def _grouped(families: Sequence[Family]) -> tuple[list[Extension], list[int]]:
 class PenalisedLikelihood(TableScore):
     """The log-likelihood minus a price for each free parameter."""
 
-    def __init__(self, data: StructureData, name: str, price: float) -> None:
+    def __init__(self, data: MixedTable, name: str, price: float) -> None:
         super().__init__(data, name)
         self.price = price
 
@@ -154,7 +152,7 @@ class AIC:
     'aic'
     """
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         return PenalisedLikelihood(data, "aic", 1.0)
 
@@ -171,7 +169,7 @@ class LogLikelihood:
     3
     """
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         return TableScore(data, "log-likelihood")
 
@@ -197,7 +195,7 @@ class BDeu:
 
     equivalent_sample_size: float = 10.0
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         check_number("equivalent_sample_size", self.equivalent_sample_size, positive=True)
         return TableScore(data, "bdeu", SPREAD, float(self.equivalent_sample_size))
@@ -217,6 +215,6 @@ class K2:
     'k2'
     """
 
-    def bind(self, data: StructureData) -> LocalScore:
+    def bind(self, data: MixedTable) -> LocalScore:
         """Return the score for these data."""
         return TableScore(data, "k2", ONES)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from markovia.data.reading_mixed import StructureData, read_study
+from markovia.data.reading_mixed import MixedTable, read_mixed
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
 from markovia.runtime.checks import check_choice
@@ -34,9 +34,9 @@ class Reading:
     def __post_init__(self) -> None:
         check_choice("missing", self.missing, ("error", "drop"))
 
-    def study(self, data: Any, continuous: bool | None = None) -> StructureData:
+    def open(self, data: Any, continuous: bool | None = None) -> MixedTable:
         """Open the data; `continuous` is what is taken where nothing was said about that."""
-        return read_study(
+        return read_mixed(
             data,
             names=self.names,
             continuous=continuous if self.continuous is None else self.continuous,
@@ -45,26 +45,26 @@ class Reading:
             in_memory=self.in_memory,
         )
 
-    def complete(self, data: Any) -> StructureData:
+    def complete(self, data: Any) -> MixedTable:
         """Open the data; rows that miss a cell are an error, or left out."""
-        return self.without_gaps(self.study(data))
+        return self.without_gaps(self.open(data))
 
-    def without_gaps(self, study: StructureData, otherwise: str = "") -> StructureData:
+    def without_gaps(self, mixed: MixedTable, otherwise: str = "") -> MixedTable:
         """Return rows without missing cells: all of them, or with `missing="drop"` those that have every cell.
 
         Parameters
         ----------
-        study
+        mixed
             The rows.
         otherwise
             What else the message advises.
         """
-        gaps = {name: n for name, n in study.missing().items() if n}
+        gaps = {name: n for name, n in mixed.missing().items() if n}
         if not gaps:
-            return study
+            return mixed
         name = max(gaps, key=lambda n: gaps[n])
         if self.missing == "drop":
-            whole = study.without_gaps()
+            whole = mixed.without_gaps()
             if not whole.n_rows or not whole.total > 0:
                 raise InvalidArgument(f"every row misses a cell; {name!r} misses most")
             return whole

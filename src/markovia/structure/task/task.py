@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.clock import Watch
 from markovia.structure.task.knowledge import Rules
@@ -34,7 +34,7 @@ class Task:
     """
 
     names: tuple[str, ...]
-    data: StructureData | None
+    data: MixedTable | None
     rules: Rules
     watch: Watch
     rng: np.random.Generator
@@ -45,7 +45,7 @@ class Task:
     test_name: str | None = None
 
     @property
-    def study(self) -> StructureData:
+    def rows(self) -> MixedTable:
         """The rows; an error where there are none."""
         if self.data is None:
             raise InvalidArgument("this method needs data")

@@ -45,12 +45,12 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
     >>> mk.learn_structure(rows, method="chow-liu", root="b").edges
     [('b', 'a'), ('b', 'c')]
     """
-    study = task.study
+    mixed = task.rows
     if forest not in (None, "bic", "aic"):
         raise InvalidArgument(f"forest= is 'bic', 'aic' or None, not {forest!r}")
     start = root_place(root, task.names, "variables")
-    information, cost = pair_information(study, task.watch.over)
-    total = study.total
+    information, cost = pair_information(mixed, task.watch.over)
+    total = mixed.total
     gain = information * total
     if forest is not None and total > 0:
         gain = gain - cost * (np.log(total) / 2 if forest == "bic" else 1.0)

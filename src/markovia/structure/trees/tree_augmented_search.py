@@ -43,8 +43,8 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
     >>> mk.learn_structure(rows, method="tan", target="y").details["tree"]
     [('a', 'b'), ('b', 'c')]
     """
-    study, names, rules = task.study, task.names, task.rules
-    if study.table is None or not study.discrete:
+    mixed, names, rules = task.rows, task.names, task.rules
+    if mixed.table is None or not mixed.discrete:
         raise InvalidArgument("tan is for discrete columns; discretise the others first")
     if target is None:
         raise InvalidArgument("tan needs the class: target='...'")
@@ -70,16 +70,16 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
             f"{first!r} -> {names[crowded]!r} is required and the class is a parent too, but max_parents is 1"
         )
     start = root_place(root, own, "features")
-    information = table_information(study.table, own, target, task.watch.over)
+    information = table_information(mixed.table, own, target, task.watch.over)
     inner = np.ix_(np.array(features, dtype=np.int64), np.array(features, dtype=np.int64))
     known = Rules(rules.allowed[inner], rules.required[inner], rules.max_parents - 1)
-    parents = best_tree(information * study.total, known, start, False, tuple(own))
+    parents = best_tree(information * mixed.total, known, start, False, tuple(own))
     tree = [(own[p], own[k]) for k, p in enumerate(parents) if p >= 0]
     weights = np.zeros((len(names), len(names)))
     for k, p in enumerate(parents):
         if p >= 0:
             weights[features[p], features[k]] = information[p, k]
-    value = float(sum(information[p, k] for k, p in enumerate(parents) if p >= 0) * study.total)
+    value = float(sum(information[p, k] for k, p in enumerate(parents) if p >= 0) * mixed.total)
     return Found(
         DAG([(target, n) for n in own] + tree, nodes=names),
         path=[Step(f"tree of {len(tree)} edges", value, task.watch.seconds)],

@@ -342,7 +342,7 @@ def graphical_lasso(
 
     if rho is not None and choose is not None:
         raise InvalidArgument("give rho= or choose=, not both")
-    known = moments(task.study, "graphical-lasso")
+    known = moments(task.rows, "graphical-lasso")
     deviations = known.deviations if scale else np.ones(len(task.names))
     cov = known.correlation if scale else known.covariance
     factors = penalty_factors(task)

@@ -107,7 +107,7 @@ def ising(
     """
     joined(np.zeros((1, 1)), rule)
     how = penalty_given("alpha", alpha, choose, CHOICES)
-    spins = read_spins(task.study, task.rules, "the Ising model", grouped=True)
+    spins = read_spins(task.rows, task.rules, "the Ising model", grouped=True)
     free = read_field(field)
     need_variation(spins, free)
     factors = spin_factors(spins.rules, free)

@@ -104,7 +104,7 @@ def neighbourhood(
     """
     joined(np.zeros((1, 1)), rule)
     choose = penalty_given("alpha", alpha, choose, CHOICES)
-    known = moments(task.study, "neighbourhood selection")
+    known = moments(task.rows, "neighbourhood selection")
     gram, n = np.ascontiguousarray(known.correlation), len(task.names)
     factors = penalty_factors(task)
     parts: list[tuple[Array, Array]] = []

@@ -64,7 +64,7 @@ def partial_correlations(
     [('a', 'b'), ('b', 'c')]
     """
     check_decision(alpha, correction if threshold is None else "none", threshold)
-    known = moments(task.study, "partial-correlation")
+    known = moments(task.rows, "partial-correlation")
     n = len(task.names)
     precision = _precision(task, known)
     values = partial_correlations_of(precision)
@@ -93,7 +93,7 @@ def partial_correlations(
 
 def _precision(task: Task, known: Moments) -> Array:
     """Return the inverse covariance; the checks of `partial_correlation` name columns that depend on each other."""
-    weighted = task.study.weights is not None
+    weighted = task.rows.weights is not None
     if not weighted:
         partial_correlation(dict(zip(task.names, known.rows.T, strict=True)))
     scale = known.deviations

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.data.reading_mixed import StructureData
+from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.runtime.checks import check_choice, check_level
@@ -60,24 +60,24 @@ class NodeFit(NamedTuple):
 
 
 def read_spins(
-    study: StructureData, rules: Rules, what: str, without: Sequence[str] = (), *, grouped: bool = False
+    mixed: MixedTable, rules: Rules, what: str, without: Sequence[str] = (), *, grouped: bool = False
 ) -> Spins:
     """Read two-state columns, or say which column is no such thing; `grouped` puts equal rows together."""
-    chosen = [k for k, n in enumerate(study.names) if n not in without]
-    names = tuple(study.names[k] for k in chosen)
+    chosen = [k for k, n in enumerate(mixed.names) if n not in without]
+    names = tuple(mixed.names[k] for k in chosen)
     for k in chosen:
-        if study.kinds[k] != "discrete":
+        if mixed.kinds[k] != "discrete":
             raise InvalidArgument(
-                f"{what} needs columns with two states, and {study.names[k]!r} has measurements"
+                f"{what} needs columns with two states, and {mixed.names[k]!r} has measurements"
             )
-        if study.cards[k] != 2:
+        if mixed.cards[k] != 2:
             raise InvalidArgument(
-                f"{what} needs columns with two states, and {study.names[k]!r} has {study.cards[k]}; "
+                f"{what} needs columns with two states, and {mixed.names[k]!r} has {mixed.cards[k]}; "
                 "l1-pseudo-likelihood takes any number"
             )
     if len(names) < 2:
         raise InvalidArgument(f"{what} needs at least two columns")
-    table = study.codes()
+    table = mixed.codes()
     if table.n_rows == 0 or table.total <= 0:
         raise InvalidArgument(f"{what} needs rows")
     if grouped:

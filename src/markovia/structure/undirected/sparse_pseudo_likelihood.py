@@ -107,7 +107,7 @@ def l1_pseudo_likelihood(
     cells, counts = table.distinct(names)
     codes, shares = np.ascontiguousarray(cells.T), counts / counts.sum()
     pairs = [(i, j) for i, j in combinations(range(n), 2) if rules.pairs[i, j]]
-    field = PairwiseField(codes, task.study.cards, shares, pairs, "contrasts" if group else "entries")
+    field = PairwiseField(codes, task.rows.cards, shares, pairs, "contrasts" if group else "entries")
     details: dict[str, object] = {"choose": how}
     notes: list[str] = []
     begin, top = _without_edges(field, rules, group)
@@ -129,7 +129,7 @@ def l1_pseudo_likelihood(
         levels, stable = levels[: settled.last + 1], settled.present
     fits: list[PairwiseFit] = []
     costs: list[float] = []
-    whole = field if group else PairwiseField(codes, task.study.cards, shares, pairs)
+    whole = field if group else PairwiseField(codes, task.rows.cards, shares, pairs)
     for level in levels:
         if fits and task.watch.over():
             notes.append(f"stopped after {len(fits)} of {len(levels)} penalties")
@@ -170,15 +170,15 @@ def l1_pseudo_likelihood(
 
 
 def _rows(task: Task) -> CodedTable:
-    study = task.study
-    if not study.discrete:
-        first = next(n for n, kind in zip(study.names, study.kinds, strict=True) if kind != "discrete")
+    mixed = task.rows
+    if not mixed.discrete:
+        first = next(n for n, kind in zip(mixed.names, mixed.kinds, strict=True) if kind != "discrete")
         raise InvalidArgument(
             f"l1-pseudo-likelihood needs discrete columns, and {first!r} has measurements; discretise it first"
         )
     if len(task.names) < 2:
         raise InvalidArgument("l1-pseudo-likelihood needs at least two columns")
-    table = study.codes()
+    table = mixed.codes()
     if not table.total > 0:
         raise InvalidArgument("l1-pseudo-likelihood needs rows")
     return table
