@@ -43,7 +43,7 @@ ROOMS = {
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {
-    "__init__", "__main__", "ci_tests", "distributions", "engines", "exponential", "monte_carlo", "scores", "variational",
+    "__init__", "__main__", "ci_tests", "engines", "exponential", "monte_carlo", "scores", "variational",
     "local", "results",
 }  # fmt: skip
 HEAVY = {"pandas", "matplotlib", "networkx", "scipy", "jax", "numba", "typer", "rich", "pgmpy", "pyagrum"}

@@ -4,9 +4,6 @@ from markovia import (
     ci_tests as ci_tests,
 )
 from markovia import (
-    distributions as distributions,
-)
-from markovia import (
     engines as engines,
 )
 from markovia import (

@@ -1,10 +1,10 @@
-"""Exponential families by name: natural and mean parameters, log partition functions, duals, conjugate priors.
+"""Distributions by name, as exponential families: densities, moments, draws, natural parameters, conjugate priors.
 
 Examples
 --------
 >>> import markovia as mk
 >>> coin = mk.exponential.Bernoulli.fit([1, 1, 0, 1])
->>> coin.mean().tolist(), coin.natural().round(6).tolist()
+>>> coin.moments().tolist(), coin.natural().round(6).tolist()
 ([0.75], [1.098612])
 >>> mk.exponential.Poisson.conjugate_prior(shape=1, rate=1).posterior([4, 2]).parameters
 Gamma(shape=7, rate=3)
@@ -12,8 +12,6 @@ Gamma(shape=7, rate=3)
 
 from markovia.factors.distributions.conjugate_priors import (
     ConjugatePrior,
-    NormalGamma,
-    NormalInverseWishart,
     Predictive,
     StudentT,
 )
@@ -22,7 +20,11 @@ from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.gaussian_families import (
     Gaussian,
     GaussianKnownVariance,
+    NormalGamma,
+)
+from markovia.factors.distributions.multivariate_gaussian import (
     MultivariateGaussian,
+    NormalInverseWishart,
 )
 from markovia.factors.distributions.positive_families import Beta, Dirichlet, Exponential, Gamma
 from markovia.inference.theory.markov_field_family import MarkovField

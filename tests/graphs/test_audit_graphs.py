@@ -6,10 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import markovia as mk
-import markovia.distributions as dist
+import markovia.exponential as ef
 from markovia import graphs, learning
 from markovia.errors import InvalidArgument, InvalidGraph, MarkoviaError
 from markovia.graphs import DAG, BipartiteGraph, Independence, MixedGraph, UndirectedGraph
@@ -80,14 +79,14 @@ def test_a_seed_that_is_none_is_refused_everywhere(seed):
         lambda s: graphs.random_dag(4, seed=s),
         lambda s: graphs.random_tree(4, seed=s),
         lambda s: graphs.random_k_tree(4, 1, seed=s),
-        lambda s: dist.Normal().sample(2, seed=s),
-        lambda s: dist.Bernoulli(0.5).sample(2, seed=s),
-        lambda s: dist.Categorical([0.5, 0.5]).sample(2, seed=s),
-        lambda s: dist.Multinomial(2, [0.5, 0.5]).sample(2, seed=s),
-        lambda s: dist.Uniform().sample(2, seed=s),
-        lambda s: dist.Beta(1, 1).sample(2, seed=s),
-        lambda s: dist.Dirichlet([1, 1]).sample(2, seed=s),
-        lambda s: dist.MultivariateNormal([0], [[1]]).sample(2, seed=s),
+        lambda s: ef.Gaussian().sample(2, seed=s),
+        lambda s: ef.Bernoulli(0.5).sample(2, seed=s),
+        lambda s: ef.Categorical([0.5, 0.5]).sample(2, seed=s),
+        lambda s: ef.Multinomial(2, [0.5, 0.5]).sample(2, seed=s),
+        lambda s: ef.Gamma().sample(2, seed=s),
+        lambda s: ef.Beta(1, 1).sample(2, seed=s),
+        lambda s: ef.Dirichlet([1, 1]).sample(2, seed=s),
+        lambda s: ef.MultivariateGaussian([0], [[1]]).sample(2, seed=s),
         lambda s: learning.hsic_test(column, column, n_permutations=5, seed=s),
         lambda s: learning.mmd_test(column, column, n_permutations=5, seed=s),
         lambda s: learning.permutation_test(lambda x, y: float(x @ y), column, column, seed=s),
@@ -237,126 +236,6 @@ def test_what_is_no_list_of_edges_or_nodes_is_refused(make):
 def test_arguments_of_graphs_are_checked_before_they_are_used(build):
     with pytest.raises(InvalidArgument):
         build()
-
-
-def test_a_category_that_is_none_has_probability_zero():
-    three = dist.Categorical([0.1, 0.2, 0.7])
-    np.testing.assert_allclose(
-        three.prob([-1, 0, 1, 1.7, 2, 3, np.nan, np.inf]), [0, 0.1, 0.2, 0, 0.7, 0, 0, 0]
-    )
-    for value in (-1, 1.7, 3):
-        assert three.prob(value) == 0.0
-        assert three.log_prob(value) == -np.inf
-    assert three.prob(2) == pytest.approx(0.7)
-
-
-def test_counts_that_cannot_be_have_probability_zero():
-    pair = dist.Multinomial(3, [0.5, 0.5])
-    rows = [[2, 1], [1.5, 1.5], [-1, 4], [4, 0], [np.nan, 3], [np.inf, -np.inf]]
-    np.testing.assert_allclose(pair.prob(rows), [0.375, 0, 0, 0, 0, 0])
-    assert dist.Multinomial(3, [0.0, 1.0]).prob([1, 2]) == 0.0
-    for wrong in ([1, 1, 1], [3], 3, [[1], [2]]):
-        with pytest.raises(InvalidArgument, match="2 numbers along the last axis"):
-            pair.log_prob(wrong)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize(
-    ("alpha", "point", "density"),
-    [
-        ([0.5, 2, 1], [0, 0, 1], 0.0),  # no limit there; zero by convention
-        ([0.5, 2, 1], [0, 0.5, 0.5], np.inf),
-        ([0.5, 2, 1], [0.5, 0, 0.5], 0.0),
-        ([1, 1, 1], [0, 0, 1], 2.0),
-        ([0.5, 0.5], [0, 1], np.inf),
-        ([0.5, 2, 1], [-0.5, 0.5, 1], 0.0),
-        ([0.5, 2, 1], [0.5, 0.5, 0.5], 0.0),
-    ],
-)
-def test_the_dirichlet_density_on_the_boundary_is_its_limit(alpha, point, density):
-    assert dist.Dirichlet(alpha).prob(point) == pytest.approx(density)
-    both = dist.Dirichlet(alpha).prob([point, np.full(len(alpha), 1 / len(alpha))])
-    inner = stats.dirichlet(alpha).pdf(np.full(len(alpha), 1 / len(alpha)))
-    np.testing.assert_allclose(both, [density, inner])
-
-
-@pytest.mark.filterwarnings("error")
-def test_the_beta_density_has_its_limits_and_is_zero_outside():
-    np.testing.assert_allclose(dist.Beta(0.5, 2).prob([0, 1, -0.1, 1.1, np.inf]), [np.inf, 0, 0, 0, 0])
-
-
-@pytest.mark.parametrize("wrong", [[0.5], [[0.5], [0.5]], 1.0, [0.1, 0.2, 0.3, 0.4]])
-def test_vectors_of_the_wrong_length_are_refused_and_not_spread_out(wrong):
-    for law in (dist.Dirichlet([1, 2, 3]), dist.MultivariateNormal(np.zeros(3), np.eye(3))):
-        with pytest.raises(InvalidArgument, match="3 numbers along the last axis"):
-            law.log_prob(wrong)
-    with pytest.raises(InvalidArgument, match="3 numbers along the last axis"):
-        dist.MultivariateNormal(np.zeros(3), np.eye(3)).mahalanobis(wrong)
-
-
-def test_the_gaussian_density_of_stacked_rows_keeps_their_shape():
-    normal = dist.MultivariateNormal([1, 2], [[2, 0.5], [0.5, 1]])
-    points = np.random.default_rng(0).normal(size=(4, 3, 2))
-    reference = stats.multivariate_normal([1, 2], [[2, 0.5], [0.5, 1]]).logpdf(points)
-    np.testing.assert_allclose(normal.log_prob(points), reference)
-    with pytest.raises(InvalidArgument, match="one point"):
-        normal.log_potentials(points[0])
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: dist.Categorical.fit([0.9, 1.9]),
-        lambda: dist.Categorical.fit([-1, 0]),
-        lambda: dist.Categorical.fit([0, 3], 2),
-        lambda: dist.Categorical.fit([0, 1], 2.5),
-        lambda: dist.Categorical.fit(["a", "b"]),
-        lambda: dist.Categorical.fit([]),
-        lambda: dist.Bernoulli.fit([0, 2]),
-        lambda: dist.Bernoulli.fit([0.5, 0.5]),
-        lambda: dist.Multinomial.fit([[1.5, 1.5]]),
-        lambda: dist.Multinomial.fit([[-1, 3]]),
-        lambda: dist.MultivariateNormal.fit([1.0, 2.0]),
-        lambda: dist.MultivariateNormal.fit([[1.0, np.nan], [2.0, 1.0]]),
-        lambda: dist.Dirichlet([1, 2, 3]).posterior(3),
-        lambda: dist.Dirichlet([1, 2, 3]).posterior([1, 2]),
-        lambda: dist.Dirichlet([1, 2, 3]).posterior([1, 2, -0.5]),
-        lambda: dist.Beta(1, 1).posterior(-0.5, 0),
-        lambda: dist.Beta(1, 1).posterior("a", 0),
-        lambda: dist.Beta(np.nan, 1),
-        lambda: dist.Beta(1, np.inf),
-        lambda: dist.Beta("a", 1),
-        lambda: dist.Normal("a", 1),
-        lambda: dist.Normal(0, np.inf),
-        lambda: dist.Normal(np.nan, 1),
-        lambda: dist.Normal(0, None),
-        lambda: dist.Uniform(-np.inf, 0),
-        lambda: dist.Uniform("a", "b"),
-        lambda: dist.Bernoulli("0.5"),
-        lambda: dist.Bernoulli(np.nan),
-        lambda: dist.Categorical(["0.5", "0.5"]),
-        lambda: dist.Categorical([np.nan, 1.0]),
-        lambda: dist.Categorical("ab"),
-        lambda: dist.Dirichlet([1, np.inf]),
-        lambda: dist.Dirichlet(["a", 1]),
-        lambda: dist.Multinomial(2.5, [1.0]),
-        lambda: dist.Multinomial("2", [1.0]),
-        lambda: dist.MultivariateNormal([np.nan], [[1]]),
-        lambda: dist.MultivariateNormal([0], [[np.inf]]),
-        lambda: dist.MultivariateNormal(["a"], [[1]]),
-        lambda: dist.MultivariateNormal([0, 0], np.eye(2), "ab"),
-        lambda: dist.MultivariateNormal([0, 0], np.eye(2), (1, 2)),
-        lambda: dist.MultivariateNormal.from_precision([0, 0], [[1, 1], [1, 1]]),
-        lambda: dist.MultivariateNormal.from_precision([0, 0], [1, 1]),
-        lambda: dist.Normal().log_prob("a"),
-        lambda: dist.Normal().sample(-1),
-        lambda: dist.Normal().sample(2.5),
-        lambda: dist.MultivariateNormal([0], [[1]]).sample(-1),
-    ],
-)
-def test_parameters_and_data_that_make_no_distribution_are_refused(make):
-    with pytest.raises(InvalidArgument):
-        make()
 
 
 @pytest.mark.parametrize("index", ["ab", "a", ("a",), ("a", "b", "a"), ["a", "b"], 0])

@@ -56,8 +56,8 @@ def test_divergence_of_vectors_has_its_closed_form():
 @pytest.mark.parametrize("alpha", [1e-3, 1e-10, 1e-17, 1e-300])
 def test_tiny_concentrations_and_shapes_keep_their_digits(alpha):
     assert Beta(alpha, 1.0).log_partition() == pytest.approx(-np.log(alpha), rel=1e-12)
-    assert Beta(alpha, 1.0).mean()[0] == pytest.approx(-1 / alpha, rel=1e-9)
-    assert Gamma(alpha, 2.0).mean()[1] == pytest.approx(alpha / 2, rel=1e-12)
+    assert Beta(alpha, 1.0).moments()[0] == pytest.approx(-1 / alpha, rel=1e-9)
+    assert Gamma(alpha, 2.0).moments()[1] == pytest.approx(alpha / 2, rel=1e-12)
     tail = Bernoulli.conjugate_prior(alpha, 1.0).posterior([0, 0]).predictive().prob(1)
     assert tail == pytest.approx(alpha / (alpha + 3), rel=1e-9)
 
@@ -80,7 +80,6 @@ def test_infinite_points_have_no_density():
 @pytest.mark.parametrize(
     ("family", "data", "settings", "message"),
     [
-        (Bernoulli, [0, 0, 0], {}, "no Bernoulli has the mean parameters"),
         (Poisson, [0, 0], {}, "mean count must be positive"),
         (Exponential, [0.0, 0.0], {}, "mean must be positive"),
         (Exponential, [np.inf], {}, "outside the support"),
@@ -93,7 +92,6 @@ def test_infinite_points_have_no_density():
         (MultivariateGaussian, [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], {}, "fewer directions"),
         (Categorical, [0, np.inf], {}, "without gaps"),
         (Categorical, [0, 1e200], {}, "without gaps"),
-        (Categorical, [0, 2, 2], {}, "every category needs"),
         (Categorical, [0, 1], {"levels": 3}, "has no levels=, only weights=, n_categories="),
         (Bernoulli, [0, 1], {"foo": 1}, "has no foo=, only weights="),
         (Gaussian, [0, 1], {"var": 1}, "has no var=, only weights="),

@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import check_estimator
 
 import markovia as mk
-from markovia.distributions import MultivariateNormal
+from markovia.exponential import MultivariateGaussian
 from markovia.learning.prediction.label_propagation import energy, propagate_labels
 
 
@@ -46,7 +46,7 @@ def test_the_solution_is_the_mean_of_the_gaussian_field(seed):
     everything = np.block([[np.zeros((3, 3)), w], [w.T, v]])
     laplacian = np.diag(everything.sum(axis=0)) - everything
     pull = 1e-9
-    joint = MultivariateNormal.from_precision(np.zeros(8), 2.0 * laplacian + pull * np.eye(8))
+    joint = MultivariateGaussian.from_precision(np.zeros(8), 2.0 * laplacian + pull * np.eye(8))
     cov = joint.covariance_matrix
     mean = cov[3:, :3] @ np.linalg.solve(cov[:3, :3], y)
     assert np.allclose(found.values, mean, atol=1e-4)

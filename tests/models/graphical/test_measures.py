@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import markovia as mk
-import markovia.distributions as dist
+import markovia.exponential as ef
 from markovia.factors import joint_oracle
 from markovia.graphs import d_separated, independencies_of, is_imap, is_perfect_map, minimal_imap
 from markovia.learning import hsic, hsic_of_table, mmd, mmd_of_tables
@@ -56,17 +56,17 @@ def test_graphs_are_compared_with_tables_gaussians_and_models_directly():
     smaller.remove_edge("difficulty", "grade")
     assert not is_imap(smaller, joint)
     assert minimal_imap(joint, bn.variables).graph == bn.graph
-    chain = dist.MultivariateNormal.from_precision([0, 0, 0], [[2, -1, 0], [-1, 2, -1], [0, -1, 2]])
+    chain = ef.MultivariateGaussian.from_precision([0, 0, 0], [[2, -1, 0], [-1, 2, -1], [0, -1, 2]])
     assert is_perfect_map(chain.graph(), chain)
 
 
 def test_the_directed_graph_of_a_gaussian_states_only_what_holds():
     precision = [[2.0, 0.0, 0.7], [0.0, 2.0, 0.6], [0.7, 0.6, 2.0]]
-    normal = dist.MultivariateNormal.from_precision([0, 0, 0], precision, ("a", "b", "c"))
+    normal = ef.MultivariateGaussian.from_precision([0, 0, 0], precision, ("a", "b", "c"))
     assert abs(normal.covariance_matrix[0, 1]) > 0.05
     assert not d_separated(normal.dag(), "a", "b")
     assert is_imap(normal.dag(), normal)
-    collider = dist.MultivariateNormal([0, 0, 0], [[1, 0, 1], [0, 1, 1], [1, 1, 3]], ("a", "b", "c"))
+    collider = ef.MultivariateGaussian([0, 0, 0], [[1, 0, 1], [0, 1, 1], [1, 1, 3]], ("a", "b", "c"))
     assert set(collider.dag().edges) == {("a", "c"), ("b", "c")}
     assert collider.independent("a", "b")
     assert not collider.independent("a", "b", given="c")
@@ -75,7 +75,7 @@ def test_the_directed_graph_of_a_gaussian_states_only_what_holds():
 def test_partial_correlation_of_a_gaussian_is_that_of_the_residuals():
     rng = np.random.default_rng(0)
     a = rng.normal(size=(4, 4))
-    normal = dist.MultivariateNormal(np.zeros(4), a @ a.T + np.eye(4))
+    normal = ef.MultivariateGaussian(np.zeros(4), a @ a.T + np.eye(4))
     cov = normal.covariance_matrix
     rest = [2, 3]
     left = cov[:2, :2] - cov[:2, rest] @ np.linalg.solve(cov[np.ix_(rest, rest)], cov[rest, :2])
@@ -85,12 +85,12 @@ def test_partial_correlation_of_a_gaussian_is_that_of_the_residuals():
 
 
 def test_independent_vectors_add_their_covariances():
-    one = dist.MultivariateNormal([0, 0], 4.0 * np.eye(2))
-    two = dist.MultivariateNormal([1, 2], 9.0 * np.eye(2))
+    one = ef.MultivariateGaussian([0, 0], 4.0 * np.eye(2))
+    two = ef.MultivariateGaussian([1, 2], 9.0 * np.eye(2))
     np.testing.assert_allclose((one + two).covariance_matrix, 13.0 * np.eye(2))
-    assert (one + two).loc.tolist() == [1, 2]
+    assert (one + two).mean.tolist() == [1, 2]
     with pytest.raises(mk.InvalidArgument, match="same coordinates"):
-        one + dist.MultivariateNormal([0], [[1]])
+        one + ef.MultivariateGaussian([0], [[1]])
 
 
 def numeric_chain():
@@ -129,12 +129,12 @@ def test_kernel_measures_of_tables_equal_those_of_data_with_these_frequencies():
 
 def test_discrete_distributions_are_node_forms_and_others_say_not_yet():
     bn = mk.BayesianNetwork()
-    bn.add("coin", dist.Bernoulli(0.3))
-    bn.add("die", dist.Categorical([0.2, 0.3, 0.5]))
+    bn.add("coin", ef.Bernoulli(0.3))
+    bn.add("die", ef.Categorical([0.2, 0.3, 0.5]))
     assert bn.query("coin")[1] == pytest.approx(0.3)
     assert bn.query("die").values.tolist() == [0.2, 0.3, 0.5]
     with pytest.raises(mk.InvalidArgument, match="only discrete variables"):
-        bn.add("height", dist.Normal(0, 1))
+        bn.add("height", ef.Gaussian(0, 1))
 
 
 def test_hidden_units_are_dependent_until_the_visible_ones_are_known():

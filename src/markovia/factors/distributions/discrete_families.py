@@ -6,7 +6,8 @@
     Poisson      eta = log rate              T = x                          A = e^eta                  h = 1/x!
 
 The categorical and the multinomial are written in their minimal form of K - 1 parameters. Probabilities of exactly 0 or 1
-have infinite natural parameters and are refused; `markovia.distributions` has the plain distributions with those.
+are limits of the family: they have probabilities, moments, entropies and draws, but no finite natural parameters, and
+`natural()` says so.
 """
 
 from math import exp, log
@@ -16,18 +17,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument
+from markovia.factors.distributions.checked_numbers import (
+    Array,
+    as_numbers,
+    concentrations,
+    draws,
+    finite_numbers,
+    positive,
+    vectors,
+    whole,
+)
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
-from markovia.factors.distributions.exponential_family import Fitted
-from markovia.factors.distributions.standard import Array, as_numbers, draws, finite_numbers, vectors
+from markovia.factors.distributions.exponential_family import ExponentialFamily, Fitted
+from markovia.factors.distributions.positive_families import Beta, Dirichlet, Gamma
 from markovia.runtime.seeds import Seed, generator
 
-
-def positive(value: object, what: str) -> float:
-    """Return a finite positive number, or raise with the name of the parameter."""
-    number = finite_numbers(value, what)  # type: ignore[arg-type]
-    if number.ndim or not number > 0:
-        raise InvalidArgument(f"{what} is a positive number, not {value!r}")
-    return float(number)
+_TINY = 1e-300
+"""What a drawn probability that underflowed becomes: its log odds are finite in exact arithmetic."""
 
 
 class Bernoulli(Fitted):
@@ -36,7 +42,7 @@ class Bernoulli(Fitted):
     Examples
     --------
     >>> coin = Bernoulli(0.25)
-    >>> coin.natural().round(6).tolist(), coin.mean().tolist()
+    >>> coin.natural().round(6).tolist(), coin.moments().tolist()
     ([-1.098612], [0.25])
     >>> Bernoulli.fit([1, 0, 0, 1])
     Bernoulli(probs=0.5)
@@ -49,12 +55,11 @@ class Bernoulli(Fitted):
 
     def __init__(self, probs: float = 0.5) -> None:
         p = finite_numbers(probs, "probs")
-        if p.ndim or not 0.0 < p < 1.0:
-            raise InvalidArgument(
-                f"Bernoulli needs 0 < probs < 1 (0 and 1 have no natural parameter), not {probs!r}"
-            )
+        if p.ndim or not 0.0 <= p <= 1.0:
+            raise InvalidArgument(f"Bernoulli needs 0 <= probs <= 1, not {probs!r}")
         self.probs = float(p)
-        self._natural = np.array([log(self.probs) - np.log1p(-self.probs)])
+        with np.errstate(divide="ignore"):
+            self._odds = np.atleast_1d(np.log(p) - np.log1p(-p))
 
     @classmethod
     def conjugate_prior(cls, a: float = 1.0, b: float = 1.0) -> ConjugatePrior:
@@ -62,45 +67,57 @@ class Bernoulli(Fitted):
         a, b = positive(a, "a"), positive(b, "b")
         return ConjugatePrior(cls(), [a], a + b)
 
+    @property
+    def n_parameters(self) -> int:
+        """One."""
+        return 1
+
     def natural(self) -> Array:
         """Return the log odds."""
-        return self._natural
+        return _finite(self, self._odds)
 
     def with_natural(self, eta: ArrayLike) -> Self:
         """Return the member with the given log odds."""
-        at = self._eta(eta)
         made = object.__new__(type(self))
-        made._natural, made.probs = at, float(_sigmoid(at)[0])
+        made._odds = self._eta(eta)
+        made.probs = float(_sigmoid(made._odds)[0])
         return made
+
+    def with_moments(self, mu: ArrayLike) -> Self:
+        """Return the member with the given success probability."""
+        p = float(self._mu(mu)[0])
+        return type(self)(p) if p in (0.0, 1.0) else super().with_moments(mu)
 
     def log_partition(self, eta: ArrayLike | None = None) -> float:
         """Return log(1 + e^eta)."""
-        return float(np.logaddexp(0.0, self._eta(eta)[0]))
+        return float(np.logaddexp(0.0, self._at(eta)[0]))
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return the success probability."""
-        return _sigmoid(self._eta(eta))
+        return _sigmoid(self._at(eta))
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return p (1 - p)."""
-        at = self._eta(eta)
+        at = self._at(eta)
         return np.asarray(_sigmoid(at) * _sigmoid(-at)).reshape(1, 1)
-
-    def sufficient_statistics(self, x: Any) -> Array:
-        """Return x."""
-        return as_numbers(x, "a value")[..., None]
 
     def log_base_measure(self, x: Any) -> Any:
         """Return 0 for 0 and 1, minus infinity for anything else."""
         x = as_numbers(x, "a value")
         return np.where((x == 0) | (x == 1), 0.0, -np.inf)[()]
 
+    def log_prob(self, x: Any) -> Any:
+        """Return the log probability of 0 or 1; minus infinity for anything else."""
+        x = as_numbers(x, "a value")
+        zero, one = self._log_probs()
+        return np.where(x == 1, one, np.where(x == 0, zero, -np.inf))[()]
+
     def sample(self, n: int, seed: Seed = None) -> NDArray[np.int64]:
         """Draw n zeros and ones."""
         return (generator(seed).random(draws(n)) < self.probs).astype(np.int64)
 
     @property
-    def expectation(self) -> float:
+    def mean(self) -> float:
         """The success probability."""
         return self.probs
 
@@ -109,10 +126,22 @@ class Bernoulli(Fitted):
         """`p (1 - p)`."""
         return float(self.covariance()[0, 0])
 
+    def kl(self, other: ExponentialFamily) -> float:
+        """Return KL(self || other); infinite where the other excludes what is possible here."""
+        self._same_family(other)
+        assert isinstance(other, Bernoulli)
+        return _divergence(self._log_probs(), other._log_probs())
+
     def conjugate_dual(self, mu: ArrayLike | None = None) -> float:
         """Return mu log mu + (1 - mu) log(1 - mu) on [0, 1], infinity elsewhere."""
-        m = self.mean() if mu is None else self._mu(mu)
+        m = self.moments() if mu is None else self._mu(mu)
         return _negative_entropy(np.append(m, 1.0 - m))
+
+    def _at(self, eta: ArrayLike | None) -> Array:
+        return self._odds if eta is None else self._eta(eta)
+
+    def _log_probs(self) -> Array:
+        return np.asarray(-np.logaddexp(0.0, np.append(self._odds, -self._odds)))
 
     def _realisable(self, mu: Array) -> bool:
         return bool(0.0 < mu[0] < 1.0)
@@ -120,9 +149,11 @@ class Bernoulli(Fitted):
     def _to_natural(self, mu: Array) -> Array:
         return np.asarray(np.log(mu) - np.log1p(-mu))
 
-    @classmethod
-    def _template(cls, data: Array, **structure: Any) -> Self:
-        return cls(**structure)
+    def _prior_parameters(self, chi: Array, nu: float) -> Beta:
+        return Beta(float(chi[0]), float(nu - chi[0]))
+
+    def _with_parameter(self, value: Any) -> Self:
+        return self.with_natural([log(max(value, _TINY)) - log(max(1.0 - value, _TINY))])
 
     def __repr__(self) -> str:
         return f"Bernoulli(probs={self.probs:g})"
@@ -136,60 +167,75 @@ class Multinomial(Fitted):
     >>> dice = Multinomial(3, [0.5, 0.25, 0.25])
     >>> round(float(dice.prob([2, 1, 0])), 6), dice.n_parameters
     (0.1875, 2)
-    >>> dice.mean().tolist()
-    [1.5, 0.75]
+    >>> dice.moments().tolist(), dice.mean.tolist()
+    ([1.5, 0.75], [1.5, 0.75, 0.75])
     """
 
     _mean_space = "every category needs a positive probability"
 
     def __init__(self, total_count: int, probs: ArrayLike) -> None:
-        self.total_count = _whole(total_count)
+        self.total_count = whole(total_count, "a number of draws")
         p = finite_numbers(probs, "probs")
-        if p.ndim != 1 or p.size < 1 or not np.all(p > 0) or abs(p.sum() - 1.0) > 1e-6:
-            raise InvalidArgument(
-                f"{type(self).__name__} needs probabilities above 0 that sum to one "
-                "(a probability of 0 has no natural parameter)"
-            )
-        p = p / p.sum()
-        self._set(np.log(p[:-1]) - np.log(p[-1]), p)
+        if p.ndim != 1 or p.size < 1 or not np.all(p >= 0) or abs(p.sum() - 1.0) > 1e-6:
+            raise InvalidArgument(f"{type(self).__name__} needs a vector of probabilities that sum to one")
+        with np.errstate(divide="ignore"):
+            self._set(np.log(p) - log(p.sum()), p / p.sum())
 
-    def _set(self, natural: Array, probs: Array) -> None:
+    def _set(self, log_probs: Array, probs: Array) -> None:
         probs.setflags(write=False)
-        self.probs, self._natural = probs, natural
+        self.probs, self._logs = probs, log_probs
 
     @classmethod
     def conjugate_prior(cls, total_count: int, concentration: ArrayLike) -> ConjugatePrior:
         """Return the Dirichlet prior of the probabilities."""
-        alpha = _concentration(concentration)
+        alpha = concentrations(concentration, "a Dirichlet prior")
         family = cls(total_count, np.full(alpha.size, 1.0 / alpha.size))
         if not family.total_count:
             raise InvalidArgument("counts of no draws say nothing: a conjugate prior needs total_count >= 1")
         return ConjugatePrior(family, alpha[:-1], float(alpha.sum()) / family.total_count)
 
+    @property
+    def n_parameters(self) -> int:
+        """`K - 1`."""
+        return int(self.probs.size) - 1
+
     def natural(self) -> Array:
         """Return the log odds of the first K - 1 categories against the last."""
-        return self._natural
+        with np.errstate(invalid="ignore"):
+            return _finite(self, self._logs[:-1] - self._logs[-1])
 
     def with_natural(self, eta: ArrayLike) -> Self:
         """Return the member with the given log odds."""
-        at = self._eta(eta)
+        return self._made(_log_softmax(self._eta(eta)))
+
+    def with_moments(self, mu: ArrayLike) -> Self:
+        """Return the member with the given mean counts (without the last category's)."""
+        mean = self._mu(mu)
+        p = np.append(mean, self.total_count - mean.sum()) / max(self.total_count, 1)
+        if abs(p[-1]) <= p.size * np.finfo(np.float64).eps:  # nothing but rounding is left for the last
+            p[-1] = 0.0
+        if np.all(p >= 0) and not np.all(p > 0):
+            with np.errstate(divide="ignore"):
+                return self._made(np.log(p / p.sum()))
+        return super().with_moments(mu)
+
+    def _made(self, log_probs: Array) -> Self:
         made = object.__new__(type(self))
         made.total_count = self.total_count
-        made._set(at, _softmax(at))
+        made._set(log_probs, np.exp(log_probs))
         return made
 
     def log_partition(self, eta: ArrayLike | None = None) -> float:
         """Return N log(1 + sum_k e^eta_k)."""
-        return self.total_count * float(np.logaddexp.reduce(np.append(self._eta(eta), 0.0)))
+        return -self.total_count * float(self._at(eta)[-1])
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return N p without the last category."""
-        return self.total_count * _softmax(self._eta(eta))[:-1]
+        return self.total_count * np.exp(self._at(eta))[:-1]
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return N (diag p - p p') without the last category."""
-        p = _softmax(self._eta(eta))[:-1]
-        return np.asarray(self.total_count * (np.diag(p) - np.outer(p, p)))
+        return _counts_covariance(self.total_count, np.exp(self._at(eta))[:-1])
 
     def sufficient_statistics(self, x: Any) -> Array:
         """Return the counts without the last."""
@@ -208,24 +254,48 @@ class Multinomial(Fitted):
         logs = gammaln(self.total_count + 1.0) - gammaln(counts + 1.0).sum(axis=-1)
         return np.where(valid, logs, -np.inf)[()]
 
+    def log_prob(self, x: Any) -> Any:
+        """Return the log probability of counts; minus infinity where they are negative, fractional or of another total."""
+        base = np.asarray(self.log_base_measure(x))
+        counts = np.where(np.isneginf(base)[..., None], 0.0, vectors(x, self.probs.size, "counts"))
+        with np.errstate(invalid="ignore"):
+            return (base + np.where(counts > 0, counts * self._logs, 0.0).sum(axis=-1))[()]
+
     def sample(self, n: int, seed: Seed = None) -> NDArray[np.int64]:
         """Draw n rows of counts."""
         return generator(seed).multinomial(self.total_count, self.probs, size=draws(n))
 
     @property
-    def expectation(self) -> Array:
-        """`N p`."""
+    def mean(self) -> Array:
+        """`N p`; for a categorical the expected indicators."""
         return self.total_count * self.probs
 
     @property
     def variance(self) -> Array:
+        """`N p (1 - p)` for each count."""
+        return self.total_count * self.probs * (1.0 - self.probs)
+
+    @property
+    def covariance_matrix(self) -> Array:
         """The covariance matrix `N (diag p - p p')` of all K counts."""
-        return np.asarray(self.total_count * (np.diag(self.probs) - np.outer(self.probs, self.probs)))
+        return _counts_covariance(self.total_count, self.probs)
+
+    def kl(self, other: ExponentialFamily) -> float:
+        """Return KL(self || other); infinite where the other excludes what is possible here."""
+        self._same_family(other)
+        assert isinstance(other, Multinomial)
+        return self.total_count * _divergence(self._logs, other._logs)
 
     def conjugate_dual(self, mu: ArrayLike | None = None) -> float:
         """Return N sum_k p_k log p_k for mean counts of some p, infinity elsewhere."""
-        m = (self.mean() if mu is None else self._mu(mu)) / max(1, self.total_count)
+        if mu is None:
+            return self.total_count * _negative_entropy(self.probs)
+        m = self._mu(mu) / max(1, self.total_count)
         return self.total_count * _negative_entropy(np.append(m, 1.0 - m.sum()))
+
+    def _at(self, eta: ArrayLike | None) -> Array:
+        """Return the log probabilities of all categories."""
+        return self._logs if eta is None else _log_softmax(self._eta(eta))
 
     def _expected_log_base(self) -> float:
         from scipy.special import gammaln
@@ -241,6 +311,13 @@ class Multinomial(Fitted):
 
     def _to_natural(self, mu: Array) -> Array:
         return np.asarray(np.log(mu) - np.log(self.total_count - mu.sum()))
+
+    def _prior_parameters(self, chi: Array, nu: float) -> Dirichlet:
+        return Dirichlet(np.append(chi, self.total_count * nu - chi.sum()))
+
+    def _with_parameter(self, value: Any) -> Self:
+        logs = np.log(np.maximum(value, _TINY))
+        return self.with_natural(logs[:-1] - logs[-1])
 
     def _structure(self) -> tuple[Any, ...]:
         return (self.total_count, self.probs.size)
@@ -268,7 +345,7 @@ class Categorical(Multinomial):
     >>> weather = Categorical([0.2, 0.3, 0.5])
     >>> weather.n_parameters, weather.sufficient_statistics([0, 2]).tolist()
     (2, [[1.0, 0.0], [0.0, 0.0]])
-    >>> Categorical.fit([0, 1, 1, 2]).probs.tolist()
+    >>> Categorical.fit([0, 1, 1, 2]).probs.round(6).tolist()
     [0.25, 0.5, 0.25]
     """
 
@@ -280,7 +357,7 @@ class Categorical(Multinomial):
     @classmethod
     def conjugate_prior(cls, concentration: ArrayLike) -> ConjugatePrior:  # type: ignore[override]
         """Return the Dirichlet prior of the probabilities."""
-        alpha = _concentration(concentration)
+        alpha = concentrations(concentration, "a Dirichlet prior")
         return ConjugatePrior(cls(np.full(alpha.size, 1.0 / alpha.size)), alpha[:-1], float(alpha.sum()))
 
     def sufficient_statistics(self, x: Any) -> Array:
@@ -292,6 +369,12 @@ class Categorical(Multinomial):
         """Return 0 for 0 ... K-1, minus infinity for anything else."""
         x = as_numbers(x, "a value")
         return np.where((x == np.floor(x)) & (x >= 0) & (x < self.probs.size), 0.0, -np.inf)[()]
+
+    def log_prob(self, x: Any) -> Any:
+        """Return the log probability of category numbers; minus infinity for what is not one of 0 ... K-1."""
+        inside = np.asarray(self.log_base_measure(x)) == 0.0
+        at = np.where(inside, as_numbers(x, "a value"), 0.0).astype(np.intp)
+        return np.where(inside, self._logs[at], -np.inf)[()]
 
     def sample(self, n: int, seed: Seed = None) -> NDArray[np.int64]:
         """Draw n category numbers."""
@@ -312,7 +395,7 @@ class Categorical(Multinomial):
                 f"the largest category is {top:.15g}, but {data.size} rows cannot show all categories below it: number them "
                 "0, 1, 2, ... without gaps"
             )
-        k = int(top) + 1 if n_categories is None else max(_whole(n_categories), 1)
+        k = int(top) + 1 if n_categories is None else max(whole(n_categories, "n_categories"), 1)
         return cls(np.full(k, 1.0 / k))
 
     def __repr__(self) -> str:
@@ -357,17 +440,13 @@ class Poisson(Fitted):
         with np.errstate(over="ignore"):
             return float(np.exp(self._eta(eta)[0]))
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return the rate."""
         return np.exp(self._eta(eta))
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return the rate."""
         return np.exp(self._eta(eta)).reshape(1, 1)
-
-    def sufficient_statistics(self, x: Any) -> Array:
-        """Return x."""
-        return as_numbers(x, "a value")[..., None]
 
     def log_base_measure(self, x: Any) -> Any:
         """Return -log x!; minus infinity for what is no count."""
@@ -382,7 +461,7 @@ class Poisson(Fitted):
         return generator(seed).poisson(self.rate, draws(n))
 
     @property
-    def expectation(self) -> float:
+    def mean(self) -> float:
         """The rate."""
         return self.rate
 
@@ -393,7 +472,7 @@ class Poisson(Fitted):
 
     def conjugate_dual(self, mu: ArrayLike | None = None) -> float:
         """Return mu log mu - mu for mu >= 0, infinity elsewhere."""
-        m = float((self.mean() if mu is None else self._mu(mu))[0])
+        m = float((self.moments() if mu is None else self._mu(mu))[0])
         return np.inf if m < 0 else m * log(m) - m if m else 0.0
 
     def entropy(self) -> float:
@@ -410,22 +489,30 @@ class Poisson(Fitted):
     def _to_natural(self, mu: Array) -> Array:
         return np.log(mu)
 
-    @classmethod
-    def _template(cls, data: Array, **structure: Any) -> Self:
-        return cls(**structure)
+    def _prior_parameters(self, chi: Array, nu: float) -> Gamma:
+        return Gamma(float(chi[0]), nu)
 
     def __repr__(self) -> str:
         return f"Poisson(rate={self.rate:g})"
+
+
+def _finite(family: ExponentialFamily, eta: Array) -> Array:
+    if not np.isfinite(eta).all():
+        raise InvalidArgument(f"{family!r} is a limit of its family and has no finite natural parameters")
+    return eta
 
 
 def _sigmoid(eta: Array) -> Array:
     return np.exp(-np.logaddexp(0.0, -eta))
 
 
-def _softmax(eta: Array) -> Array:
+def _log_softmax(eta: Array) -> Array:
     full = np.append(eta, 0.0)
-    weights = np.exp(full - full.max())
-    return np.asarray(weights / weights.sum())
+    return np.asarray(full - np.logaddexp.reduce(full))
+
+
+def _counts_covariance(n: int, p: Array) -> Array:
+    return np.asarray(n * (np.diag(p) - np.outer(p, p)))
 
 
 def _negative_entropy(p: Array) -> float:
@@ -435,14 +522,7 @@ def _negative_entropy(p: Array) -> float:
     return float((held * np.log(held)).sum())
 
 
-def _concentration(values: ArrayLike) -> Array:
-    alpha = finite_numbers(values, "the concentration")
-    if alpha.ndim != 1 or not alpha.size or not np.all(alpha > 0):
-        raise InvalidArgument("a Dirichlet prior needs a vector of positive concentrations")
-    return alpha
-
-
-def _whole(n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InvalidArgument(f"a number of draws or categories is a whole number >= 0, not {n!r}")
-    return int(n)
+def _divergence(ours: Array, theirs: Array) -> float:
+    """Return sum_k p_k log(p_k / q_k) from the logarithms."""
+    held = ~np.isneginf(ours)
+    return max(0.0, float(np.exp(ours[held]) @ (ours[held] - theirs[held])))

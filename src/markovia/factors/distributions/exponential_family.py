@@ -5,6 +5,7 @@ the base measure. Everything else follows from A: its gradient is the mean param
 of T (the Fisher information), its Bregman divergence the Kullback-Leibler divergence, its convex conjugate A* minus the
 entropy (up to E[log h]), and maximum likelihood is moment matching: the mu of the estimate is the average of T over the
 data. Where mu -> eta has no closed form it is found by damped Newton steps on the convex function A(eta) - eta . mu.
+`moments()` are the mean parameters E[T]; `mean` and `variance` are those of x itself, as in NumPyro.
 
 A representation is *minimal* if no linear combination of the statistics is constant; then eta <-> mu is one to one. A
 categorical of K states is given here by K - 1 log odds against the last state. The multivariate Gaussian (vec of a symmetric
@@ -14,13 +15,14 @@ Cost: closed forms; a Newton step is cubic in the number of parameters.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument
-from markovia.factors.distributions.standard import Array, as_numbers, finite_numbers
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.factors.distributions.checked_numbers import Array, as_numbers, finite_numbers
 from markovia.runtime.seeds import Seed
 
 _STEPS = 200
@@ -29,7 +31,7 @@ _STEPS = 200
 class ExponentialFamily(ABC):
     """One member of an exponential family.
 
-    Constructors take the usual parameters; `with_natural` and `with_mean` give the member of the same family with other
+    Constructors take the usual parameters; `with_natural` and `with_moments` give the member of the same family with other
     parameters. Methods with an optional `eta` look at that point of the family instead of at this member.
     """
 
@@ -50,8 +52,8 @@ class ExponentialFamily(ABC):
         """Return A(eta); infinite outside its domain."""
 
     @abstractmethod
-    def mean(self, eta: ArrayLike | None = None) -> Array:
-        """Return the mean parameters mu = E[T(x)], the gradient of A; E[x] itself is `expectation`."""
+    def moments(self, eta: ArrayLike | None = None) -> Array:
+        """Return the mean parameters mu = E[T(x)], the gradient of A; E[x] itself is `mean`."""
 
     @abstractmethod
     def covariance(self, eta: ArrayLike | None = None) -> Array:
@@ -71,13 +73,13 @@ class ExponentialFamily(ABC):
 
     @property
     @abstractmethod
-    def expectation(self) -> Any:
+    def mean(self) -> Any:
         """E[x]."""
 
     @property
     @abstractmethod
     def variance(self) -> Any:
-        """Var[x]; a covariance matrix for vectors."""
+        """Var[x], of each coordinate where x is a vector."""
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -120,7 +122,7 @@ class ExponentialFamily(ABC):
         >>> round(Gaussian(0.0, 1.0).entropy(), 6)
         1.418939
         """
-        return self.log_partition() - float(self.natural() @ self.mean()) - self._expected_log_base()
+        return -self.conjugate_dual() - self._expected_log_base()
 
     def kl(self, other: "ExponentialFamily") -> float:
         """Return KL(self || other), the Bregman divergence of A; both must be of the same family.
@@ -133,7 +135,7 @@ class ExponentialFamily(ABC):
         """
         self._same_family(other)
         ours, theirs = self.natural(), other.natural()
-        gap = self.log_partition(theirs) - self.log_partition(ours) - float(self.mean() @ (theirs - ours))
+        gap = self.log_partition(theirs) - self.log_partition(ours) - float(self.moments() @ (theirs - ours))
         return max(0.0, gap)
 
     def conjugate_dual(self, mu: ArrayLike | None = None) -> float:
@@ -143,17 +145,17 @@ class ExponentialFamily(ABC):
         --------
         >>> from markovia.exponential import Bernoulli
         >>> coin = Bernoulli().with_natural([1.0])
-        >>> round(float(coin.mean()[0]), 6), round(coin.conjugate_dual(), 6), round(coin.log_partition(), 6)
+        >>> round(float(coin.moments()[0]), 6), round(coin.conjugate_dual(), 6), round(coin.log_partition(), 6)
         (0.731059, -0.582203, 1.313262)
         """
         if mu is None:
-            return float(self.natural() @ self.mean()) - self.log_partition()
+            return float(self.natural() @ self.moments()) - self.log_partition()
         point = self._mu(mu)
         if not self._realisable(point):
             return np.inf
         return self._dual(point)
 
-    def natural_from_mean(self, mu: ArrayLike) -> Array:
+    def natural_from_moments(self, mu: ArrayLike) -> Array:
         """Return the natural parameters whose mean parameters are mu.
 
         Raises
@@ -168,9 +170,9 @@ class ExponentialFamily(ABC):
             )
         return self._to_natural(point)
 
-    def with_mean(self, mu: ArrayLike) -> Self:
+    def with_moments(self, mu: ArrayLike) -> Self:
         """Return the member of this family with the given mean parameters."""
-        return self.with_natural(self.natural_from_mean(mu))
+        return self.with_natural(self.natural_from_moments(mu))
 
     def posterior(self, prior: Any, x: Any, weights: ArrayLike | None = None) -> Any:
         """Return a conjugate prior after seeing data; the same as `prior.posterior(x, weights)`."""
@@ -179,6 +181,33 @@ class ExponentialFamily(ABC):
                 f"a posterior needs a conjugate prior such as {type(self).__name__}.conjugate_prior(...), not {prior!r}"
             )
         return prior.posterior(x, weights)
+
+    # -- what its conjugate prior exp(eta . chi - nu A(eta)) is ------------------------------------------------------
+
+    def _proper(self, chi: Array, nu: float) -> bool:
+        """Say whether the conjugate prior can be normalised."""
+        return nu > 0 and self._realisable(chi / nu)
+
+    def _prior_parameters(self, chi: Array, nu: float) -> "ExponentialFamily":
+        """Return the conjugate prior as a distribution of the usual parameter, where that has a name."""
+        raise UnsupportedModel(
+            f"the conjugate prior of a {type(self).__name__} has no usual name; log_density and posterior work without one"
+        )
+
+    def _prior_log_normaliser(self, chi: Array, nu: float) -> float:
+        """Return the log integral of exp(eta . chi - nu A(eta)) over eta."""
+        try:
+            return self._prior_parameters(chi, nu).log_partition()
+        except UnsupportedModel:
+            raise UnsupportedModel(
+                f"the conjugate prior of a {type(self).__name__} has no closed normaliser, so no closed evidence or "
+                "prediction"
+            ) from None
+
+    def _with_parameter(self, value: Any) -> Self:
+        """Return the member with a usual parameter that was drawn from `_prior_parameters`."""
+        make: Callable[[Any], Self] = type(self)
+        return make(value)
 
     # -- for subclasses --------------------------------------------------------------------------------------------
 
@@ -235,6 +264,10 @@ class ExponentialFamily(ABC):
 class Fitted(ExponentialFamily):
     """A family whose structure shows in the data, so that the class itself can be fitted."""
 
+    def sufficient_statistics(self, x: Any) -> Array:
+        """Return T(x), the statistics along the last axis: x itself unless the family says otherwise."""
+        return as_numbers(x, "a value")[..., None]
+
     @classmethod
     def fit(cls, x: ArrayLike, weights: ArrayLike | None = None, **structure: Any) -> Self:
         """Return the maximum-likelihood member: the one whose mean parameters are the average of T over the data.
@@ -256,14 +289,14 @@ class Fitted(ExponentialFamily):
         data = as_numbers(x, "the data")
         only_known(cls, structure)
         shape = cls._template(data, **structure)
-        return shape.with_mean(average_statistics(shape, data, weights))
+        return shape.with_moments(average_statistics(shape, data, weights))
 
     _structures: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    @abstractmethod
     def _template(cls, data: Array, **structure: Any) -> Self:
         """Return any member with the structure of the data."""
+        return cls(**structure)
 
 
 def only_known(family: type[Fitted], structure: dict[str, Any]) -> None:
@@ -319,7 +352,7 @@ def newton_to_natural(family: ExponentialFamily, mu: Array, start: Array) -> Arr
     eta = start
     value = family.log_partition(eta) - float(eta @ mu)
     for _ in range(_STEPS):
-        gradient = family.mean(eta) - mu
+        gradient = family.moments(eta) - mu
         scale = np.maximum(1.0, np.abs(mu))
         if float(np.max(np.abs(gradient) / scale)) < 1e-15:
             break
@@ -338,7 +371,7 @@ def newton_to_natural(family: ExponentialFamily, mu: Array, start: Array) -> Arr
         eta, value = tried, found
         if moved < 1e-15:
             break
-    gradient = family.mean(eta) - mu
+    gradient = family.moments(eta) - mu
     if float(np.max(np.abs(gradient) / np.maximum(1.0, np.abs(mu)))) > 1e-6:
         raise InvalidArgument(
             f"the mean parameters {np.round(mu, 6).tolist()} are too near the boundary of the family to be matched"

@@ -1,31 +1,36 @@
-"""Gaussians as exponential families: one number, one number of known variance, and vectors.
+"""Gaussians of one number as exponential families, with unknown and with known variance, and the normal-gamma prior.
 
-    Gaussian       eta = (m/v, -1/(2v))                 T = (x, x^2)        A = m^2/(2v) + log(v)/2
-    known variance eta = m/v                            T = x               A = v eta^2 / 2
-    multivariate   eta = (S^-1 m, -vec(S^-1)/2)         T = (x, vec(x x'))  A = m'S^-1 m/2 + log|S|/2
+    Gaussian       eta = (m/v, -1/(2v))     T = (x, x^2)    A = m^2/(2v) + log(v)/2
+    known variance eta = m/v                T = x           A = v eta^2 / 2
 
-with h = (2 pi)^(-k/2) (times exp(-x^2/(2v)) / sqrt(v) for known variance). In natural parameters
-A = -eta1' eta2^-1 eta1 / 4 - log|-2 eta2| / 2. The multivariate form has k + k^2 numbers for k + k (k + 1) / 2 free ones:
-vec(x x') names every product twice, so it is overcomplete, and the matrix part of eta must be symmetric.
-Log densities are computed from mean and variance, which loses no digits when the mean is large.
+with h = (2 pi)^(-1/2) (times exp(-x^2/(2v)) / sqrt(v) for known variance). In natural parameters
+A = -eta1^2 / (4 eta2) - log(-2 eta2) / 2. Log densities are computed from mean and variance, which loses no digits when the
+mean is large.
 """
 
-from math import log, log1p, pi
-from typing import Any, ClassVar, Self
+from math import lgamma, log, log1p, pi
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.conjugate_priors import ConjugatePrior, NormalGamma, NormalInverseWishart
-from markovia.factors.distributions.discrete_families import positive
+from markovia.factors.distributions.checked_numbers import (
+    Array,
+    as_numbers,
+    draws,
+    finite_numbers,
+    number,
+    positive,
+)
+from markovia.factors.distributions.conjugate_priors import ConjugatePrior, StudentT
 from markovia.factors.distributions.exponential_family import (
     ExponentialFamily,
     Fitted,
     average_statistics,
     only_known,
+    weighted,
 )
-from markovia.factors.distributions.standard import Array, as_numbers, draws, finite_numbers, vectors
 from markovia.runtime.seeds import Seed, generator
 
 
@@ -35,22 +40,24 @@ class Gaussian(Fitted):
     Examples
     --------
     >>> g = Gaussian(mean=1.0, var=4.0)
-    >>> g.natural().tolist(), g.mean().tolist()
+    >>> g.natural().tolist(), g.moments().tolist()
     ([0.25, -0.125], [1.0, 5.0])
     >>> Gaussian.fit([1.0, 2.0, 3.0])
     Gaussian(mean=2, var=0.666667)
+    >>> Gaussian(0, 9) + Gaussian(1, 16)
+    Gaussian(mean=1, var=25)
     """
 
     _mean_space = "E[x^2] must be above E[x]^2"
 
     def __init__(self, mean: float = 0.0, var: float = 1.0) -> None:
-        self._m = _number(mean, "the mean")
+        self._m = number(mean, "the mean")
         self._v = positive(var, "the variance of a Gaussian")
 
     @classmethod
     def conjugate_prior(
         cls, mean: float = 0.0, kappa: float = 1.0, shape: float = 1.0, rate: float = 1.0
-    ) -> NormalGamma:
+    ) -> "NormalGamma":
         """Return the normal-gamma prior of mean and precision."""
         return NormalGamma(mean, kappa, shape, rate)
 
@@ -65,10 +72,10 @@ class Gaussian(Fitted):
             raise InvalidArgument(f"the second natural parameter of a Gaussian is negative, not {b}")
         return type(self)(-0.5 * a / b, -0.5 / b)
 
-    def with_mean(self, mu: ArrayLike) -> Self:
+    def with_moments(self, mu: ArrayLike) -> Self:
         """Return the member with E[x] and E[x^2]."""
         m = self._mu(mu)
-        self.natural_from_mean(m)
+        self.natural_from_moments(m)
         return type(self)(float(m[0]), float(m[1] - m[0] ** 2))
 
     def log_partition(self, eta: ArrayLike | None = None) -> float:
@@ -76,14 +83,14 @@ class Gaussian(Fitted):
         a, b = self._eta(eta).tolist()
         return -0.25 * a * a / b - 0.5 * log(-2.0 * b) if b < 0 else np.inf
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return (E[x], E[x^2])."""
-        m, v = self._moments(eta)
+        m, v = self._mean_and_variance(eta)
         return np.array([m, m * m + v])
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return the covariance of (x, x^2)."""
-        m, v = self._moments(eta)
+        m, v = self._mean_and_variance(eta)
         return np.array([[v, 2.0 * m * v], [2.0 * m * v, 4.0 * m * m * v + 2.0 * v * v]])
 
     def sufficient_statistics(self, x: Any) -> Array:
@@ -107,7 +114,7 @@ class Gaussian(Fitted):
         return generator(seed).normal(self._m, self._v**0.5, draws(n))
 
     @property
-    def expectation(self) -> float:
+    def mean(self) -> float:
         """The mean."""
         return self._m
 
@@ -124,10 +131,16 @@ class Gaussian(Fitted):
         """Return KL(self || other) from means and variances, which loses no digits when the means are large."""
         self._same_family(other)
         ratio = self._v / float(other.variance) - 1.0
-        gap = (self._m - float(other.expectation)) ** 2 / float(other.variance)
+        gap = (self._m - float(other.mean)) ** 2 / float(other.variance)
         return max(0.0, 0.5 * (gap + ratio - log1p(ratio)))
 
-    def _moments(self, eta: ArrayLike | None) -> tuple[float, float]:
+    def __add__(self, other: "Gaussian") -> "Gaussian":
+        """Return the distribution of the sum of two independent Gaussians."""
+        if not isinstance(other, Gaussian):
+            return NotImplemented
+        return Gaussian(self._m + other._m, self._v + other._v)
+
+    def _mean_and_variance(self, eta: ArrayLike | None) -> tuple[float, float]:
         if eta is None:
             return self._m, self._v
         a, b = self._eta(eta).tolist()
@@ -138,6 +151,11 @@ class Gaussian(Fitted):
 
     def _realisable(self, mu: Array) -> bool:
         return bool(mu[1] > mu[0] ** 2)
+
+    def _prior_log_normaliser(self, chi: Array, nu: float) -> float:
+        # a normal-gamma with kappa = nu and shape (nu + 3) / 2; the Jacobian is tau / 2
+        shape, rate = 0.5 * (nu + 3.0), 0.5 * float(chi[1] - chi[0] ** 2 / nu)
+        return 0.5 * log(2.0 * pi / nu) + lgamma(shape) - shape * log(rate) - log(2.0)
 
     def _to_natural(self, mu: Array) -> Array:
         v = mu[1] - mu[0] ** 2
@@ -152,12 +170,8 @@ class Gaussian(Fitted):
         average = average_statistics(cls(), data - centre, weights)
         if np.isfinite(average).all() and not average[1] > average[0] ** 2:
             raise InvalidArgument("the data do not vary, and a Gaussian needs a positive variance")
-        moved = cls().with_mean(average)
+        moved = cls().with_moments(average)
         return cls(moved._m + centre, moved._v)
-
-    @classmethod
-    def _template(cls, data: Array, **structure: Any) -> Self:
-        return cls(**structure)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(mean={self._m:g}, var={self._v:g})"
@@ -182,7 +196,7 @@ class GaussianKnownVariance(Gaussian):
     ) -> ConjugatePrior:
         """Return the Gaussian prior of the mean; `var` is the known variance of the data."""
         nu = positive(var, "the known variance") / positive(prior_var, "the prior variance")
-        return ConjugatePrior(cls(0.0, var), [_number(prior_mean, "the prior mean") * nu], nu)
+        return ConjugatePrior(cls(0.0, var), [number(prior_mean, "the prior mean") * nu], nu)
 
     def natural(self) -> Array:
         """Return m / v."""
@@ -192,7 +206,7 @@ class GaussianKnownVariance(Gaussian):
         """Return the member with the given natural parameter and the same variance."""
         return type(self)(float(self._eta(eta)[0]) * self._v, self._v)
 
-    def with_mean(self, mu: ArrayLike) -> Self:
+    def with_moments(self, mu: ArrayLike) -> Self:
         """Return the member with the given mean and the same variance."""
         return type(self)(float(self._mu(mu)[0]), self._v)
 
@@ -200,7 +214,7 @@ class GaussianKnownVariance(Gaussian):
         """Return v eta^2 / 2."""
         return 0.5 * self._v * float(self._eta(eta)[0]) ** 2
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return the mean."""
         return self._v * self._eta(eta)
 
@@ -210,7 +224,7 @@ class GaussianKnownVariance(Gaussian):
 
     def sufficient_statistics(self, x: Any) -> Array:
         """Return x."""
-        return as_numbers(x, "a value")[..., None]
+        return Fitted.sufficient_statistics(self, x)
 
     def log_base_measure(self, x: Any) -> Any:
         """Return the log density of a Gaussian of mean 0."""
@@ -225,6 +239,16 @@ class GaussianKnownVariance(Gaussian):
     def _realisable(self, mu: Array) -> bool:
         return True
 
+    def _prior_parameters(self, chi: Array, nu: float) -> Gaussian:
+        return Gaussian(float(chi[0]) / nu, self._v / nu)
+
+    def _prior_log_normaliser(self, chi: Array, nu: float) -> float:
+        spread = nu * self._v
+        return 0.5 * log(2.0 * pi / spread) + float(chi[0]) ** 2 / (2.0 * spread)
+
+    def _with_parameter(self, value: Any) -> Self:
+        return type(self)(float(value), self._v)
+
     def _to_natural(self, mu: Array) -> Array:
         return mu / self._v
 
@@ -238,232 +262,80 @@ class GaussianKnownVariance(Gaussian):
         """Return the maximum-likelihood member for a known variance: the average."""
         only_known(cls, structure)
         shape = cls(0.0, var)
-        return shape.with_mean(average_statistics(shape, as_numbers(x, "the data"), weights))
+        return shape.with_moments(average_statistics(shape, as_numbers(x, "the data"), weights))
 
 
-class MultivariateGaussian(Fitted):
-    """The Gaussian of vectors with a mean vector and a covariance matrix.
+class NormalGamma:
+    """The prior of a Gaussian's mean and precision: tau ~ Gamma(shape, rate), mean ~ N(mean, 1 / (kappa tau)).
 
     Examples
     --------
-    >>> g = MultivariateGaussian([0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]])
-    >>> g.n_parameters, g.n_free
-    (6, 5)
-    >>> back = g.with_natural(g.natural())
-    >>> back.expectation.round(9).tolist(), back.variance.round(9).tolist()
-    ([0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]])
+    >>> post = NormalGamma(mean=0, kappa=1, shape=2, rate=2).posterior([1.0, 3.0])
+    >>> post
+    NormalGamma(mean=1.33333, kappa=3, shape=3, rate=4.33333)
+    >>> post.predictive().dof
+    6.0
     """
 
-    minimal: ClassVar[bool] = False
-    _mean_space = "E[x x'] - E[x] E[x]' must be symmetric and positive definite"
-
-    def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
-        m, s = finite_numbers(mean, "the mean"), finite_numbers(cov, "the covariance")
-        if m.ndim != 1 or not m.size or s.shape != (m.size, m.size) or not np.allclose(s, s.T):
-            raise InvalidArgument(
-                "the covariance is a symmetric matrix with one row for each entry of the mean"
-            )
-        try:
-            self._factor = np.linalg.cholesky(s)
-        except np.linalg.LinAlgError:
-            raise InvalidArgument("the covariance matrix is not positive definite") from None
-        self._m, self._s = m, (s + s.T) / 2.0
-        self._m.setflags(write=False)
-        self._s.setflags(write=False)
-
-    @classmethod
-    def conjugate_prior(
-        cls,
-        mean: ArrayLike,
-        kappa: float = 1.0,
-        dof: float | None = None,
-        scale: ArrayLike | None = None,
-    ) -> NormalInverseWishart:
-        """Return the normal-inverse-Wishart prior of mean and covariance; by default k + 2 and the identity."""
-        m = np.atleast_1d(finite_numbers(mean, "the mean"))
-        return NormalInverseWishart(
-            m, kappa, m.size + 2.0 if dof is None else dof, np.eye(m.size) if scale is None else scale
+    def __init__(self, mean: float = 0.0, kappa: float = 1.0, shape: float = 1.0, rate: float = 1.0) -> None:
+        self.location = number(mean, "the mean")
+        self.kappa, self.shape, self.rate = (
+            positive(v, n) for v, n in ((kappa, "kappa"), (shape, "shape"), (rate, "rate"))
         )
 
-    @property
-    def n_free(self) -> int:
-        """`k + k (k + 1) / 2`."""
-        return self._m.size + self._m.size * (self._m.size + 1) // 2
-
-    @property
-    def n_parameters(self) -> int:
-        """`k + k^2`."""
-        return int(self._m.size + self._m.size**2)
-
-    def natural(self) -> Array:
-        """Return S^-1 m followed by -vec(S^-1) / 2."""
-        precision = np.linalg.inv(self._s)
-        precision = (precision + precision.T) / 2.0
-        return np.concatenate([precision @ self._m, -0.5 * precision.ravel()])
-
-    def with_natural(self, eta: ArrayLike) -> Self:
-        """Return the member with the given natural parameters."""
-        moments = self._moments(eta)
-        if moments is None:
-            raise InvalidArgument(
-                "the matrix part of the natural parameters must be negative definite: -S^-1 / 2"
-            )
-        return type(self)(*moments)
-
-    def with_mean(self, mu: ArrayLike) -> Self:
-        """Return the member with E[x] and E[x x']."""
-        m, second = self._split(self._mu(mu))
-        self.natural_from_mean(mu)
-        return type(self)(m, second - np.outer(m, m))
-
-    def log_partition(self, eta: ArrayLike | None = None) -> float:
-        """Return m' S^-1 m / 2 + log|S| / 2."""
-        moments = self._moments(eta)
-        if moments is None:
-            return np.inf
-        m, s = moments
-        return 0.5 * float(m @ np.linalg.solve(s, m)) + 0.5 * float(np.linalg.slogdet(s)[1])
-
-    def mean(self, eta: ArrayLike | None = None) -> Array:
-        """Return E[x] followed by vec E[x x']."""
-        m, s = self._inside(eta)
-        return np.concatenate([m, (s + np.outer(m, m)).ravel()])
-
-    def covariance(self, eta: ArrayLike | None = None) -> Array:
-        """Return the covariance of (x, vec x x'), by Isserlis' theorem."""
-        m, s = self._inside(eta)
-        k = m.size
-        third = np.einsum("ai,j->aij", s, m) + np.einsum("aj,i->aij", s, m)
-        fourth = (
-            np.einsum("ik,jl->ijkl", s, s)
-            + np.einsum("il,jk->ijkl", s, s)
-            + np.einsum("ik,j,l->ijkl", s, m, m)
-            + np.einsum("il,j,k->ijkl", s, m, m)
-            + np.einsum("jk,i,l->ijkl", s, m, m)
-            + np.einsum("jl,i,k->ijkl", s, m, m)
+    def posterior(self, x: ArrayLike, weights: ArrayLike | None = None) -> "NormalGamma":
+        """Return the distribution after seeing numbers."""
+        data = np.atleast_1d(finite_numbers(x, "the data"))
+        if data.ndim != 1:
+            raise InvalidArgument(f"the data are one column of numbers, not shape {data.shape}")
+        held = weighted(data.size, weights)
+        n = float(held.sum())
+        if not n:
+            return self
+        average = float(held @ data) / n
+        scatter = float(held @ (data - average) ** 2)
+        kappa = self.kappa + n
+        shift = self.kappa * n * (average - self.location) ** 2 / (2.0 * kappa)
+        return NormalGamma(
+            (self.kappa * self.location + n * average) / kappa,
+            kappa,
+            self.shape + 0.5 * n,
+            self.rate + 0.5 * scatter + shift,
         )
-        cross = third.reshape(k, k * k)
-        return np.block([[s, cross], [cross.T, fourth.reshape(k * k, k * k)]])
 
-    def sufficient_statistics(self, x: Any) -> Array:
-        """Return x followed by vec(x x')."""
-        x = vectors(x, self._m.size, "a point")
-        with np.errstate(over="ignore", invalid="ignore"):
-            outer = x[..., :, None] * x[..., None, :]
-        return np.concatenate([x, outer.reshape(*x.shape[:-1], -1)], axis=-1)
+    def log_prob(self, mean: float, precision: float) -> float:
+        """Return the log density of a mean and a precision."""
+        if not precision > 0:
+            return -np.inf
+        gamma = (
+            self.shape * log(self.rate)
+            - lgamma(self.shape)
+            + (self.shape - 1.0) * log(precision)
+            - self.rate * precision
+        )
+        spread = self.kappa * precision
+        return gamma + 0.5 * log(spread / (2.0 * pi)) - 0.5 * spread * (mean - self.location) ** 2
 
-    def log_base_measure(self, x: Any) -> Any:
-        """Return -k log(2 pi) / 2."""
-        x = vectors(x, self._m.size, "a point")
-        return np.where(np.isfinite(x).all(axis=-1), -0.5 * self._m.size * log(2.0 * pi), -np.inf)[()]
+    def log_evidence(self, x: ArrayLike, weights: ArrayLike | None = None) -> float:
+        """Return the log probability of the data with the parameters averaged out."""
+        after = self.posterior(x, weights)
+        n = 2.0 * (after.shape - self.shape)
+        return after._log_normaliser() - self._log_normaliser() - 0.5 * n * log(2.0 * pi)
 
-    def log_prob(self, x: Any) -> Any:
-        """Return the log density of a vector, or of each row."""
-        centred = vectors(x, self._m.size, "a point") - self._m
-        far = np.asarray(np.isinf(centred).any(axis=-1) & ~np.isnan(centred).any(axis=-1))
-        centred = np.where(far[..., None], 0.0, centred)
-        rows = np.linalg.solve(self._factor, centred.reshape(-1, self._m.size).T)
-        squares = (rows**2).sum(axis=0).reshape(centred.shape[:-1])
-        log_det = 2.0 * np.log(np.diag(self._factor)).sum()
-        logs = -0.5 * (squares + log_det + self._m.size * log(2.0 * pi))
-        return np.where(far, -np.inf, logs)[()]
+    def _log_normaliser(self) -> float:
+        return lgamma(self.shape) - self.shape * log(self.rate) - 0.5 * log(self.kappa)
 
-    def sample(self, n: int, seed: Seed = None) -> Array:
-        """Draw n rows."""
-        noise = generator(seed).standard_normal((draws(n), self._m.size))
-        return np.asarray(self._m + noise @ self._factor.T)
+    def predictive(self) -> StudentT:
+        """Return the distribution of the next observation: a Student t."""
+        scale = self.rate * (self.kappa + 1.0) / (self.shape * self.kappa)
+        return StudentT(2.0 * self.shape, [self.location], [[scale]])
 
-    @property
-    def expectation(self) -> Array:
-        """The mean vector."""
-        return self._m
-
-    @property
-    def variance(self) -> Array:
-        """The covariance matrix."""
-        return self._s
-
-    def entropy(self) -> float:
-        """Return (k log(2 pi e) + log|S|) / 2."""
-        log_det = 2.0 * float(np.log(np.diag(self._factor)).sum())
-        return 0.5 * (self._m.size * (log(2.0 * pi) + 1.0) + log_det)
-
-    def kl(self, other: ExponentialFamily) -> float:
-        """Return KL(self || other) from means and covariances, which loses no digits when the means are large."""
-        self._same_family(other)
-        factor = np.linalg.cholesky(other.variance)
-        gap = np.linalg.solve(factor, self._m - other.expectation)
-        spread = np.linalg.solve(factor, self._factor)
-        log_det = 2.0 * float(np.log(np.diag(factor)).sum() - np.log(np.diag(self._factor)).sum())
-        return max(0.0, 0.5 * (float(gap @ gap) + float((spread**2).sum()) - self._m.size + log_det))
-
-    def _split(self, vector: Array) -> tuple[Array, Array]:
-        k = self._m.size
-        matrix = vector[k:].reshape(k, k)
-        if not np.allclose(matrix, matrix.T):
-            raise InvalidArgument("the matrix part of the parameters must be symmetric")
-        return vector[:k], (matrix + matrix.T) / 2.0
-
-    def _moments(self, eta: ArrayLike | None) -> tuple[Array, Array] | None:
-        """Return mean and covariance at eta; None outside the domain."""
-        if eta is None:
-            return self._m, self._s
-        first, second = self._split(self._eta(eta))
-        if np.linalg.eigvalsh(second)[-1] >= 0:
-            return None
-        s = np.linalg.inv(-2.0 * second)
-        return s @ first, (s + s.T) / 2.0
-
-    def _inside(self, eta: ArrayLike | None) -> tuple[Array, Array]:
-        moments = self._moments(eta)
-        if moments is None:
-            raise InvalidArgument("the matrix part of the natural parameters must be negative definite")
-        return moments
-
-    def _expected_log_base(self) -> float:
-        return -0.5 * self._m.size * log(2.0 * pi)
-
-    def _realisable(self, mu: Array) -> bool:
-        m, second = self._split(mu)
-        sizes = np.linalg.eigvalsh(second - np.outer(m, m))
-        return bool(sizes[0] > 1e-14 * sizes[-1])
-
-    def _to_natural(self, mu: Array) -> Array:
-        m, second = self._split(mu)
-        return type(self)(m, second - np.outer(m, m)).natural()
-
-    @classmethod
-    def fit(cls, x: ArrayLike, weights: ArrayLike | None = None, **structure: Any) -> Self:
-        """Return the maximum-likelihood member, computed around the first row."""
-        data = np.atleast_2d(as_numbers(x, "the data"))
-        centre = np.where(np.isfinite(data[0]), data[0], 0.0) if data.size else np.zeros(data.shape[-1])
-        only_known(cls, structure)
-        moved = cls._template(data - centre)
-        average = average_statistics(moved, data - centre, weights)
-        if np.isfinite(average).all() and not moved._realisable(average):
-            raise InvalidArgument(
-                "the rows vary in fewer directions than they have columns, and a MultivariateGaussian needs a positive "
-                "definite covariance: give more rows, or leave out columns that are constant or depend on others"
-            )
-        moved = moved.with_mean(average)
-        return cls(moved._m + centre, moved._s)
-
-    @classmethod
-    def _template(cls, data: Array, **structure: Any) -> Self:
-        if data.ndim != 2 or not data.size:
-            raise InvalidArgument(
-                f"a multivariate Gaussian is fitted to rows of numbers, not shape {data.shape}"
-            )
-        return cls(np.zeros(data.shape[1]), np.eye(data.shape[1]), **structure)
+    def sample(self, n: int, seed: Seed = None) -> list[Gaussian]:
+        """Draw n Gaussians."""
+        rng = generator(seed)
+        precision = rng.gamma(self.shape, 1.0 / self.rate, draws(n))
+        means = rng.normal(self.location, 1.0 / np.sqrt(self.kappa * precision))
+        return [Gaussian(float(m), 1.0 / float(t)) for m, t in zip(means, precision, strict=True)]
 
     def __repr__(self) -> str:
-        return (
-            f"MultivariateGaussian(mean={np.round(self._m, 6).tolist()}, cov={np.round(self._s, 6).tolist()})"
-        )
-
-
-def _number(value: object, what: str) -> float:
-    number = finite_numbers(value, what)  # type: ignore[arg-type]
-    if number.ndim:
-        raise InvalidArgument(f"{what} is one number, not {value!r}")
-    return float(number)
+        return f"NormalGamma(mean={self.location:g}, kappa={self.kappa:g}, shape={self.shape:g}, rate={self.rate:g})"

@@ -16,10 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
+from markovia.factors.distributions.checked_numbers import (
+    Array,
+    as_numbers,
+    concentrations,
+    draws,
+    positive,
+    vectors,
+)
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
-from markovia.factors.distributions.discrete_families import positive
 from markovia.factors.distributions.exponential_family import Fitted, newton_to_natural, total_statistics
-from markovia.factors.distributions.standard import Array, as_numbers, draws, finite_numbers, vectors
 from markovia.runtime.seeds import Seed, generator
 
 
@@ -29,7 +35,7 @@ class Exponential(Fitted):
     Examples
     --------
     >>> wait = Exponential(rate=2.0)
-    >>> wait.natural().tolist(), wait.mean().tolist(), wait.covariance().tolist()
+    >>> wait.natural().tolist(), wait.moments().tolist(), wait.covariance().tolist()
     ([-2.0], [0.5], [[0.25]])
     """
 
@@ -59,17 +65,13 @@ class Exponential(Fitted):
         at = float(self._eta(eta)[0])
         return -log(-at) if at < 0 else np.inf
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return -1 / eta."""
         return -1.0 / self._eta(eta)
 
     def covariance(self, eta: ArrayLike | None = None) -> Array:
         """Return 1 / eta^2."""
         return np.asarray(self._eta(eta) ** -2.0).reshape(1, 1)
-
-    def sufficient_statistics(self, x: Any) -> Array:
-        """Return x."""
-        return as_numbers(x, "a value")[..., None]
 
     def log_base_measure(self, x: Any) -> Any:
         """Return 0 for finite x >= 0, minus infinity elsewhere."""
@@ -81,7 +83,7 @@ class Exponential(Fitted):
         return generator(seed).exponential(1.0 / self.rate, draws(n))
 
     @property
-    def expectation(self) -> float:
+    def mean(self) -> float:
         """`1 / rate`."""
         return 1.0 / self.rate
 
@@ -96,9 +98,11 @@ class Exponential(Fitted):
     def _to_natural(self, mu: Array) -> Array:
         return -1.0 / mu
 
-    @classmethod
-    def _template(cls, data: Array, **structure: Any) -> Self:
-        return cls(**structure)
+    def _proper(self, chi: Array, nu: float) -> bool:
+        return nu > -1 and bool(chi[0] > 0)
+
+    def _prior_parameters(self, chi: Array, nu: float) -> "Gamma":
+        return Gamma(nu + 1.0, float(chi[0]))
 
     def __repr__(self) -> str:
         return f"Exponential(rate={self.rate:g})"
@@ -110,9 +114,9 @@ class Gamma(Fitted):
     Examples
     --------
     >>> g = Gamma(shape=3.0, rate=2.0)
-    >>> g.expectation, g.variance
+    >>> g.mean, g.variance
     (1.5, 0.75)
-    >>> back = Gamma().with_mean(g.mean())
+    >>> back = Gamma().with_moments(g.moments())
     >>> round(back.shape, 9), round(back.rate, 9)
     (3.0, 2.0)
     """
@@ -156,7 +160,7 @@ class Gamma(Fitted):
         a, b = self._usual(eta)
         return float(gammaln(a) - a * np.log(b)) if a > 0 and b > 0 else np.inf
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return (digamma(shape) - log rate, shape / rate)."""
         from scipy.special import psi
 
@@ -193,7 +197,7 @@ class Gamma(Fitted):
         return generator(seed).gamma(self.shape, 1.0 / self.rate, draws(n))
 
     @property
-    def expectation(self) -> float:
+    def mean(self) -> float:
         """`shape / rate`."""
         return self.shape / self.rate
 
@@ -221,10 +225,6 @@ class Gamma(Fitted):
                 break
         return np.array([shape - 1.0, -shape / mu[1]])
 
-    @classmethod
-    def _template(cls, data: Array, **structure: Any) -> Self:
-        return cls(**structure)
-
     def __repr__(self) -> str:
         return f"Gamma(shape={self.shape:g}, rate={self.rate:g})"
 
@@ -237,18 +237,14 @@ class Dirichlet(Fitted):
     >>> d = Dirichlet([2, 3, 4])
     >>> round(float(d.prob([0.2, 0.3, 0.5])), 6)
     7.56
-    >>> Dirichlet([1, 1, 1]).with_mean(d.mean()).concentration.round(9).tolist()
+    >>> Dirichlet([1, 1, 1]).with_moments(d.moments()).concentration.round(9).tolist()
     [2.0, 3.0, 4.0]
     """
 
     _mean_space = "the exponentials of the mean logarithms must sum to less than one"
 
     def __init__(self, concentration: ArrayLike) -> None:
-        alpha = finite_numbers(concentration, "the concentration")
-        if alpha.ndim != 1 or not alpha.size or not np.all(alpha > 0):
-            raise InvalidArgument(f"{type(self).__name__} needs a vector of positive concentrations")
-        alpha.setflags(write=False)
-        self.concentration = alpha
+        self.concentration = concentrations(concentration, type(self).__name__)
 
     @classmethod
     def conjugate_prior(cls, x: ArrayLike, weights: ArrayLike | None = None) -> ConjugatePrior:
@@ -290,7 +286,7 @@ class Dirichlet(Fitted):
         alpha = self._usual(eta)
         return float(gammaln(alpha).sum() - gammaln(alpha.sum())) if np.all(alpha > 0) else np.inf
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return E[log x_k] = digamma(alpha_k) - digamma(sum alpha)."""
         from scipy.special import psi
 
@@ -314,17 +310,42 @@ class Dirichlet(Fitted):
         p = vectors(x, self.concentration.size, "a point")
         return np.where((p > 0).all(axis=-1) & (np.abs(p.sum(axis=-1) - 1.0) < 1e-9), 0.0, -np.inf)[()]
 
+    def log_prob(self, x: Any) -> Any:
+        """Return the log density of a probability vector, or of each row.
+
+        On the boundary it is the limit: minus infinity where a zero meets a concentration above 1, infinity where it
+        meets one below 1. Where both happen at once there is no limit, and minus infinity is returned, by the
+        convention that zero times infinity is zero.
+        """
+        p = vectors(x, self.concentration.size, "a point")
+        with np.errstate(invalid="ignore"):
+            inside = (np.abs(p.sum(axis=-1) - 1.0) < 1e-9) & (p >= 0).all(axis=-1)
+        return self._log_density(p, self.sufficient_statistics(x), inside)
+
+    def _log_density(self, p: Array, logs: Array, inside: Any) -> Any:
+        alpha = self.concentration
+        vanishes = ((p == 0) & (alpha > 1.0)).any(axis=-1)
+        kept = np.where((inside & ~vanishes)[..., None] & (alpha != 1.0), logs, 0.0)
+        with np.errstate(over="ignore"):
+            found = ((alpha - 1.0) * kept).sum(axis=-1) - self.log_partition()
+        return np.where(inside & ~vanishes, found, -np.inf)[()]
+
     def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n probability vectors."""
         return generator(seed).dirichlet(self.concentration, draws(n))
 
     @property
-    def expectation(self) -> Any:
+    def mean(self) -> Any:
         """The normalised concentrations."""
         return np.asarray(self.concentration / self.concentration.sum())
 
     @property
     def variance(self) -> Any:
+        """The variance of each coordinate."""
+        return np.diag(self.covariance_matrix)
+
+    @property
+    def covariance_matrix(self) -> Array:
         """The covariance matrix of the coordinates."""
         m = self.concentration / self.concentration.sum()
         return np.asarray((np.diag(m) - np.outer(m, m)) / (self.concentration.sum() + 1.0))
@@ -365,7 +386,7 @@ class Beta(Dirichlet):
     Examples
     --------
     >>> b = Beta(2.0, 3.0)
-    >>> b.expectation, b.variance
+    >>> b.mean, b.variance
     (0.4, 0.04)
     >>> round(float(b.prob(0.5)), 6)
     1.5
@@ -391,12 +412,19 @@ class Beta(Dirichlet):
         x = as_numbers(x, "a value")
         return np.where((x > 0) & (x < 1), 0.0, -np.inf)[()]
 
+    def log_prob(self, x: Any) -> Any:
+        """Return the log density on [0, 1], on its ends the limit; minus infinity outside."""
+        x = as_numbers(x, "a value")
+        return self._log_density(
+            np.stack([x, 1.0 - x], axis=-1), self.sufficient_statistics(x), (x >= 0) & (x <= 1)
+        )
+
     def sample(self, n: int, seed: Seed = None) -> Array:
         """Draw n values."""
         return generator(seed).beta(self.a, self.b, draws(n))
 
     @property
-    def expectation(self) -> float:
+    def mean(self) -> float:
         """`a / (a + b)`."""
         return self.a / (self.a + self.b)
 

@@ -3,11 +3,10 @@
 Accepted: nested lists or an array (parents first, child last), a flat list, a dict of rows, a pandas
 DataFrame (wide: one row a parent configuration; long: columns for every variable and one for `p`), a Python
 function of the parents' states (returning a state, or probabilities), the words "uniform" and "random",
-a `LocalModel` such as `NoisyOr(...)`, and a ready `Conditional`.
+a `LocalModel` such as `NoisyOr(...)`, `mk.exponential.Bernoulli` and `Categorical`, and a ready `Conditional`.
 """
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, Protocol, runtime_checkable
@@ -15,7 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidTable, UnknownState
-from markovia.factors.distributions.standard import Bernoulli, Categorical, Distribution
+from markovia.factors.distributions.discrete_families import Bernoulli, Categorical
+from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.tables.conditional import (
     Conditional,
     ConditionalTable,
@@ -60,7 +60,6 @@ def as_conditional(
     >>> as_conditional(b, (a,), {0: [0.9, 0.1], 1: {0: 0.2, 1: 0.8}}).values.tolist()
     [[0.9, 0.1], [0.2, 0.8]]
     """
-    p = discrete_form(p)
     if isinstance(p, Conditional):
         if p.variable != variable or set(p.parents) != set(parents):
             raise InvalidTable(
@@ -71,7 +70,7 @@ def as_conditional(
         raise InvalidArgument(f"p={p.__name__} is a class; write {p.__name__}(...)")
     if isinstance(p, LocalModel):
         return p.bind(variable, parents)
-    if isinstance(p, Distribution) or _is_exponential(p):
+    if isinstance(p, ExponentialFamily):
         return ConditionalTable(variable, parents, _of_distribution(variable, p))
     if isinstance(p, str):
         return _by_word(variable, parents, p, seed)
@@ -100,24 +99,7 @@ def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(q.name for q in parameters if q.kind in kinds and q.default is inspect.Parameter.empty)
 
 
-def discrete_form(form: Any) -> Any:
-    """Return the Bernoulli or Categorical that one of `mk.exponential` is; anything else as it is."""
-    if not _is_exponential(form):
-        return form
-    from markovia.factors.distributions import discrete_families as families
-
-    if isinstance(form, families.Bernoulli):
-        return Bernoulli(form.probs)
-    return Categorical(form.probs) if isinstance(form, families.Categorical) else form
-
-
-def _is_exponential(form: Any) -> bool:
-    """Say whether this is an exponential family, without loading them."""
-    module = sys.modules.get("markovia.factors.distributions.exponential_family")
-    return module is not None and isinstance(form, module.ExponentialFamily)
-
-
-def _of_distribution(variable: Variable, p: Distribution) -> Any:
+def _of_distribution(variable: Variable, p: ExponentialFamily) -> Any:
     if isinstance(p, Bernoulli):
         return [1.0 - p.probs, p.probs]
     if isinstance(p, Categorical):

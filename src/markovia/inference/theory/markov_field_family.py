@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.factors.distributions.checked_numbers import Array, finite_numbers
 from markovia.factors.distributions.exponential_family import (
     ExponentialFamily,
     average_statistics,
     newton_to_natural,
 )
-from markovia.factors.distributions.standard import Array, finite_numbers
 from markovia.factors.potentials.log_linear import Feature, LogLinear
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
@@ -52,9 +52,9 @@ class MarkovField(ExponentialFamily):
     >>> from markovia import Feature, LogLinear, Variable
     >>> x, y = Variable("x", 2), Variable("y", 2)
     >>> field = MarkovField(LogLinear([Feature(x, [0, 1]), Feature([x, y], [[1, 0], [0, 1]], "same")], [1.0, 0.5]))
-    >>> round(field.log_partition(), 6), field.mean().round(6).tolist()
+    >>> round(field.log_partition(), 6), field.moments().round(6).tolist()
     (2.287339, [0.731059, 0.622459])
-    >>> bool(np.allclose(field.with_mean(field.mean()).natural(), [1.0, 0.5]))
+    >>> bool(np.allclose(field.with_moments(field.moments()).natural(), [1.0, 0.5]))
     True
     """
 
@@ -98,7 +98,7 @@ class MarkovField(ExponentialFamily):
         """Return log Z, by the exact engine."""
         return Auto().log_mass(self._problem(eta))
 
-    def mean(self, eta: ArrayLike | None = None) -> Array:
+    def moments(self, eta: ArrayLike | None = None) -> Array:
         """Return the expected features, by the exact engine."""
         problem = self._problem(eta)
         scopes = {frozenset(v.name for v in i[0]) for f in self.log_linear.features for i in f.instances}
@@ -162,7 +162,7 @@ class MarkovField(ExponentialFamily):
         InvalidArgument
             If the averages lie on the boundary of the marginal polytope, where no finite weights match them.
         """
-        return self.with_mean(average_statistics(self, x, weights))
+        return self.with_moments(average_statistics(self, x, weights))
 
     def conjugate_dual(self, mu: ArrayLike | None = None) -> float:
         """Return A*(mu): minus the largest entropy of a distribution with these expected features."""
@@ -171,10 +171,10 @@ class MarkovField(ExponentialFamily):
         return float(conjugate_dual(self.log_linear, self._mu(mu)))
 
     @property
-    def expectation(self) -> Any:
-        """Not defined: states are labels. The expected features are `mean()`."""
+    def mean(self) -> Any:
+        """Not defined: states are labels. The expected features are `moments()`."""
         raise InvalidArgument(
-            "the states of a Markov field are labels without a mean; use mean() for expected features"
+            "the states of a Markov field are labels without a mean; use moments() for expected features"
         )
 
     @property

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
-from markovia.factors.distributions.gaussian import MultivariateNormal
+from markovia.factors.distributions.multivariate_gaussian import MultivariateGaussian
 from markovia.factors.tables.factor import Array
 
 DIRECT_UP_TO = 1_000
@@ -50,7 +50,7 @@ class PropagatedLabels:
     right: Array
     iterations: int
 
-    def gaussian(self, column: int = 0) -> MultivariateNormal:
+    def gaussian(self, column: int = 0) -> MultivariateGaussian:
         """Return the field itself as a Gaussian over the unknown labels z0, z1, ... (dense, cubic cost).
 
         Its variances say how sure the propagated labels are.
@@ -58,7 +58,7 @@ class PropagatedLabels:
         dense = np.asarray(self.system.toarray() if hasattr(self.system, "toarray") else self.system)
         mean = self.values if self.values.ndim == 1 else self.values[:, column]
         names = tuple(f"z{k}" for k in range(len(mean)))
-        return MultivariateNormal.from_precision(mean, 2.0 * dense, names)
+        return MultivariateGaussian.from_precision(mean, 2.0 * dense, names)
 
 
 def propagate_labels(

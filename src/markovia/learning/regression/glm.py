@@ -24,7 +24,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
-from markovia.factors.distributions.standard import Array
+from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.checked_design import (
     CLASSIFIERS,
     link_name,

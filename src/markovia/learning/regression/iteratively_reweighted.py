@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.standard import Array, finite_numbers
+from markovia.factors.distributions.checked_numbers import Array, finite_numbers
 from markovia.learning.regression.objectives import Objective, SoftmaxObjective
 
 

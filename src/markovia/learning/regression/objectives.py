@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from markovia.factors.distributions.standard import Array
+from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.families import Link, Response
 
 

@@ -11,7 +11,7 @@ faster and exact.
 
 import numpy as np
 
-from markovia.factors.distributions.standard import Array
+from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.objectives import GlmObjective, SoftmaxObjective
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.standard import Array
+from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.families import Link, Response
 from markovia.learning.regression.iteratively_reweighted import Solution, newton
 from markovia.learning.regression.objectives import GlmObjective, SoftmaxObjective

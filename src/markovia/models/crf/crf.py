@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
-from markovia.factors.distributions.standard import as_numbers, finite_numbers
+from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.standard import as_numbers, finite_numbers
+from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.factors.potentials import grids
 from markovia.factors.tables.factor import Array
 from markovia.inference.map_bounds.flow_network import FlowNetwork

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
-from markovia.factors.distributions.standard import finite_numbers
+from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.log_partition_jax import import_jax

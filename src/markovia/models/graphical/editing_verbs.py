@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
-from markovia.factors.distributions.standard import Categorical, Distribution
+from markovia.factors.distributions.discrete_families import Categorical
+from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, random_table, uniform_table
-from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional, discrete_form
+from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.directed import DAG
 from markovia.models.graphical.dependence import MeasuredModel
@@ -273,7 +274,6 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
     """Return the states as given, or as the form of the distribution implies them."""
     if states is not None:
         return states
-    form = discrete_form(form)
     if isinstance(form, Conditional):
         return form.variable.states
     if isinstance(form, LocalModel):
@@ -285,7 +285,7 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
         return list(form)
     if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):
         return list(form.columns)
-    if form is None or callable(form) or isinstance(form, str | Mapping | Distribution):
+    if form is None or callable(form) or isinstance(form, str | Mapping | ExponentialFamily):
         return 2
     try:
         shape = np.shape(form)
