@@ -211,7 +211,7 @@ def networks(names: tuple[str, ...] | list[str]) -> None:
         if pyagrum is None:
             print(f"{line} {'':25s} {rounds}")
             continue
-        network = mk.to_pyagrum(model)
+        network = mk.io.to_pyagrum(model)
         evidence = {n: model.states(n).index(s) for n, s in given.items()}
         theirs, posteriors = pyagrum_times(pyagrum, network, evidence, free)
         off = max(np.abs(answer[n].values - p).max() for n, p in zip(free, posteriors, strict=True))

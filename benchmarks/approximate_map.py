@@ -27,7 +27,7 @@ LIMIT = 10.0
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", mk.ConvergenceWarning)
+    warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 512
     for engine in ("graph-cut", "trw-s", "alpha-expansion", "alpha-beta-swap", "dual-decomposition"):
         mk.generators.ising_grid(4, 4, coupling=0.3, field="random", seed=0).map(engine=engine)

@@ -65,7 +65,7 @@ class Measured:
         report(["repeated", "markovia"], self._own_repeated())
         if not peers:
             return
-        network = mk.to_pyagrum(model)  # lives as long as anything that reads it
+        network = mk.io.to_pyagrum(model)  # lives as long as anything that reads it
         for setting, given in settings.items():
             for engine in ENGINES:
                 report(["all", setting, engine], self._peer_marginals(network, engine, given, setting))
@@ -182,7 +182,7 @@ def tree_run(
     return {**timed, "entries": entries, "width": tree.plan.width, "cliques": tree.plan.n_cliques}
 
 
-def _distance(own: mk.Posterior, theirs: Any) -> float:
+def _distance(own: mk.results.Posterior, theirs: Any) -> float:
     return float(np.abs(own.values - theirs.toarray()).max())
 
 

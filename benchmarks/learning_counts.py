@@ -103,7 +103,7 @@ def _pybnesian(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], ob
 def _pyagrum(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], object]:
     import pyagrum as gum
 
-    template = mk.to_pyagrum(model)
+    template = mk.io.to_pyagrum(model)
     strings = rows.astype(str)
 
     def learn() -> object:
@@ -117,7 +117,7 @@ def _pyagrum(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], obje
 def _pgmpy(model: mk.BayesianNetwork, rows: pd.DataFrame) -> Callable[[], object]:
     from pgmpy.estimators import MaximumLikelihoodEstimator
 
-    network = mk.to_pgmpy(model)
+    network = mk.io.to_pgmpy(model)
     return lambda: MaximumLikelihoodEstimator(network, rows).get_parameters()
 
 

@@ -112,7 +112,7 @@ def _report(
 def _pyagrum(model: mk.BayesianNetwork, frame: pd.DataFrame, latent: Any, limit: float) -> None:
     import pyagrum as gum
 
-    template = mk.to_pyagrum(model)
+    template = mk.io.to_pyagrum(model)
     strings = frame.astype(object).where(frame.notna(), "?").astype(str)
     remarks = "maximum likelihood"
     for weight in (0.0, 1e-6):
@@ -131,14 +131,14 @@ def _pyagrum(model: mk.BayesianNetwork, frame: pd.DataFrame, latent: Any, limit:
                 raise
     seconds = perf_counter() - start
     remarks += f", {learner.EMStateMessage()}"
-    _report(mk.from_pyagrum(learned), frame, seconds, learner.EMnbrIterations(), remarks)
+    _report(mk.io.from_pyagrum(learned), frame, seconds, learner.EMnbrIterations(), remarks)
 
 
 def _pgmpy(model: mk.BayesianNetwork, frame: pd.DataFrame, latent: dict[str, int], limit: float) -> None:
     from pgmpy.estimators import ExpectationMaximization
     from pgmpy.models import DiscreteBayesianNetwork
 
-    template = mk.to_pgmpy(model)
+    template = mk.io.to_pgmpy(model)
     graph = DiscreteBayesianNetwork(template.edges(), latents=set(latent))
     names = {n: model.states(n) for n in model.variables}
     start = perf_counter()
@@ -147,7 +147,7 @@ def _pgmpy(model: mk.BayesianNetwork, frame: pd.DataFrame, latent: dict[str, int
     seconds = perf_counter() - start
     graph.add_cpds(*tables)
     used = len(estimator.data)
-    _report(mk.from_pgmpy(graph), frame, seconds, 0, f"uses {used:,} of {len(frame):,} rows")
+    _report(mk.io.from_pgmpy(graph), frame, seconds, 0, f"uses {used:,} of {len(frame):,} rows")
 
 
 def _hidden_class() -> mk.BayesianNetwork:

@@ -108,7 +108,7 @@ def compare(name: str, size: int, options: argparse.Namespace) -> list[dict[str,
         if isinstance(answer, str):
             print(f"{peer:24}{answer}", flush=True)
             continue
-        dag = mk.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
+        dag = mk.graphs.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
         found.append(_row(peer, judge, truth, mk.graphs.cpdag(dag), dag, answer["seconds"]))
         _line(found[-1])
     return found
@@ -139,7 +139,7 @@ def compare_discrete(name: str, size: int, options: argparse.Namespace) -> list[
     score = bind_score(mk.scores.BDeu(1.0), read_mixed(frame))
     number = {column: k for k, column in enumerate(frame.columns)}
 
-    def judge(dag: mk.DAG) -> float:
+    def judge(dag: mk.graphs.DAG) -> float:
         return score.total([[number[p] for p in dag.parents(column)] for column in frame.columns])
 
     best, result = np.inf, None
@@ -154,7 +154,7 @@ def compare_discrete(name: str, size: int, options: argparse.Namespace) -> list[
     if isinstance(answer, str):
         print(f"{'causal-learn':24}{answer}", flush=True)
         return found
-    dag = mk.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
+    dag = mk.graphs.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
     found.append(_row("causal-learn", judge, truth, mk.graphs.cpdag(dag), dag, answer["seconds"]))
     _line(found[-1])
     print(f"causal-learn takes {answer['seconds'] / best:.0f} times as long", flush=True)
@@ -172,7 +172,7 @@ def compare_gaussian(options: argparse.Namespace) -> list[dict[str, Any]]:
     names = [f"v{i}" for i in range(n)]
     frame = _shuffled(pd.DataFrame(data, columns=names))
     edges = [(names[i], names[j]) for i in range(n) for j in range(n) if weights[i, j]]
-    truth = mk.graphs.cpdag(mk.DAG(edges, nodes=names))
+    truth = mk.graphs.cpdag(mk.graphs.DAG(edges, nodes=names))
     judge = _judge(frame)
     best, result = np.inf, None
     for _ in range(options.runs):
@@ -186,13 +186,13 @@ def compare_gaussian(options: argparse.Namespace) -> list[dict[str, Any]]:
     if isinstance(answer, str):
         print(f"{'causal-learn':24}{answer}", flush=True)
     else:
-        dag = mk.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
+        dag = mk.graphs.DAG([tuple(e) for e in answer["edges"]], nodes=list(frame.columns))
         found.append(_row("causal-learn", judge, truth, mk.graphs.cpdag(dag), dag, answer["seconds"]))
         _line(found[-1])
     return found
 
 
-def distance(a: mk.MixedGraph, b: mk.MixedGraph) -> int:
+def distance(a: mk.graphs.MixedGraph, b: mk.graphs.MixedGraph) -> int:
     """Return the number of pairs whose edge differs."""
     nodes = a.nodes
     return sum(set(a.marks(x, y)) != set(b.marks(x, y)) for k, x in enumerate(nodes) for y in nodes[:k])
@@ -200,10 +200,10 @@ def distance(a: mk.MixedGraph, b: mk.MixedGraph) -> int:
 
 def _row(
     label: str,
-    judge: Callable[[mk.DAG], float],
-    truth: mk.MixedGraph,
-    graph: mk.MixedGraph,
-    dag: mk.DAG,
+    judge: Callable[[mk.graphs.DAG], float],
+    truth: mk.graphs.MixedGraph,
+    graph: mk.graphs.MixedGraph,
+    dag: mk.graphs.DAG,
     seconds: float,
 ) -> dict[str, Any]:
     return {"search": label, "bic": judge(dag), "shd": distance(truth, graph), "seconds": seconds}
@@ -216,14 +216,14 @@ def _line(row: dict[str, Any]) -> None:
     print(f"{row['search']:24}{row['bic']:14.1f}{row['shd']:6d}{seconds}", flush=True)
 
 
-def _judge(frame: pd.DataFrame) -> Callable[[mk.DAG], float]:
+def _judge(frame: pd.DataFrame) -> Callable[[mk.graphs.DAG], float]:
     from markovia.data.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
     score = bind_score(None, read_mixed(frame))
     number = {name: k for k, name in enumerate(frame.columns)}
 
-    def judged(dag: mk.DAG) -> float:
+    def judged(dag: mk.graphs.DAG) -> float:
         return score.total([[number[p] for p in dag.parents(name)] for name in frame.columns])
 
     return judged
@@ -295,7 +295,7 @@ def _causal_learn(frame: pd.DataFrame) -> list[tuple[str, str]]:
                 edges.append(f"{names[i]} --> {names[j]}")
             elif i < j and found[i, j] == found[j, i] == -1:
                 edges.append(f"{names[i]} --- {names[j]}")
-    return mk.graphs.extend(mk.MixedGraph(edges, nodes=names)).edges
+    return mk.graphs.extend(mk.graphs.MixedGraph(edges, nodes=names)).edges
 
 
 def _arguments() -> argparse.Namespace:

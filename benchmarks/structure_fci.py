@@ -43,7 +43,7 @@ def oracle(graphs: int, seed: int = 0) -> dict[str, Any]:
             for j in range(i + 1, n + hidden)
             if rng.random() < rate
         ]
-        dag = mk.DAG(edges, nodes=names)
+        dag = mk.graphs.DAG(edges, nodes=names)
         start = perf_counter()
         ours = mk.learn_structure(method="fci", test=mk.ci_tests.Oracle(dag, latent=names[n:])).graph
         row["ours_s"] += perf_counter() - start
@@ -101,7 +101,7 @@ def _peer(n_rows: int) -> None:
     print(json.dumps({"seconds": perf_counter() - start, "edges": graph.get_num_edges()}))
 
 
-def _causal_learn_oracle(dag: mk.DAG, names: list[str], n: int) -> MixedGraph:
+def _causal_learn_oracle(dag: mk.graphs.DAG, names: list[str], n: int) -> MixedGraph:
     import networkx as nx
     from causallearn.search.ConstraintBased.FCI import fci
 

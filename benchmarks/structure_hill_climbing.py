@@ -123,7 +123,7 @@ def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]
     if pgmpy_seconds:
         child = in_child([Path(__file__).name, "--child", f"{name}:{n}", "--seed", str(seed)], pgmpy_seconds)
         if "seconds" in child:
-            graph = mk.DAG([tuple(e) for e in child["edges"]], nodes=list(rows))
+            graph = mk.graphs.DAG([tuple(e) for e in child["edges"]], nodes=list(rows))
             yield line("pgmpy hill climbing", tuple(child["seconds"]), graph)
         else:
             yield line("pgmpy hill climbing", f"{child.get('ended', 'failed')}"[:9], None)
@@ -181,7 +181,7 @@ def _agrum(rows: Any) -> tuple[tuple[float, float], Any] | None:
     spent, (ready, graph) = best_time(learner, lambda ready: (ready, ready.learnDAG()))
     names = ready.names()
     edges = [(names[a], names[b]) for a, b in graph.arcs()]
-    return spent, mk.DAG(edges, nodes=list(rows))
+    return spent, mk.graphs.DAG(edges, nodes=list(rows))
 
 
 def _pgmpy(name: str, n: int, seed: int) -> int:

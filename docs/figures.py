@@ -60,7 +60,7 @@ def cpdag() -> Any:
 
 def mixed_graph() -> Any:
     """Show a directed and a bidirected edge between the same two nodes."""
-    return mk.plotting.plot_graph(mk.MixedGraph(["a --> b", "b --> c", "b <-> c", "c --> d"]))
+    return mk.plotting.plot_graph(mk.graphs.MixedGraph(["a --> b", "b --> c", "b <-> c", "c --> d"]))
 
 
 def misconception() -> Any:

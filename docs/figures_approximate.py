@@ -136,5 +136,5 @@ def _legend(figure: Any, handles: list[Any], labels: list[str]) -> None:
 def _ask(model: Any, engine: Any) -> Any:
     """Ask for one spin; chains that are stuck on purpose need not warn."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         return model.query("x5_5", engine=engine)

@@ -32,7 +32,7 @@ def knowledge() -> Any:
     rows = mk.examples.asia().sample(1000, seed=3)
     alone = mk.learn_structure(rows, "exact")
     informed = mk.learn_structure(rows, "exact", tiers=TIERS, required=[("asia", "tub")])
-    compared = mk.compare_graphs(alone.dag, informed.dag)
+    compared = mk.graphs.compare_graphs(alone.dag, informed.dag)
     titles = (f"data alone: BIC {alone.score:,.1f}", f"with knowledge, the truth: BIC {informed.score:,.1f}")
     return compared.plot(titles=titles)[0]
 
@@ -70,7 +70,7 @@ def moving_voter() -> Any:
     return figure
 
 
-def _ties(found: mk.LearnedStructure) -> tuple[Array, Array, Array]:
+def _ties(found: mk.results.LearnedStructure) -> tuple[Array, Array, Array]:
     """Return the times, and at each the sum of the mover's couplings with either party."""
     names = found.nodes
     own = found.details["weights"][:, names.index("mover")]

@@ -10,7 +10,7 @@ import markovia as mk
 def marginals(model, engine, given=None, targets=None):
     """The marginals of an engine without its warnings, and the info."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         found = model.marginals(given=given, targets=targets, engine=engine)
     return found, (next(iter(found.values())).info if found else None)
 

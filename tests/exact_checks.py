@@ -55,7 +55,7 @@ def check_mass(case, given, logs, engine):
     mass, total = log_sum(logs), log_sum(log_weights(case))
     assert close(case.model.log_partition(given=given, engine=engine), mass)
     if np.isneginf(total):
-        with pytest.raises(mk.ImpossibleEvidence):
+        with pytest.raises(mk.errors.ImpossibleEvidence):
             case.model.log_evidence(given=given, engine=engine)
     else:
         assert close(case.model.log_evidence(given=given, engine=engine), mass - total)
@@ -83,7 +83,7 @@ def check_best(case, given, logs, engine, m, targets=None):
 
 def check_impossible(case, given, engine, ask):
     """The error names findings that are impossible together, and possible without any one of them."""
-    with pytest.raises(mk.ImpossibleEvidence) as caught:
+    with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
         ask()
     named = caught.value.evidence
     assert all(given[n] is said or given[n] == said for n, said in named.items())

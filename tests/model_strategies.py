@@ -259,19 +259,19 @@ def _structured(rng, cards, parents, card):
             for level, s in zip(grid, strengths.values(), strict=True):
                 off = off * np.where(level == 1, 1.0 - s, 1.0)
             on = dict.fromkeys(parents, 1)
-            return mk.NoisyOr(strengths, leak=leak, on=on), np.stack([off, 1.0 - off], axis=-1)
+            return mk.local.NoisyOr(strengths, leak=leak, on=on), np.stack([off, 1.0 - off], axis=-1)
         if what == 1:
             weights = {q: float(rng.normal()) for q in parents}
             bias = float(rng.normal())
             odds = bias + sum(w * level for w, level in zip(weights.values(), grid, strict=True))
             yes = 1.0 / (1.0 + np.exp(-odds))
-            return mk.Logistic(weights, bias=bias), np.stack([1.0 - yes, yes], axis=-1)
+            return mk.local.Logistic(weights, bias=bias), np.stack([1.0 - yes, yes], axis=-1)
         if all(cards[q] == 2 for q in parents):
             count = grid.sum(axis=0)
             gate, truth = [
-                (mk.AndGate, count == len(parents)),
-                (mk.OrGate, count >= 1),
-                (mk.XorGate, count % 2 == 1),
+                (mk.local.AndGate, count == len(parents)),
+                (mk.local.OrGate, count >= 1),
+                (mk.local.XorGate, count % 2 == 1),
             ][rng.integers(3)]
             return gate(*parents), np.stack([~truth, truth], axis=-1).astype(float)
     if rng.random() < 0.5:
@@ -280,6 +280,6 @@ def _structured(rng, cards, parents, card):
         for level, rows in zip(grid, effects.values(), strict=True):
             at_most = at_most * rows.cumsum(axis=-1)[level]
         at_most[..., -1] = 1.0
-        form = mk.NoisyMax({q: rows.tolist() for q, rows in effects.items()})
+        form = mk.local.NoisyMax({q: rows.tolist() for q, rows in effects.items()})
         return form, np.diff(at_most, axis=-1, prepend=0.0)
     return None, None

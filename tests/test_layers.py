@@ -1,6 +1,8 @@
 """The architecture: layers and their rooms import in one order, without circles, and importing markovia is light."""
 
 import ast
+import pydoc
+import re
 import subprocess
 import sys
 from functools import cache
@@ -209,7 +211,7 @@ def test_importing_markovia_loads_no_heavy_library():
 
 
 def stubs():
-    return sorted(ROOT.rglob("__init__.pyi"))
+    return sorted(ROOT.rglob("*.pyi"))
 
 
 @pytest.mark.parametrize("stub", stubs(), ids=lambda p: str(p.relative_to(ROOT)))
@@ -230,3 +232,25 @@ def test_every_public_name_resolves(stub):
 def test_a_misspelt_public_name_is_answered_with_the_nearest():
     with pytest.raises(AttributeError, match="did you mean 'BayesianNetwork'"):
         markovia.BayesNetwork  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "home", ["local.NoisyOr", "errors.TooLarge", "results.Posterior", "graphs.DAG", "io.from_pgmpy"]
+)
+def test_a_name_that_lives_in_a_module_of_markovia_is_answered_with_that_module(home):
+    with pytest.raises(AttributeError, match=f"it is markovia.{home}$"):
+        getattr(markovia, home.partition(".")[2])
+
+
+def test_help_on_the_package_fits_on_a_few_screens_and_names_every_public_name():
+    text = pydoc.plain(pydoc.render_doc(markovia))
+    assert len(text.splitlines()) < 120
+    described = text.partition("PACKAGE CONTENTS")[0]
+    assert not [name for name in markovia.__all__ if not re.search(rf"\b{name}\b", described)]
+
+
+def test_the_top_of_the_package_holds_only_what_is_typed_first():
+    assert len(markovia.__all__) < 100
+    for name in markovia.__all__:
+        value = getattr(markovia, name)
+        assert not (isinstance(value, type) and issubclass(value, Exception)) or name == "MarkoviaError"

@@ -12,6 +12,43 @@ rain         p
 no    0.333333
 yes   0.666667
 
+The names here are those that are typed first; `help(mk.BayesianNetwork)` says more about one of them.
+
+Models
+    BayesianNetwork, MarkovNetwork, FactorGraph, DynamicBayesianNetwork, MarkovChain
+    CRF, ChainCRF, GridCRF, FeatureCRF, NeuralCRF
+    NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
+    BayesianNetworkClassifier, LabelPropagation
+    GLM, LinearRegression, LogisticRegression, SoftmaxRegression, PoissonRegression
+Building blocks
+    Variable, Factor, Feature, ConditionalFeature
+    Not, Jeffrey                    evidence that is not one state: excluded states, Jeffrey's rule
+    local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
+    exponential                     distributions: exponential families and conjugate priors
+    factors                         the algebra of tables, potentials and features
+    graphs                          DAG, UndirectedGraph, MixedGraph, separation, comparisons
+Files
+    load, save                      any format by its suffix
+    io                              formats, text, NetworkX, pgmpy and pyAgrum objects
+Asking
+    engines                         every inference engine with its settings
+    results                         the classes of answers: Posterior, Explanation, LearnedStructure, ...
+    variational, monte_carlo        bounds and free energies; sampling by hand
+    inference                       the problem that a model hands to an engine
+Learning
+    counts, EM, Discretizer, priors
+    fit_log_linear, posterior_regularisation
+    learn_structure, structure_methods, Knowledge, score_graph, independence_test, pairwise_direction
+    bootstrap_structure, edge_posterior, edge_strength, edges_over_time
+    scores, ci_tests                what structure learning takes as score= and test=
+    learning                        association, information, calibration, expected counts
+Examples and pictures
+    examples, generators, images    networks of the textbooks, random models, pictures to segment
+    plotting                        what `.plot()` calls, and Graphviz text
+Errors
+    MarkoviaError                   the base of every error
+    errors                          all of them, each also the built-in error one expects
+
 Names are imported on first use, so `import markovia` stays light; they are listed in `__init__.pyi`.
 """
 
@@ -33,4 +70,4 @@ _ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
 _ports.bind("plot-comparison", "markovia.plotting.comparison_plot:plot_comparison")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 
-__all__, __getattr__, __dir__ = _lazy_names(__name__)
+__getattr__, __dir__ = _lazy_names(__name__)

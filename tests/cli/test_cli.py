@@ -312,7 +312,9 @@ def test_independent_lists_every_open_path_of_an_undirected_model():
 @given(st.integers(0, 10_000), st.floats(0.1, 0.9))
 def test_open_paths_are_all_simple_paths_shortest_first(seed: int, density: float):
     drawn = nx.gnp_random_graph(7, density, seed=seed)
-    graph = mk.UndirectedGraph([(f"v{a}", f"v{b}") for a, b in drawn.edges], nodes=[f"v{n}" for n in drawn])
+    graph = mk.graphs.UndirectedGraph(
+        [(f"v{a}", f"v{b}") for a, b in drawn.edges], nodes=[f"v{n}" for n in drawn]
+    )
     listed = list(open_paths(graph, "v0", "v6", given=["v3"]))
     drawn.remove_node(3)
     expected = [[f"v{n}" for n in path] for path in nx.all_simple_paths(drawn, 0, 6)]
@@ -322,7 +324,7 @@ def test_open_paths_are_all_simple_paths_shortest_first(seed: int, density: floa
 
 def test_the_first_open_paths_of_a_dense_graph_come_at_once():
     nodes = [f"v{k}" for k in range(40)]
-    graph = mk.UndirectedGraph([(a, b) for k, a in enumerate(nodes) for b in nodes[:k]])
+    graph = mk.graphs.UndirectedGraph([(a, b) for k, a in enumerate(nodes) for b in nodes[:k]])
     graph.add_edge("v0", "start")
     graph.add_edge("start", "goal")
     # only one path leads to the goal, and the dense part behind the start is a dead end

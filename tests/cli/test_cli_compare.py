@@ -41,7 +41,7 @@ def test_the_distances_and_the_edges_are_told(pair):
     assert told["missing"] == [["c", "d"]]
     assert told["extra"] == [["a", "d"]]
     assert told["reversed"] == told["reoriented"] == [["a", "b"]]
-    assert told["sid"] == mk.sid(first, second)
+    assert told["sid"] == mk.graphs.sid(first, second)
     assert told["skeleton"]["precision"] == pytest.approx(2 / 3)
     assert {"kind": "reversed", "learned": "b --> a", "truth": "a --> b"} in told["differences"]
 

@@ -95,8 +95,8 @@ def test_a_bootstrap_says_how_sure_each_edge_is(rows: str, tmp_path: Path):
 
 def test_a_class_of_graphs_gives_one_member_and_says_so(rows: str, tmp_path: Path, monkeypatch):
     mixed = mk.learn_structure(FRAME).data
-    classed = mk.LearnedStructure(
-        mk.MixedGraph(["cloudy --- rain", "rain --> wet", "sprinkler --> wet"]), "ges", data=mixed
+    classed = mk.results.LearnedStructure(
+        mk.graphs.MixedGraph(["cloudy --- rain", "rain --> wet", "sprinkler --> wet"]), "ges", data=mixed
     )
     monkeypatch.setattr(learn_module, "learn_structure", lambda *_, **__: classed)
     out = tmp_path / "model.bif"
@@ -110,8 +110,8 @@ def test_a_class_of_graphs_gives_one_member_and_says_so(rows: str, tmp_path: Pat
 
 
 def test_graphs_without_tables_go_into_formats_for_graphs(rows: str, tmp_path: Path, monkeypatch):
-    pag = mk.LearnedStructure(
-        mk.MixedGraph(["a o-> b", "b <-> c"]), "fci", data=mk.learn_structure(FRAME).data
+    pag = mk.results.LearnedStructure(
+        mk.graphs.MixedGraph(["a o-> b", "b <-> c"]), "fci", data=mk.learn_structure(FRAME).data
     )
     monkeypatch.setattr(learn_module, "learn_structure", lambda *_, **__: pag)
     assert "partial ancestral graph" in complaint("learn", rows, "-o", str(tmp_path / "model.bif"))
@@ -125,7 +125,7 @@ def test_measurements_are_declared(tmp_path: Path, monkeypatch):
 
     def spy(data, method, **settings):
         seen.update(settings)
-        return mk.LearnedStructure(mk.DAG(nodes=["a"]), method)
+        return mk.results.LearnedStructure(mk.graphs.DAG(nodes=["a"]), method)
 
     monkeypatch.setattr(learn_module, "learn_structure", spy)
     path = tmp_path / "rows.csv"

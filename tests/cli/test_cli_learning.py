@@ -153,7 +153,7 @@ def test_whole_numbers_with_a_point_are_whole_numbers(tmp_path: Path):
         assert part["a"].cat.codes.tolist() == [1, -1, 0]
         assert part["b"].tolist() == [True, False, True]
     (tmp_path / "g.csv").write_text("a\n0.5\n")
-    with pytest.raises(mk.UnknownState, match=r"'0\.5' for 'a'"):
+    with pytest.raises(mk.errors.UnknownState, match=r"'0\.5' for 'a'"):
         next(file_blocks(tmp_path / "g.csv", variables))
 
 

@@ -70,9 +70,9 @@ def check(data, frame):
     expected = mk.BayesianNetwork("word->digit; word->flag; grade->flag").fit(frame, missing="drop")
     for name in NAMES:
         assert np.allclose(fitted[name].values, expected[name].values)
-    with pytest.raises(mk.UnknownState, match="unknown state 'Fig' for 'word'"):
+    with pytest.raises(mk.errors.UnknownState, match="unknown state 'Fig' for 'word'"):
         mk.counts(data, "word", states={"word": ["apple", "pear"]})
-    with pytest.raises(mk.InvalidArgument, match="'load' holds numbers that are not integers"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'load' holds numbers that are not integers"):
         mk.counts(data, "load")
 
 

@@ -155,7 +155,7 @@ def test_a_table_too_large_to_be_dense_is_a_sparse_factor():
     assert isinstance(both[0], SparseFactor)
     assert not isinstance(both[1], SparseFactor)
     assert np.array_equal(both[1].values, pd.crosstab(frame["v1"], frame["v0"]).to_numpy())
-    with pytest.raises(mk.TooLarge, match="cells"):
+    with pytest.raises(mk.errors.TooLarge, match="cells"):
         read_data(frame).counts([names])
 
 
@@ -165,11 +165,11 @@ def test_one_name_a_list_and_lists_of_names():
     assert mk.counts(rows, ["b", "a"]).names == ("b", "a")
     assert [f.names for f in mk.counts(rows, [["b", "a"], ["a"], []])] == [("b", "a"), ("a",), ()]
     for wrong in ([3], [["a", "a"]], [["a", 3]]):
-        with pytest.raises(mk.InvalidArgument, match="name"):
+        with pytest.raises(mk.errors.InvalidArgument, match="name"):
             mk.counts(rows, wrong)
-    with pytest.raises(mk.InvalidArgument, match="missing="):
+    with pytest.raises(mk.errors.InvalidArgument, match="missing="):
         mk.counts(rows, "a", missing="ignore")
-    with pytest.raises(mk.InvalidArgument, match="'b', which is not counted"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'b', which is not counted"):
         mk.counts(rows, "a", states={"b": ["x", "y"]})
 
 
@@ -177,7 +177,7 @@ def test_weights_are_numbers_one_a_row():
     rows = {"a": [0, 1, 1]}
     assert mk.counts(rows, "a", weights=[0.5, 2, 1]).values.tolist() == [0.5, 3]
     for wrong in ([1, 2], [1, 2, -1], [1, np.nan, 1], ["x", "y", "z"]):
-        with pytest.raises(mk.InvalidArgument, match="weight"):
+        with pytest.raises(mk.errors.InvalidArgument, match="weight"):
             mk.counts(rows, "a", weights=wrong)
 
 
@@ -192,11 +192,11 @@ def test_cells_of_several_kinds_are_read():
     assert mk.counts({"a": np.array([250, 3], dtype=np.uint8)}, "a").values.tolist() == [1, 1]
     assert mk.counts({"a": np.array([-128, 127, 127], dtype=np.int8)}, "a").values.tolist() == [1, 2]
     assert mk.counts({"a": np.array(["u", "w", "u"])}, "a").values.tolist() == [2, 1]
-    with pytest.raises(mk.InvalidArgument, match="'a' has no value"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'a' has no value"):
         mk.counts({"a": [None, None]}, "a")
-    with pytest.raises(mk.InvalidArgument, match="not integers"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not integers"):
         mk.counts({"a": [1.0, float("inf")]}, "a")
-    with pytest.raises(mk.UnknownState, match=r"unknown state 0\.5 for 'a'"):
+    with pytest.raises(mk.errors.UnknownState, match=r"unknown state 0\.5 for 'a'"):
         mk.counts({"a": [1.0, 0.5]}, "a", states={"a": 2})
 
 
@@ -224,7 +224,7 @@ def test_many_different_objects_are_read_cell_by_cell():
 def test_categories_that_do_not_occur_may_be_unknown():
     column = pd.Categorical(["x", "y"], categories=["y", "never", "x"])
     assert mk.counts({"a": column}, "a", states={"a": ["x", "y"]}).values.tolist() == [1, 1]
-    with pytest.raises(mk.UnknownState, match="'y'"):
+    with pytest.raises(mk.errors.UnknownState, match="'y'"):
         mk.counts({"a": column}, "a", states={"a": ["x", "z"]})
 
 
@@ -234,7 +234,7 @@ def test_codes_of_other_widths_are_counted():
     assert table.counts([["a"]])[0].tolist() == [1, 2]
     assert table.missing() == {"a": 1}
     assert not table.complete
-    with pytest.raises(mk.UnknownVariable, match="'b'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'b'"):
         table.counts([["b"]])
 
 

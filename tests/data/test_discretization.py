@@ -117,7 +117,7 @@ def test_labels_may_be_codes_or_names():
     assert mk.Discretizer(2, labels="codes").fit_transform(x)["a"].tolist() == [0, 1, 1]
     assert mk.Discretizer(2, labels=["lo", "hi"]).fit_transform(x)["a"].tolist() == ["lo", "hi", "hi"]
     assert mk.Discretizer(2, labels={"a": ["lo", "hi"]}).fit_transform(x)["a"].tolist() == ["lo", "hi", "hi"]
-    with pytest.raises(mk.InvalidArgument, match="has 2 bins, but 3 labels"):
+    with pytest.raises(mk.errors.InvalidArgument, match="has 2 bins, but 3 labels"):
         mk.Discretizer(2, labels=["lo", "mid", "hi"]).fit(x)
     near = mk.Discretizer(3).fit_transform({"a": [1.0, 1.0 + 1e-9]})["a"]
     assert len(near.cat.categories) == 3
@@ -127,7 +127,7 @@ def test_a_matrix_gets_codes():
     x = np.array([[0.0, 7], [1, 7], [np.nan, 7], [2, 7]])
     out = mk.Discretizer(2).fit_transform(x)
     assert np.array_equal(out, [[0, 0], [1, 0], [np.nan, 0], [1, 0]], equal_nan=True)
-    with pytest.raises(mk.InvalidArgument, match="3 columns; it was fitted to 2"):
+    with pytest.raises(mk.errors.InvalidArgument, match="3 columns; it was fitted to 2"):
         mk.Discretizer(2).fit(x).transform(np.zeros((2, 3)))
 
 
@@ -168,14 +168,14 @@ def test_quantiles_of_repeated_values_leave_empty_bins_out():
     ],
 )
 def test_bad_settings_are_explained(settings, data, message):
-    with pytest.raises(mk.InvalidArgument, match=message):
+    with pytest.raises(mk.errors.InvalidArgument, match=message):
         mk.Discretizer(**settings).fit(data)
 
 
 def test_unknown_columns_are_named():
-    with pytest.raises(mk.UnknownVariable, match="'b'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'b'"):
         mk.Discretizer(columns=["b"]).fit({"a": [1.0]})
-    with pytest.raises(mk.UnknownVariable, match="'t'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'t'"):
         mk.Discretizer(strategy="mdl", target="t").fit({"a": [1.0]})
-    with pytest.raises(mk.UnknownVariable, match="'a'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'a'"):
         mk.Discretizer().fit({"a": [1.0]}).transform({"b": [1.0]})

@@ -20,5 +20,5 @@ def test_a_word_in_every_document_weighs_nothing_and_a_rare_one_most():
 
 @pytest.mark.parametrize(("tf", "df"), [(-0.1, 0.5), (1.1, 0.5), (0.5, 0.0), (0.5, 1.5)])
 def test_what_is_no_share_is_refused(tf, df):
-    with pytest.raises(mk.InvalidArgument, match="shares"):
+    with pytest.raises(mk.errors.InvalidArgument, match="shares"):
         tf_idf(tf, df)

@@ -142,7 +142,7 @@ def test_bounds_respect_edges_that_are_directed_within_a_component():
                 edges = [*partly.directed_edges(), *one, *two, *three]
                 try:
                     dag = DAG(edges, nodes=partly.nodes)
-                except mk.CycleError:
+                except mk.errors.CycleError:
                     continue
                 if {e[1] for e in dag.v_structures()} <= {"d"}:
                     members.append(intervention_distance(dag, truth))
@@ -328,22 +328,22 @@ def test_undirected_graphs_have_no_arrows_to_tell():
 
 def test_what_cannot_be_compared_is_said():
     dag = DAG([("a", "b")])
-    with pytest.raises(mk.InvalidArgument, match="only the true graph has 'c'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="only the true graph has 'c'"):
         compare_graphs(dag, DAG([("a", "b"), ("b", "c")]))
-    with pytest.raises(mk.InvalidArgument, match="only the learned graph has 'c' and 1 more"):
+    with pytest.raises(mk.errors.InvalidArgument, match="only the learned graph has 'c' and 1 more"):
         compare_graphs(DAG([("a", "b"), ("c", "d")]), dag)
-    with pytest.raises(mk.InvalidArgument, match="skeleton"):
+    with pytest.raises(mk.errors.InvalidArgument, match="skeleton"):
         compare_graphs(dag.skeleton(), dag)
-    with pytest.raises(mk.InvalidArgument, match="method='fci'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="method='fci'"):
         compare_graphs(MixedGraph(["a o-> b"]), dag)
-    with pytest.raises(mk.InvalidArgument, match="truth is a DAG, MixedGraph"):
+    with pytest.raises(mk.errors.InvalidArgument, match="truth is a DAG, MixedGraph"):
         compare_graphs(dag, {"a": "b"})
-    with pytest.raises(mk.InvalidArgument, match="needs a DAG as the truth"):
+    with pytest.raises(mk.errors.InvalidArgument, match="needs a DAG as the truth"):
         sid(dag, cpdag(dag))
-    with pytest.raises(mk.InvalidArgument, match="learned DAG or CPDAG"):
+    with pytest.raises(mk.errors.InvalidArgument, match="learned DAG or CPDAG"):
         sid(MixedGraph(["a <-> b"]), dag)
     square = MixedGraph(["a --- b", "b --- c", "c --- d", "d --- a"])
-    with pytest.raises(mk.InvalidArgument, match="stands for no directed graph"):
+    with pytest.raises(mk.errors.InvalidArgument, match="stands for no directed graph"):
         sid(square, DAG([("a", "b"), ("b", "c"), ("c", "d")]))
 
 
@@ -352,7 +352,7 @@ def test_a_class_that_is_too_large_is_said_and_the_table_is_still_printed(monkey
     names = [f"v{i}" for i in range(6)]
     truth = DAG(combinations(names, 2))
     found = compare_graphs(cpdag(truth), truth)
-    with pytest.raises(mk.TooLarge, match="6 nodes can be directed"):
+    with pytest.raises(mk.errors.TooLarge, match="6 nodes can be directed"):
         found.sid  # noqa: B018
     assert "SID: the class is too large" in str(found)
 

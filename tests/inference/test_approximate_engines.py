@@ -34,10 +34,10 @@ SMALL = {
 }
 ESTIMATES = {"mean-field", "structured-mean-field", "tree-reweighted"}  # bounds, not errors
 SAMPLERS = [name for name in APPROXIMATE if hasattr(get_engine(name), "draws") or "anneal" in name]
-REFUSALS = (mk.Unanswered, mk.UnsupportedModel)
+REFUSALS = (mk.errors.Unanswered, mk.errors.UnsupportedModel)
 
 every_engine = pytest.mark.parametrize("name", APPROXIMATE)
-pytestmark = pytest.mark.filterwarnings("ignore::markovia.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 
 
 def quick(name):
@@ -150,7 +150,7 @@ def answer(name, ask, possible=True):
     said = None
     try:
         return ask()
-    except mk.ImpossibleEvidence:
+    except mk.errors.ImpossibleEvidence:
         said = None
     except REFUSALS as refused:
         said = str(refused)
@@ -348,7 +348,7 @@ def test_a_question_outside_its_answers_is_refused_with_the_name_of_another_engi
     assert engine.answers <= set(QUESTIONS)
     for question, ask in asks.items():
         if question not in engine.answers:
-            with pytest.raises(mk.Unanswered, match=r"engine=?.*'") as caught:
+            with pytest.raises(mk.errors.Unanswered, match=r"engine=?.*'") as caught:
                 ask()
             named = [other for other in engine_names() if other != name and repr(other) in str(caught.value)]
             assert any(question in getattr(get_engine(o), "answers", QUESTIONS) for o in named)
@@ -376,9 +376,9 @@ def test_settings_are_keywords_and_unknown_ones_are_refused(name):
 @every_engine
 @pytest.mark.parametrize("limit", [-1, 0, "x", True, float("nan")])
 def test_a_time_limit_that_is_no_positive_number_is_refused(name, limit):
-    with pytest.raises(mk.InvalidArgument, match="time_limit"):
+    with pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
         type(get_engine(name))(time_limit=limit)
-    with pytest.raises(mk.InvalidArgument, match="time_limit"):
+    with pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
         PAIR.model.query("a", engine=name, time_limit=limit)
 
 
@@ -495,7 +495,7 @@ def test_rows_are_predicted(name):
     assert table.shape == (3, 2)
     assert table.to_numpy().sum(axis=1) == pytest.approx(np.ones(3))
     assert CERTAIN.model.predict(rows, "p1", engine=engine).isin([0, 1]).all()
-    with pytest.raises(mk.ImpossibleEvidence):
+    with pytest.raises(mk.errors.ImpossibleEvidence):
         CERTAIN.model.predict_proba([{"p0": 0, "p2": 0}, {"p0": 1, "p2": 0}], "p1", engine=engine)
 
 
@@ -556,7 +556,7 @@ def test_draws_are_within_five_standard_errors_of_the_exact_answer(name):
     n = 3000
     try:
         rows = chain.model.sample(n, seed=5, engine=name)
-    except mk.UnsupportedModel:
+    except mk.errors.UnsupportedModel:
         case = tree
         rows = tree.model.sample(
             n, given=None if name == "forward" else {"v1": [0.5, 1.0]}, seed=5, engine=name
@@ -583,7 +583,7 @@ def test_posteriors_of_samplers_are_within_five_standard_errors(name):
 def test_small_models_raise_no_warnings_but_of_convergence():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         for name in APPROXIMATE:
             engine = get_engine(name)
             if "marginals" in engine.answers:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.inference import Info
+from markovia.results import Info
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def test_a_posterior_is_indexed_by_state_tuple_mapping_and_keyword(joint):
 
 
 def test_wrong_indices_are_explained(joint):
-    with pytest.raises(mk.UnknownState, match="did you mean 'yes'"):
+    with pytest.raises(mk.errors.UnknownState, match="did you mean 'yes'"):
         joint["Yes", "no"]
-    with pytest.raises(mk.InvalidArgument, match=r"in the order \['lung', 'bronc'\]"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"in the order \['lung', 'bronc'\]"):
         joint["yes"]
-    with pytest.raises(mk.UnknownVariable, match="did you mean 'lung'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="did you mean 'lung'"):
         joint(lungs="yes")
-    with pytest.raises(mk.InvalidArgument, match="is for one variable"):
+    with pytest.raises(mk.errors.InvalidArgument, match="is for one variable"):
         joint.states  # noqa: B018
 
 

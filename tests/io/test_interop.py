@@ -176,7 +176,7 @@ def test_names_and_states_of_pgmpy_that_are_no_strings_become_text():
     assert ours.states("1") == ["0.5", "1.5"]
     assert ours.states("(2, 'x')") == [4, 6]
     clash = pgmpy_models.DiscreteBayesianNetwork([(1, "1")])
-    with pytest.raises(mk.DuplicateName, match="'1'"):
+    with pytest.raises(mk.errors.DuplicateName, match="'1'"):
         from_pgmpy(clash)
 
 
@@ -198,7 +198,7 @@ def test_state_names_of_a_parent_win_over_bare_numbers_and_orders_are_matched():
             "d", 2, np.eye(2), ["p"], [2], state_names={"p": ["y", "n"], "d": ["l", "r"]}
         )
     )
-    with pytest.raises(mk.InvalidTable, match="'p'"):
+    with pytest.raises(mk.errors.InvalidTable, match="'p'"):
         from_pgmpy(theirs)
 
 
@@ -238,18 +238,18 @@ def test_rounded_rows_are_rescaled_with_a_warning_and_wrong_ones_refused():
     theirs = pgmpy_models.DiscreteBayesianNetwork()
     theirs.add_node("a")
     theirs.add_cpds(pgmpy_factors.TabularCPD("a", 2, [[0.5], [0.6]]))
-    with pytest.raises(mk.InvalidTable, match=r"'a' sum to 1\.1"):
+    with pytest.raises(mk.errors.InvalidTable, match=r"'a' sum to 1\.1"):
         from_pgmpy(theirs)
 
 
 @pytest.mark.parametrize(
     ("graph", "kind"),
     [
-        (mk.DAG([("a", "b"), ("c", "b")], nodes=["z"]), "DAG"),
-        (mk.UndirectedGraph([("a", "b"), ("c", "b")], nodes=["z"]), "UndirectedGraph"),
-        (mk.MixedGraph(["a --> b", "b --- c"], nodes=["z"]), "PDAG"),
-        (mk.MixedGraph(["a --> b", "b <-> a", "b <-> c"], nodes=["z"]), "ADMG"),
-        (mk.MixedGraph(["a o-> b", "b o-o c", "c <-> d"], nodes=["z"]), "AncestralBase"),
+        (mk.graphs.DAG([("a", "b"), ("c", "b")], nodes=["z"]), "DAG"),
+        (mk.graphs.UndirectedGraph([("a", "b"), ("c", "b")], nodes=["z"]), "UndirectedGraph"),
+        (mk.graphs.MixedGraph(["a --> b", "b --- c"], nodes=["z"]), "PDAG"),
+        (mk.graphs.MixedGraph(["a --> b", "b <-> a", "b <-> c"], nodes=["z"]), "ADMG"),
+        (mk.graphs.MixedGraph(["a o-> b", "b o-o c", "c <-> d"], nodes=["z"]), "AncestralBase"),
     ],
 )
 def test_graphs_survive_the_way_to_pgmpy_and_back(graph, kind):
@@ -259,14 +259,14 @@ def test_graphs_survive_the_way_to_pgmpy_and_back(graph, kind):
 
 
 def test_pgmpy_models_that_would_lose_their_numbers_are_refused():
-    with pytest.raises(mk.UnsupportedModel, match="LinearGaussianBayesianNetwork"):
+    with pytest.raises(mk.errors.UnsupportedModel, match="LinearGaussianBayesianNetwork"):
         from_pgmpy(pgmpy_models.LinearGaussianBayesianNetwork([("a", "b")]))
-    with pytest.raises(mk.UnsupportedModel, match="DynamicBayesianNetwork"):
+    with pytest.raises(mk.errors.UnsupportedModel, match="DynamicBayesianNetwork"):
         from_pgmpy(pgmpy_models.DynamicBayesianNetwork([(("a", 0), ("a", 1))]))
-    with pytest.raises(mk.InvalidArgument, match="expected a pgmpy model, not str"):
+    with pytest.raises(mk.errors.InvalidArgument, match="expected a pgmpy model, not str"):
         from_pgmpy("asia")
-    with pytest.raises(mk.UnsupportedModel, match="several edges"):
-        to_pgmpy(mk.MixedGraph(["a o-> b", "a <-> b"]))
+    with pytest.raises(mk.errors.UnsupportedModel, match="several edges"):
+        to_pgmpy(mk.graphs.MixedGraph(["a o-> b", "a <-> b"]))
 
 
 # -- pyAgrum --------------------------------------------------------------------------------------------------------
@@ -373,7 +373,7 @@ def test_properties_descriptions_and_missing_tables_go_both_ways():
 def test_structured_conditionals_go_out_as_tables():
     bn = mk.BayesianNetwork()
     bn.add("x", p=[0.5, 0.5])
-    bn.add("y", mk.factors.NoisyOr({"x": 0.8}, leak=0.1), states=["no", "yes"])
+    bn.add("y", mk.local.NoisyOr({"x": 0.8}, leak=0.1), states=["no", "yes"])
     expected = bn["y"].values
     np.testing.assert_allclose(from_pyagrum(to_pyagrum(bn))["y"].values, expected, atol=1e-15)
     np.testing.assert_allclose(from_pgmpy(to_pgmpy(bn))["y"].values, expected, atol=1e-15)
@@ -382,18 +382,18 @@ def test_structured_conditionals_go_out_as_tables():
 def test_states_that_print_alike_cannot_go_to_pyagrum():
     bn = mk.BayesianNetwork()
     bn.add("a", states=[1, "1"], p=[0.5, 0.5])
-    with pytest.raises(mk.UnsupportedModel, match="print as '1'"):
+    with pytest.raises(mk.errors.UnsupportedModel, match="print as '1'"):
         to_pyagrum(bn)
     assert from_pgmpy(to_pgmpy(bn)).states("a") == [1, "1"]
 
 
 def test_other_objects_are_refused_with_their_type():
-    with pytest.raises(mk.UnsupportedModel, match="InfluenceDiagram"):
+    with pytest.raises(mk.errors.UnsupportedModel, match="InfluenceDiagram"):
         from_pyagrum(gum.InfluenceDiagram())
-    with pytest.raises(mk.InvalidArgument, match="not int"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not int"):
         from_pyagrum(3)
-    with pytest.raises(mk.InvalidArgument, match="not DAG"):
-        to_pyagrum(mk.DAG([("a", "b")]))
+    with pytest.raises(mk.errors.InvalidArgument, match="not DAG"):
+        to_pyagrum(mk.graphs.DAG([("a", "b")]))
 
 
 # -- networkx -------------------------------------------------------------------------------------------------------
@@ -402,9 +402,9 @@ def test_other_objects_are_refused_with_their_type():
 @pytest.mark.parametrize(
     "graph",
     [
-        mk.DAG([("a", "b"), ("c", "b")], nodes=["z"]),
-        mk.UndirectedGraph([("a", "b"), ("c", "b")], nodes=["z"]),
-        mk.MixedGraph(["a --> b", "a <-> b", "c o-o b"], nodes=["z"]),
+        mk.graphs.DAG([("a", "b"), ("c", "b")], nodes=["z"]),
+        mk.graphs.UndirectedGraph([("a", "b"), ("c", "b")], nodes=["z"]),
+        mk.graphs.MixedGraph(["a --> b", "a <-> b", "c o-o b"], nodes=["z"]),
         mk.graphs.BipartiteGraph({"f": ["a", "b"], "a": ["b"]}, variables=["z"]),
     ],
 )
@@ -418,20 +418,20 @@ def test_networkx_nodes_that_are_no_strings_become_text():
     grid = from_networkx(nx.grid_2d_graph(2, 2))
     assert grid.nodes == ["(0, 0)", "(0, 1)", "(1, 0)", "(1, 1)"]
     assert grid.n_edges == 4
-    with pytest.raises(mk.DuplicateName, match="'1'"):
+    with pytest.raises(mk.errors.DuplicateName, match="'1'"):
         from_networkx(nx.Graph([(1, "1")]))
 
 
 def test_bad_networkx_graphs_are_refused():
-    with pytest.raises(mk.CycleError, match=r"a -> b -> a|b -> a -> b"):
+    with pytest.raises(mk.errors.CycleError, match=r"a -> b -> a|b -> a -> b"):
         from_networkx(nx.DiGraph([("a", "b"), ("b", "a")]))
-    with pytest.raises(mk.InvalidGraph, match="itself"):
+    with pytest.raises(mk.errors.InvalidGraph, match="itself"):
         from_networkx(nx.Graph([("a", "a")]))
-    with pytest.raises(mk.InvalidArgument, match="not list"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not list"):
         from_networkx([("a", "b")])
-    mixed = to_networkx(mk.MixedGraph(["a --> b"]))
+    mixed = to_networkx(mk.graphs.MixedGraph(["a --> b"]))
     mixed.add_edge("b", "c")
-    with pytest.raises(mk.InvalidGraph, match="marks"):
+    with pytest.raises(mk.errors.InvalidGraph, match="marks"):
         from_networkx(mixed)
 
 
@@ -444,7 +444,7 @@ def test_models_carry_states_and_tables_to_networkx():
     assert g.nodes["c"]["parents"] == bn.parents("c")
     np.testing.assert_array_equal(g.nodes["c"]["table"], bn["c"].values)
     assert "table" not in to_networkx(bn).nodes["c"]
-    with pytest.raises(mk.IncompleteModel, match="'a'"):
+    with pytest.raises(mk.errors.IncompleteModel, match="'a'"):
         to_networkx(mk.BayesianNetwork("a->b"), tables=True)
 
     factors = [mk.Factor(["a", "b"], [[1, 2], [3, 4]]), mk.Factor(["b"], [1, 2])]

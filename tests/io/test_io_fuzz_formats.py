@@ -165,9 +165,9 @@ def test_a_noisy_or_is_written_as_its_table_and_refused_when_that_is_too_large(f
     causes = [f"c{i}" for i in range(40)]
     for name in causes:
         bn.add(name, p=[0.9, 0.1])
-    bn.add("few", mk.factors.NoisyOr({"c0": 0.5, "c1": 0.25}, leak=0.1), states=["no", "yes"])
+    bn.add("few", mk.local.NoisyOr({"c0": 0.5, "c1": 0.25}, leak=0.1), states=["no", "yes"])
     assert read(write(bn))["few"].row(c0=1, c1=0).tolist() == pytest.approx([0.45, 0.55])
-    bn.add("many", mk.factors.NoisyOr(dict.fromkeys(causes, 0.5)), states=["no", "yes"])
+    bn.add("many", mk.local.NoisyOr(dict.fromkeys(causes, 0.5)), states=["no", "yes"])
     with pytest.raises(UnsupportedModel, match="full tables"):
         write(bn)
 
@@ -389,7 +389,7 @@ def test_a_hundred_megabytes_of_nonsense_are_refused_in_time_and_space(form: str
 
 def test_what_is_no_text_is_refused() -> None:
     for wrong in (3, None, [1]):
-        with pytest.raises(mk.InvalidArgument, match="text or bytes"):
+        with pytest.raises(mk.errors.InvalidArgument, match="text or bytes"):
             mk.io.loads(wrong, "json")  # type: ignore[arg-type]
 
 

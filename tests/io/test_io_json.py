@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import markovia as mk
 from file_fuzz import flips, must_hold, peak_memory, shuffled_tokens, truncations
 from markovia.errors import ParseError, UnsupportedModel
-from markovia.factors import (
+from markovia.graphs.mixed import MixedGraph
+from markovia.io.native_json import read_json, write_json
+from markovia.local import (
     AtLeast,
     Count,
     Logistic,
@@ -23,8 +25,6 @@ from markovia.factors import (
     Sum,
     XorGate,
 )
-from markovia.graphs.mixed import MixedGraph
-from markovia.io.native_json import read_json, write_json
 from model_strategies import bayesian_networks, markov_networks
 
 
@@ -148,10 +148,10 @@ def test_a_noisy_or_of_hundreds_of_parents_is_stored_by_its_parameters():
 @pytest.mark.parametrize(
     "graph",
     [
-        mk.DAG([("b", "a"), ("a", "c")], nodes=["z"]),
-        mk.UndirectedGraph([("a", "b"), ("b", "c")], nodes=["z"]),
+        mk.graphs.DAG([("b", "a"), ("a", "c")], nodes=["z"]),
+        mk.graphs.UndirectedGraph([("a", "b"), ("b", "c")], nodes=["z"]),
         MixedGraph(["a --> b", "b <-> c", "c o-o d", "d o-> e", "e --- f", "a <-> b"], nodes=["z"]),
-        mk.DAG(),
+        mk.graphs.DAG(),
     ],
     ids=lambda g: type(g).__name__,
 )

@@ -132,7 +132,7 @@ def test_saving_to_a_pipe_writes_into_it(tmp_path, linked):
 @pytest.mark.parametrize("form", ["bif", "xmlbif", "uai", "net", "xdsl", "dne", "dsc"])
 def test_a_refused_graph_or_model_is_told_where_to_go(form):
     with pytest.raises(UnsupportedModel, match=r"not a DAG; save it as \.dagitty or \.json$"):
-        io.dumps(mk.DAG([("a", "b")]), form)
+        io.dumps(mk.graphs.DAG([("a", "b")]), form)
     with pytest.raises(UnsupportedModel, match=r"not an UndirectedGraph; save it as \.dagitty or \.json$"):
         io.dumps(mk.graphs.UndirectedGraph([("a", "b")]), form)
     with pytest.raises(UnsupportedModel, match=r"only, not an int$"):

@@ -126,7 +126,7 @@ def test_ancestral_and_undirected_graphs_and_cycles_are_drawn():
     assert edges(left).count(EXTRA) == 1
     assert edges(right).count(MISSING) == 1
     assert "reversed" not in [t.get_text() for t in left.get_figure().legends[0].get_texts()][-1]
-    with pytest.raises(mk.InvalidArgument, match="needs a direction"):
+    with pytest.raises(mk.errors.InvalidArgument, match="needs a direction"):
         plain.plot(layout="layered")
 
 
@@ -137,9 +137,9 @@ def test_own_axes_titles_and_positions_are_used():
     assert (left, right) == tuple(axes)
     assert (left.get_title(), right.get_title()) == ("one", "two")
     assert right.get_legend() is not None
-    with pytest.raises(mk.InvalidArgument, match="two axes"):
+    with pytest.raises(mk.errors.InvalidArgument, match="two axes"):
         plot_comparison(found, axes=[axes[0]])
-    with pytest.raises(mk.InvalidArgument, match="two texts"):
+    with pytest.raises(mk.errors.InvalidArgument, match="two texts"):
         plot_comparison(found, titles=["one"])
-    with pytest.raises(mk.InvalidArgument, match="Axes"):
+    with pytest.raises(mk.errors.InvalidArgument, match="Axes"):
         plot_comparison(found, axes=["x", "y"])

@@ -115,7 +115,7 @@ def test_too_many_parent_sets_are_refused_in_the_middle_of_a_level(monkeypatch):
         "_surviving",
         lambda f, level, b, fresh: seen.append(f.x) or whole(f, level, b, fresh),
     )
-    with pytest.raises(mk.TooLarge, match="families would have to be scored up to 2 free parents"):
+    with pytest.raises(mk.errors.TooLarge, match="families would have to be scored up to 2 free parents"):
         mk.learn_structure(rows_of(14, 500, 3, states=2), "exact", score="aic", max_families=220)
     assert max(seen) == 13  # the pairs were all looked at
     assert seen[-1] < 13  # but not the sets of two
@@ -185,7 +185,7 @@ def test_trees_that_are_stopped_say_so():
 
 def test_tan_refuses_a_required_edge_that_leaves_no_room_for_the_class():
     rows = rows_of(4, 200, 9)
-    with pytest.raises(mk.InvalidArgument, match="max_parents is 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_parents is 1"):
         mk.learn_structure(rows, "tan", target="x0", required=[("x1", "x2")], max_parents=1)
     kept = mk.learn_structure(rows, "tan", target="x0", required=[("x1", "x2")], max_parents=2)
     assert ("x1", "x2") in kept.edges
@@ -198,15 +198,15 @@ def test_tan_of_the_class_alone_is_one_node():
 
 
 def test_a_tier_that_is_no_number_is_refused():
-    with pytest.raises(mk.InvalidArgument, match="tier of 'a' is not a number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="tier of 'a' is not a number"):
         Knowledge(tiers={"a": float("nan"), "b": 1})
 
 
 def test_a_score_that_is_none_is_refused():
     rows = rows_of(3, 100, 10)
-    with pytest.raises(mk.InvalidArgument, match=r"write mk.scores.BDeu\(\)"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"write mk.scores.BDeu\(\)"):
         mk.learn_structure(rows, score=mk.scores.BDeu)
-    with pytest.raises(mk.InvalidArgument, match="score= is a name"):
+    with pytest.raises(mk.errors.InvalidArgument, match="score= is a name"):
         mk.learn_structure(rows, score=np.array([1.0, 2.0]))
 
 
@@ -219,7 +219,7 @@ def test_a_time_limit_may_be_a_number_of_numpy():
 def test_too_few_rows_for_a_regression_are_named():
     rng = np.random.default_rng(0)
     rows = {f"v{i}": rng.normal(size=8) for i in range(12)}
-    with pytest.raises(mk.InvalidArgument, match="8 rows do not settle a regression"):
+    with pytest.raises(mk.errors.InvalidArgument, match="8 rows do not settle a regression"):
         mk.learn_structure(rows, "hill-climb")
     assert mk.learn_structure(rows, "hill-climb", max_parents=2).n_edges
 
@@ -245,7 +245,7 @@ def test_a_test_over_a_huge_table_is_refused_beforehand(monkeypatch):
     monkeypatch.setattr(table_tests, "_kernel_for", lambda work: kernel)
     size = 40_000
     rows = {"id": np.arange(size), "other": np.arange(size)[::-1].copy(), "c": np.arange(size) % 3}
-    with pytest.raises(mk.TooLarge, match="needs a table of 1,600,000,000 cells"):
+    with pytest.raises(mk.errors.TooLarge, match="needs a table of 1,600,000,000 cells"):
         mk.learn_structure(rows, "mmhc")
 
 

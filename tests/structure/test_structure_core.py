@@ -111,13 +111,13 @@ def test_what_is_wrong_with_an_argument_is_said(settings, words):
 
 
 def test_data_without_rows_or_columns_are_refused():
-    with pytest.raises(mk.InvalidArgument, match="no rows"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no rows"):
         mk.learn_structure(ROWS[:0])
-    with pytest.raises(mk.InvalidArgument, match="no columns"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no columns"):
         mk.learn_structure(pd.DataFrame(index=range(3)))
-    with pytest.raises(mk.InvalidArgument, match="two columns named 'wet'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="two columns named 'wet'"):
         mk.learn_structure(pd.concat([ROWS, ROWS[["wet"]]], axis=1))
-    with pytest.raises(mk.InvalidArgument, match="needs data"):
+    with pytest.raises(mk.errors.InvalidArgument, match="needs data"):
         mk.learn_structure()
 
 
@@ -144,7 +144,7 @@ def test_weights_count_as_copies_of_rows():
 def test_rows_that_miss_cells_are_dropped_only_where_that_is_asked_for():
     holes = ROWS.astype(object).copy()
     holes.iloc[:10, 0] = None
-    with pytest.raises(mk.InvalidArgument, match="10 in 'cloudy'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="10 in 'cloudy'"):
         mk.learn_structure(holes)
     found = mk.learn_structure(holes, missing="drop")
     assert found.score == pytest.approx(mk.learn_structure(ROWS[10:]).score)
@@ -152,7 +152,7 @@ def test_rows_that_miss_cells_are_dropped_only_where_that_is_asked_for():
     none = ROWS[:4].astype(object).copy()
     for k in range(4):
         none.iloc[k, k] = None
-    with pytest.raises(mk.InvalidArgument, match="every row"):
+    with pytest.raises(mk.errors.InvalidArgument, match="every row"):
         mk.learn_structure(none, missing="drop")
 
 
@@ -199,17 +199,17 @@ def test_the_mean_of_many_bootstrap_samples_is_the_sample():
 
 
 def test_contradictions_in_knowledge_are_named():
-    with pytest.raises(mk.InvalidArgument, match="required and forbidden"):
+    with pytest.raises(mk.errors.InvalidArgument, match="required and forbidden"):
         mk.Knowledge(required=[("a", "b")], forbidden=[("a", "b")]).rules(["a", "b"])
-    with pytest.raises(mk.InvalidArgument, match="cycle"):
+    with pytest.raises(mk.errors.InvalidArgument, match="cycle"):
         mk.Knowledge(required=[("a", "b"), ("b", "a")]).rules(["a", "b"])
-    with pytest.raises(mk.InvalidArgument, match="order of the tiers"):
+    with pytest.raises(mk.errors.InvalidArgument, match="order of the tiers"):
         mk.Knowledge(required=[("b", "a")], tiers=[["a"], ["b"]]).rules(["a", "b"])
-    with pytest.raises(mk.InvalidArgument, match="within_tiers=False"):
+    with pytest.raises(mk.errors.InvalidArgument, match="within_tiers=False"):
         mk.Knowledge(required=[("b", "a")], tiers=[["a", "b"]], within_tiers=False).rules(["a", "b"])
-    with pytest.raises(mk.InvalidArgument, match="its own parent"):
+    with pytest.raises(mk.errors.InvalidArgument, match="its own parent"):
         mk.Knowledge(required=[("a", "a")]).rules(["a", "b"])
-    with pytest.raises(mk.InvalidArgument, match="max_parents is 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_parents is 1"):
         mk.Knowledge(required=[("a", "c"), ("b", "c")], max_parents=1).rules(["a", "b", "c"])
 
 
@@ -252,9 +252,9 @@ def test_a_search_obeys_what_is_known():
 
 
 def test_knowledge_and_its_parts_exclude_each_other():
-    with pytest.raises(mk.InvalidArgument, match="inside the Knowledge"):
+    with pytest.raises(mk.errors.InvalidArgument, match="inside the Knowledge"):
         mk.learn_structure(ROWS, knowledge=mk.Knowledge(), max_parents=2)
-    with pytest.raises(mk.InvalidArgument, match="is a Knowledge"):
+    with pytest.raises(mk.errors.InvalidArgument, match="is a Knowledge"):
         mk.learn_structure(ROWS, knowledge={"max_parents": 2})
 
 
@@ -352,27 +352,27 @@ def test_a_result_reads_well():
 
 def test_kinds_of_graphs_are_named():
     def learned(graph):
-        return mk.LearnedStructure(graph, "by hand")
+        return mk.results.LearnedStructure(graph, "by hand")
 
-    assert learned(mk.DAG([("a", "b")])).kind == "directed graph"
-    assert learned(mk.UndirectedGraph([("a", "b")])).kind == "undirected graph"
-    assert learned(mk.MixedGraph(["a --- b"])).kind == "partially directed graph"
-    assert learned(mk.MixedGraph(["a o-> b"])).kind == "partial ancestral graph"
-    assert learned(mk.MixedGraph(["a <-> b"])).kind == "partial ancestral graph"
-    assert "a o-> b" in str(learned(mk.MixedGraph(["a o-> b"])))
-    assert learned(mk.MixedGraph(["a --- b", "c --> b", "a --- c"])).dag.n_edges == 3
+    assert learned(mk.graphs.DAG([("a", "b")])).kind == "directed graph"
+    assert learned(mk.graphs.UndirectedGraph([("a", "b")])).kind == "undirected graph"
+    assert learned(mk.graphs.MixedGraph(["a --- b"])).kind == "partially directed graph"
+    assert learned(mk.graphs.MixedGraph(["a o-> b"])).kind == "partial ancestral graph"
+    assert learned(mk.graphs.MixedGraph(["a <-> b"])).kind == "partial ancestral graph"
+    assert "a o-> b" in str(learned(mk.graphs.MixedGraph(["a o-> b"])))
+    assert learned(mk.graphs.MixedGraph(["a --- b", "c --> b", "a --- c"])).dag.n_edges == 3
     for graph, words in (
-        (mk.MixedGraph(["a o-> b"]), "ancestral"),
-        (mk.UndirectedGraph([("a", "b")]), "undirected"),
+        (mk.graphs.MixedGraph(["a o-> b"]), "ancestral"),
+        (mk.graphs.UndirectedGraph([("a", "b")]), "undirected"),
     ):
-        with pytest.raises(mk.InvalidArgument, match=words):
+        with pytest.raises(mk.errors.InvalidArgument, match=words):
             _ = learned(graph).dag
 
 
 def test_many_edges_are_cut_when_printed():
     names = [f"v{i}" for i in range(12)]
-    graph = mk.DAG([(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])
-    assert "and 26 more" in str(mk.LearnedStructure(graph, "by hand"))
+    graph = mk.graphs.DAG([(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])
+    assert "and 26 more" in str(mk.results.LearnedStructure(graph, "by hand"))
 
 
 def test_a_result_travels_with_its_rows_and_without_far_ones(tmp_path):
@@ -383,7 +383,7 @@ def test_a_result_travels_with_its_rows_and_without_far_ones(tmp_path):
     ROWS.to_csv(tmp_path / "rows.csv", index=False)
     far = mk.learn_structure(tmp_path / "rows.csv", in_memory=False)
     copy = pickle.loads(pickle.dumps(far))
-    with pytest.raises(mk.InvalidArgument, match="give the rows"):
+    with pytest.raises(mk.errors.InvalidArgument, match="give the rows"):
         copy.fit()
     assert copy.fit(ROWS).allclose(far.fit())
 
@@ -391,33 +391,33 @@ def test_a_result_travels_with_its_rows_and_without_far_ones(tmp_path):
 @pytest.mark.parametrize("suffix", [".json", ".dagitty"])
 @pytest.mark.parametrize("edges", [["a --> b"], ["a --- b", "b --> c"], ["a o-> b", "b <-> c", "a o-o d"]])
 def test_a_graph_is_saved_without_parameters(tmp_path, suffix, edges):
-    graph = mk.MixedGraph(edges)
+    graph = mk.graphs.MixedGraph(edges)
     file = tmp_path / f"graph{suffix}"
-    mk.LearnedStructure(graph, "by hand").save(file)
+    mk.results.LearnedStructure(graph, "by hand").save(file)
     back = mk.load(file)
-    back = mk.MixedGraph.from_dag(back) if isinstance(back, mk.DAG) else back
+    back = mk.graphs.MixedGraph.from_dag(back) if isinstance(back, mk.graphs.DAG) else back
     assert back == graph
 
 
 def test_continuous_columns_give_no_tables():
     mixed = MixedTable(["a"], ["continuous"], None, np.ones((3, 1)))
-    with pytest.raises(mk.InvalidArgument, match="discrete"):
-        mk.LearnedStructure(mk.DAG(nodes=["a"]), "by hand", data=mixed).fit()
+    with pytest.raises(mk.errors.InvalidArgument, match="discrete"):
+        mk.results.LearnedStructure(mk.graphs.DAG(nodes=["a"]), "by hand", data=mixed).fit()
 
 
 # -- methods ---------------------------------------------------------------------------------------------------------
 
 
 def test_unknown_methods_and_options_are_named():
-    with pytest.raises(mk.InvalidArgument, match="did you mean 'hill-climb'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="did you mean 'hill-climb'"):
         mk.learn_structure(ROWS, method="hil-climb")
     with pytest.raises(mk.errors.UnknownArgument, match="takes no lenght"):
         mk.learn_structure(ROWS, lenght=3)
     with pytest.raises(mk.errors.UnknownArgument, match="did you mean max_parents="):
         mk.learn_structure(ROWS, max_parent=3)
-    with pytest.raises(mk.InvalidArgument, match="takes no test"):
+    with pytest.raises(mk.errors.InvalidArgument, match="takes no test"):
         mk.learn_structure(ROWS, test="g2")
-    with pytest.raises(mk.InvalidArgument, match="method= is a name"):
+    with pytest.raises(mk.errors.InvalidArgument, match="method= is a name"):
         mk.learn_structure(ROWS, method=3)
 
 
@@ -435,7 +435,7 @@ def test_a_method_finds_its_task_checked(monkeypatch):
         seen.update(
             names=task.names, depth=depth, jobs=task.jobs, draws=task.rng.integers(100, size=3).tolist()
         )
-        return Found(mk.DAG(nodes=task.names), notes=["by a spy"])
+        return Found(mk.graphs.DAG(nodes=task.names), notes=["by a spy"])
 
     monkeypatch.setattr(module, "hill_climb", spy)
     found = mk.learn_structure(ROWS, depth=4, n_jobs=2, seed=5)

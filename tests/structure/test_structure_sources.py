@@ -166,7 +166,7 @@ def test_weights_of_far_rows_are_a_column(tmp_path):
         assert found.nodes == list(ROWS.columns)
         assert found.score == pytest.approx(expected.score)
         assert found.edges == expected.edges
-    with pytest.raises(mk.InvalidArgument, match="given by name"):
+    with pytest.raises(mk.errors.InvalidArgument, match="given by name"):
         mk.learn_structure(path, weights=times)
 
 
@@ -176,7 +176,7 @@ def test_far_rows_that_miss_cells_are_dropped_where_they_are(tmp_path):
     path = backends.as_parquet(holes, tmp_path)
     expected = mk.learn_structure(ROWS[100:])
     for settings in ({}, {"in_memory": False}):
-        with pytest.raises(mk.InvalidArgument, match="100 in 'lung'"):
+        with pytest.raises(mk.errors.InvalidArgument, match="100 in 'lung'"):
             mk.learn_structure(path, **settings)
         found = mk.learn_structure(path, missing="drop", **settings)
         assert found.score == pytest.approx(expected.score)

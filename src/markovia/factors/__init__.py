@@ -5,4 +5,4 @@ Names are imported on first use; they are listed in `__init__.pyi`.
 
 from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__, __getattr__, __dir__ = _lazy_names(__name__)
+__getattr__, __dir__ = _lazy_names(__name__)

@@ -15,6 +15,7 @@ from markovia.graphs.chordal import (
     to_directed,
 )
 from markovia.graphs.colouring import greedy_colouring
+from markovia.graphs.comparison import GraphComparison, compare_graphs, shd, sid
 from markovia.graphs.cutset import feedback_vertex_set, is_loop_cutset, loop_cutset
 from markovia.graphs.directed import DAG
 from markovia.graphs.elimination import Heuristic, greedy_order
@@ -74,6 +75,7 @@ from markovia.graphs.undirected import UndirectedGraph
 __all__ = [
     "DAG",
     "BipartiteGraph",
+    "GraphComparison",
     "GraphOracle",
     "Heuristic",
     "Independence",
@@ -92,6 +94,7 @@ __all__ = [
     "chain",
     "chordless_cycle",
     "closure",
+    "compare_graphs",
     "compelled_edges",
     "complete",
     "cpdag",
@@ -134,6 +137,8 @@ __all__ = [
     "reachable",
     "reversible_edges",
     "separated",
+    "shd",
+    "sid",
     "simplicial_vertices",
     "star",
     "to_directed",

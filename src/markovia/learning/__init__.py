@@ -5,4 +5,4 @@ Names are imported on first use: most of them need only a part of what is here. 
 
 from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__, __getattr__, __dir__ = _lazy_names(__name__)
+__getattr__, __dir__ = _lazy_names(__name__)

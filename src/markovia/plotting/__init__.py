@@ -2,7 +2,7 @@
 
 >>> import markovia as mk
 >>> from markovia.plotting import to_dot
->>> print(to_dot(mk.DAG([("rain", "wet")])))
+>>> print(to_dot(mk.graphs.DAG([("rain", "wet")])))
 digraph {
   node [shape=box, style="rounded,filled", fillcolor="#EAF3FA", color="#0072B2"];
   "rain";

@@ -55,7 +55,7 @@ def plot_comparison(
     Parameters
     ----------
     comparison
-        What `mk.compare_graphs` returned.
+        What `mk.graphs.compare_graphs` returned.
     axes
         Two axes to draw on; those of a new figure of a fitting size by default.
     layout
@@ -78,7 +78,7 @@ def plot_comparison(
     >>> matplotlib.use("agg")
     >>> import markovia as mk
     >>> from markovia.graphs.comparison import compare_graphs
-    >>> found = compare_graphs(mk.DAG([("a", "b"), ("c", "b")]), mk.DAG([("a", "b"), ("b", "c")]))
+    >>> found = compare_graphs(mk.graphs.DAG([("a", "b"), ("c", "b")]), mk.graphs.DAG([("a", "b"), ("b", "c")]))
     >>> left, right = plot_comparison(found)
     >>> left.get_title(), right.get_title()
     ('learned', 'truth')

@@ -43,7 +43,7 @@ def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:
     Examples
     --------
     >>> import markovia as mk
-    >>> print(to_dot(mk.UndirectedGraph([("a", "b")])))
+    >>> print(to_dot(mk.graphs.UndirectedGraph([("a", "b")])))
     graph {
       node [shape=ellipse, style=filled, fillcolor="#EAF3FA", color="#0072B2"];
       "a";

@@ -147,7 +147,7 @@ def plot_graph(
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> import markovia as mk
-    >>> dag = mk.DAG([("burglar", "alarm"), ("quake", "alarm"), ("alarm", "call")])
+    >>> dag = mk.graphs.DAG([("burglar", "alarm"), ("quake", "alarm"), ("alarm", "call")])
     >>> trail = mk.graphs.open_trails(dag, "burglar", "quake", given="call")[0]
     >>> ax = plot_graph(dag, highlight=trail)
     >>> [t.get_text() for t in ax.texts]

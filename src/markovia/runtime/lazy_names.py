@@ -1,7 +1,7 @@
-"""A package whose names are imported on first use, and listed once: in the stub beside its `__init__.py`.
+"""A module whose names are imported on first use, and listed once: in the stub beside it (`__init__.pyi`, `local.pyi`).
 
-Type checkers and editors read the stub `__init__.pyi` as it is; at run time the same lines say where each name lives. A name
-that is asked for is imported then and kept, so `import markovia` costs nothing for what is not used.
+Type checkers and editors read the stub as it is; at run time the same lines say where each name lives. A name that is asked
+for is imported then and kept, so `import markovia` costs nothing for what is not used.
 """
 
 import ast
@@ -14,21 +14,21 @@ from typing import Any
 from markovia.errors import did_you_mean
 
 
-def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package, read from the imports in its stub.
+def lazy_names(module_name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a module, read from the imports in its stub.
 
     Parameters
     ----------
-    package
-        The package's `__name__`; its folder has a stub `__init__.pyi` that holds `from module import name as name` lines.
+    module_name
+        The module's `__name__`; the stub beside its file holds `from module import name as name` lines.
 
     Examples
     --------
-    >>> names, getter, _ = lazy_names("markovia.learning")
-    >>> "pearson" in names, getter("pearson").__module__
+    >>> getter, names = lazy_names("markovia.learning")
+    >>> "pearson" in names(), getter("pearson").__module__
     (True, 'markovia.learning.association.association')
     """
-    module = sys.modules[package]
+    module = sys.modules[module_name]
     stub = Path(str(module.__file__)).with_suffix(".pyi")
     homes = {
         alias.asname or alias.name: (str(line.module), alias.name)
@@ -38,18 +38,23 @@ def lazy_names(package: str) -> tuple[list[str], Callable[[str], Any], Callable[
     }
 
     def getter(name: str) -> Any:
+        if name == "__all__" and sys._getframe(1).f_globals.get("__name__") != "pydoc":
+            return [
+                *homes
+            ]  # pydoc would print every listed class in full: 17,000 lines instead of the docstring
         if name not in homes:
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}{did_you_mean(name, [*homes])}"
-            )
+            raise AttributeError(f"module {module_name!r} has no attribute {name!r}{_advice(name)}")
         home, original = homes[name]
-        found = None if home == package else getattr(import_module(home), original, None)
+        found = None if home == module_name else getattr(import_module(home), original, None)
         value = import_module(f"{home}.{original}") if found is None else found
         setattr(module, name, value)
         return value
 
-    return (
-        [*homes],
-        getter,
-        lambda: sorted({*homes, "__version__"} if hasattr(module, "__version__") else homes),
-    )
+    def _advice(name: str) -> str:
+        if not name.startswith("_"):
+            for door in (n for n, (home, _) in homes.items() if home == module_name):
+                if name in getattr(door_module := getter(door), "__all__", dir(door_module)):
+                    return f": it is {module_name}.{door}.{name}"
+        return did_you_mean(name, [*homes])
+
+    return getter, lambda: sorted({*homes, "__version__"} if hasattr(module, "__version__") else homes)

@@ -44,7 +44,7 @@ def score_graph(
     >>> import markovia as mk
     >>> model = mk.examples.sprinkler()
     >>> rows = model.sample(2000, seed=1)
-    >>> mk.score_graph(model, rows, "bdeu") > mk.score_graph(mk.DAG(nodes=list(model.graph.nodes)), rows, "bdeu")
+    >>> mk.score_graph(model, rows, "bdeu") > mk.score_graph(mk.graphs.DAG(nodes=list(model.graph.nodes)), rows, "bdeu")
     True
     """
     known = dict(states or {})

@@ -127,7 +127,7 @@ def test_priors_and_parameters_out_of_place_are_refused(wrong, message):
 
 def test_a_markov_field_wants_all_columns_or_one_assignment():
     x, y = mk.Variable("x", 2), mk.Variable("y", 2)
-    field = MarkovField(mk.LogLinear([mk.Feature([x, y], np.eye(2))], [1.0]))
+    field = MarkovField(mk.local.LogLinear([mk.Feature([x, y], np.eye(2))], [1.0]))
     with pytest.raises(mk.MarkoviaError, match="'y' has 0"):
         field.sufficient_statistics({"x": [0, 1], "y": 0})
 

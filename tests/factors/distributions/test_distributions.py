@@ -120,7 +120,7 @@ def test_mahalanobis_distances_are_lengths_where_the_covariance_is_the_identity(
 def test_gaussian_potentials_multiply_to_the_density():
     precision = np.array([[2.0, -0.5, 0.0], [-0.5, 1.5, 0.3], [0.0, 0.3, 1.0]])
     normal = ef.MultivariateGaussian.from_precision([0.5, -1.0, 0.0], precision, ("a", "b", "c"))
-    assert normal.graph() == mk.UndirectedGraph([("a", "b"), ("b", "c")])
+    assert normal.graph() == mk.graphs.UndirectedGraph([("a", "b"), ("b", "c")])
     assert normal.dag().edges == [("a", "b"), ("b", "c")]
     assert normal.with_natural(normal.natural()).names == ("a", "b", "c")
     rng = np.random.default_rng(2)

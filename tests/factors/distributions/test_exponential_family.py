@@ -447,7 +447,7 @@ def triangle():
     v = [mk.Variable(n, 2) for n in "abc"]
     features = [mk.Feature(x, [0.0, 1.0]) for x in v]
     features += [mk.Feature([v[i], v[j]], np.eye(2)) for i, j in ((0, 1), (1, 2), (0, 2))]
-    return mk.LogLinear(features, [0.5, -0.3, 0.2, 0.8, -0.4, 0.6])
+    return mk.local.LogLinear(features, [0.5, -0.3, 0.2, 0.8, -0.4, 0.6])
 
 
 def test_a_markov_field_is_an_exponential_family():
@@ -572,5 +572,5 @@ def test_bernoulli_and_categorical_are_tables_of_a_network():
     bn.add("y", mk.exponential.Categorical([0.2, 0.3, 0.5]))
     assert bn["x"].values.tolist() == [0.7, 0.3]
     assert np.allclose(bn["y"].values, [0.2, 0.3, 0.5])
-    with pytest.raises(mk.InvalidArgument, match="'z' cannot be Poisson: only discrete"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'z' cannot be Poisson: only discrete"):
         bn.add("z", mk.exponential.Poisson(2.0))

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from markovia import Variable
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownState, UnknownVariable
-from markovia.factors import (
+from markovia.factors.tables.table_forms import as_conditional
+from markovia.factors.tables.variable import State
+from markovia.local import (
     AndGate,
     AtLeast,
     Conditional,
@@ -25,11 +28,8 @@ from markovia.factors import (
     NotGate,
     OrGate,
     Softmax,
-    State,
     Sum,
-    Variable,
     XorGate,
-    as_conditional,
 )
 
 PROBABILITY = st.floats(0.0, 1.0)

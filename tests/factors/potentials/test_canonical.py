@@ -5,16 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from markovia import Factor, Variable
 from markovia.errors import InvalidGraph, InvalidTable, TooLarge, UnknownState, UnknownVariable
-from markovia.factors import (
-    Factor,
-    Variable,
-    canonical_potentials,
-    fold_into_maximal_cliques,
-    gibbs_factors,
-    pairwise,
-    product,
-)
+from markovia.factors import canonical_potentials, fold_into_maximal_cliques, gibbs_factors, pairwise, product
 from markovia.graphs import UndirectedGraph
 
 CYCLE = [("x1", "x2"), ("x2", "x3"), ("x3", "x4"), ("x4", "x1")]

@@ -4,6 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from markovia import Factor, Feature, Variable
 from markovia.errors import (
     InvalidArgument,
     InvalidGraph,
@@ -12,15 +13,8 @@ from markovia.errors import (
     UnknownState,
     UnknownVariable,
 )
-from markovia.factors import (
-    Factor,
-    Feature,
-    LogLinear,
-    Variable,
-    general_pairwise_features,
-    ising_features,
-    product,
-)
+from markovia.factors import general_pairwise_features, ising_features, product
+from markovia.local import LogLinear
 
 X1, X2 = Variable("x1", [1, 2]), Variable("x2", [1, 2])
 

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from markovia import Factor, Variable
 from markovia.errors import InvalidArgument, InvalidTable
 from markovia.factors import (
-    Factor,
-    Variable,
     boltzmann,
     chain,
     from_energy,

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from markovia import Factor, Variable
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownState
-from markovia.factors import ConditionalTable, Factor, Variable, argument_names, as_conditional
+from markovia.factors.tables.table_forms import argument_names, as_conditional
+from markovia.local import ConditionalTable
 
 RAIN = Variable("rain", ["no", "yes"])
 SEASON = Variable("season", ["dry", "mild", "wet"])

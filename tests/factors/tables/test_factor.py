@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from markovia import Factor, Variable
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownState, UnknownVariable
-from markovia.factors import Factor, Variable, product
+from markovia.factors import product
 
 NAMES = "abcde"
 

@@ -17,7 +17,7 @@ def random_sparse(rng, names, cards, n):
     cells = rng.choice(int(np.prod(shape)), size=n, replace=False)
     codes = np.stack(np.unravel_index(cells, shape), axis=1)
     variables = [mk.Variable(m, cards[m]) for m in names]
-    return mk.SparseFactor.from_arrays(variables, codes, rng.random(n) + 0.1)
+    return mk.local.SparseFactor.from_arrays(variables, codes, rng.random(n) + 0.1)
 
 
 def test_a_sparse_factor_is_its_dense_table():
@@ -41,7 +41,7 @@ def test_a_sparse_factor_is_its_dense_table():
 
 def test_entries_are_read_by_state():
     rain = mk.Variable("rain", ["no", "yes"])
-    factor = mk.SparseFactor([rain, "n"], {("yes", 2): 3.0, ("no", 0): 0.0})
+    factor = mk.local.SparseFactor([rain, "n"], {("yes", 2): 3.0, ("no", 0): 0.0})
     assert factor["yes", 2] == 3.0
     assert factor["no", 1] == 0.0
     assert factor.n_entries == 1
@@ -61,21 +61,21 @@ def test_entries_are_read_by_state():
 )
 def test_entries_that_make_no_sense_are_refused(entries, error, word):
     with pytest.raises(error, match=word):
-        mk.SparseFactor(["a", "b"], entries)
+        mk.local.SparseFactor(["a", "b"], entries)
 
 
 def test_arrays_that_make_no_sense_are_refused():
     a, b = mk.Variable("a", 2), mk.Variable("b", 2)
     with pytest.raises(InvalidTable, match="columns"):
-        mk.SparseFactor.from_arrays([a, b], [[0]], [1.0])
+        mk.local.SparseFactor.from_arrays([a, b], [[0]], [1.0])
     with pytest.raises(InvalidTable, match="codes of 'b'"):
-        mk.SparseFactor.from_arrays([a, b], [[0, 2]], [1.0])
+        mk.local.SparseFactor.from_arrays([a, b], [[0, 2]], [1.0])
     with pytest.raises(InvalidTable, match="once"):
-        mk.SparseFactor.from_arrays([a, b], [[0, 1], [0, 1]], [1.0, 2.0])
+        mk.local.SparseFactor.from_arrays([a, b], [[0, 1], [0, 1]], [1.0, 2.0])
     with pytest.raises(InvalidTable, match="weights"):
-        mk.SparseFactor.from_arrays([a, b], [[0, 1]], [1.0, 2.0])
+        mk.local.SparseFactor.from_arrays([a, b], [[0, 1]], [1.0, 2.0])
     with pytest.raises(InvalidArgument, match="Variable"):
-        mk.SparseFactor.from_arrays(["a"], [[0]], [1.0])
+        mk.local.SparseFactor.from_arrays(["a"], [[0]], [1.0])
 
 
 @pytest.mark.parametrize("kind", [mk.MarkovNetwork, mk.FactorGraph])
@@ -97,7 +97,7 @@ def test_exact_engines_use_a_sparse_factor_like_any_other(kind):
             assert found.allclose(expected)
     listed.rename("a", "z")
     listed.rename_states("b", ["x", "y", "w"])
-    assert isinstance(listed.factors[0], mk.SparseFactor)
+    assert isinstance(listed.factors[0], mk.local.SparseFactor)
     assert listed.log_partition() == pytest.approx(dense.log_partition())
 
 
@@ -134,7 +134,7 @@ def test_forty_variables_and_a_hundred_entries_have_the_closed_form():
     codes = np.unique(rng.integers(0, 2, size=(100, 40)), axis=0)
     weights = rng.random(len(codes)) + 0.01
     fields = rng.random((40, 2)) + 0.05
-    listed = mk.SparseFactor.from_arrays(variables, codes, weights)
+    listed = mk.local.SparseFactor.from_arrays(variables, codes, weights)
     model = mk.MarkovNetwork(
         variables, [listed, *(mk.Factor([v], f) for v, f in zip(variables, fields, strict=True))]
     )
@@ -161,9 +161,9 @@ def test_forty_variables_and_a_hundred_entries_have_the_closed_form():
 
 def test_a_sparse_factor_without_entries_leaves_nothing():
     variables = [mk.Variable(f"x{i}", 2) for i in range(40)]
-    model = mk.MarkovNetwork(variables, [mk.SparseFactor.from_arrays(variables, [], [])])
+    model = mk.MarkovNetwork(variables, [mk.local.SparseFactor.from_arrays(variables, [], [])])
     assert model.log_partition(engine="loopy-bp") == -np.inf
-    one = mk.MarkovNetwork(variables, [mk.SparseFactor.from_arrays(variables, [[0] * 40], [2.0])])
+    one = mk.MarkovNetwork(variables, [mk.local.SparseFactor.from_arrays(variables, [[0] * 40], [2.0])])
     assert one.log_partition(engine="loopy-bp") == pytest.approx(np.log(2.0))
     with pytest.raises(ImpossibleEvidence):
         one.query("x3", given={"x1": 1}, engine="loopy-bp")

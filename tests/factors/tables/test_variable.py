@@ -30,13 +30,13 @@ def test_numpy_values_become_plain_python():
 
 @pytest.mark.parametrize("states", [0, -1, [], "yes", True, ["a", "a"], [1, True], [0.5], [None], object()])
 def test_what_are_no_states_is_refused(states):
-    with pytest.raises(mk.InvalidArgument, match="x"):
+    with pytest.raises(mk.errors.InvalidArgument, match="x"):
         mk.Variable("x", states)
 
 
 @pytest.mark.parametrize("name", ["", 3, None])
 def test_a_name_is_a_non_empty_string(name):
-    with pytest.raises(mk.InvalidArgument, match="non-empty string"):
+    with pytest.raises(mk.errors.InvalidArgument, match="non-empty string"):
         mk.Variable(name, 2)
 
 
@@ -57,19 +57,19 @@ def test_text_is_matched_to_states():
     assert mk.Variable("x", 3).parse("2") == 2
     assert mk.Variable("x", [False, True]).parse("true") is True
     assert mk.Variable("x", ["1", "2"]).parse("1") == "1"
-    with pytest.raises(mk.UnknownState, match="its states are 0, 1"):
+    with pytest.raises(mk.errors.UnknownState, match="its states are 0, 1"):
         mk.Variable("x", 2).parse("two")
 
 
 def test_an_unknown_state_names_the_nearest_and_at_most_a_dozen():
     v = mk.Variable("smoke", ["no", "yes"])
-    with pytest.raises(mk.UnknownState) as caught:
+    with pytest.raises(mk.errors.UnknownState) as caught:
         v.index("Yes")
     assert (
         str(caught.value)
         == "unknown state 'Yes' for 'smoke'; its states are 'no', 'yes' (did you mean 'yes'?)"
     )
-    with pytest.raises(mk.UnknownState, match=r"10, 11, \.\.\."):
+    with pytest.raises(mk.errors.UnknownState, match=r"10, 11, \.\.\."):
         mk.Variable("n", 50).index(99)
-    with pytest.raises(mk.UnknownState):
+    with pytest.raises(mk.errors.UnknownState):
         v.index(["yes"])

@@ -89,7 +89,7 @@ def test_the_sprinkler_is_exact_by_auto_and_biased_by_loopy_propagation():
 
 
 def test_messages_that_do_not_converge_are_followed_by_others_and_the_answer_warns(frustrated):
-    with pytest.warns(mk.ConvergenceWarning):
+    with pytest.warns(mk.errors.ConvergenceWarning):
         found = quickly(lambda: frustrated.query("v0", time_limit=SECONDS))
     tried = found.info.details["tried"]
     assert tried[0] == "loopy-bp(schedule=sequential): did not converge"
@@ -103,7 +103,7 @@ def test_messages_that_do_not_converge_are_followed_by_others_and_the_answer_war
 def test_sampling_answers_where_messages_do_not_converge():
     model = glass(400, 3000, 0.3, 0.1, 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         found = quickly(lambda: model.query(["v0", "v7"], time_limit=2 * SECONDS))
     assert found.info.details["tried"][0] == "loopy-bp(schedule=sequential): did not converge"
     assert found.info.engine == "gibbs"
@@ -145,7 +145,7 @@ def test_exact_answers_only_where_approximate_ones_are_not_wanted(frustrated):
         lambda: frustrated.log_partition(engine=engine),
         lambda: frustrated.map(engine=engine),
     ):
-        with pytest.raises(mk.TooLarge):
+        with pytest.raises(mk.errors.TooLarge):
             ask()
 
 
@@ -157,7 +157,7 @@ def test_impossible_evidence_on_a_wide_model_is_found_out(grid):
             mk.Factor(["x0_0", "x9_9"], [[1, 0], [0, 1]]),
         ],
     )
-    with pytest.raises(mk.ImpossibleEvidence) as caught:
+    with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
         hard.query("x5_5", given={"x0_0": 0, "x9_9": 1, "x3_3": 1}, time_limit=SECONDS)
     assert caught.value.evidence == {"x0_0": 0, "x9_9": 1}
 
@@ -166,7 +166,7 @@ def test_impossible_evidence_on_a_wide_model_is_found_out(grid):
 
 
 def test_the_log_partition_function_of_a_wide_model_warns_that_it_is_approximate(grid):
-    with pytest.warns(mk.ApproximateWarning, match="loopy-bp"):
+    with pytest.warns(mk.errors.ApproximateWarning, match="loopy-bp"):
         value = quickly(lambda: grid.log_partition())
     assert value == pytest.approx(1600 * np.log(2) + 3120 * np.log(np.cosh(0.2)), rel=0.01)
     bounds = quickly(lambda: grid.log_partition(bounds=True, time_limit=SECONDS))
@@ -174,14 +174,14 @@ def test_the_log_partition_function_of_a_wide_model_warns_that_it_is_approximate
 
 
 def test_the_log_mass_ends_in_time_where_messages_do_not_converge(frustrated):
-    with pytest.warns(mk.ApproximateWarning):
+    with pytest.warns(mk.errors.ApproximateWarning):
         value = quickly(lambda: frustrated.log_partition(time_limit=SECONDS))
     assert np.isfinite(value)
     assert value >= 400 * np.log(2)  # convexity: the weights have mean one or more
 
 
 def test_the_evidence_of_a_wide_model_is_a_number(grid):
-    with pytest.warns(mk.ApproximateWarning):
+    with pytest.warns(mk.errors.ApproximateWarning):
         assert grid.log_evidence({"x5_5": 1}) == pytest.approx(np.log(0.5), abs=0.05)
 
 
@@ -189,9 +189,9 @@ def test_the_evidence_of_a_wide_model_is_a_number(grid):
 
 
 def test_draws_from_a_wide_model_warn_and_repeat_with_the_seed(frustrated):
-    with pytest.warns(mk.ApproximateWarning, match="Gibbs") as said:
+    with pytest.warns(mk.errors.ApproximateWarning, match="Gibbs") as said:
         rows = frustrated.sample(4, given={"v3": 1}, seed=2)
-    assert [w.category for w in said] == [mk.ApproximateWarning]
+    assert [w.category for w in said] == [mk.errors.ApproximateWarning]
     assert (rows["v3"] == 1).all()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -221,7 +221,7 @@ def test_a_wide_attractive_grid_is_solved_by_a_graph_cut():
 
 def test_a_wide_frustrated_model_has_a_value_and_a_finite_bound(frustrated):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         best = quickly(lambda: frustrated.map(given={"v0": 1}, time_limit=SECONDS))
     assert "v0" not in best
     assert best.log_weight == pytest.approx(log_weight(frustrated, best, {"v0": 1}))
@@ -235,7 +235,7 @@ def test_a_wide_frustrated_model_has_a_value_and_a_finite_bound(frustrated):
 def test_marginal_map_on_a_wide_model_is_searched_and_not_called_exact(grid):
     targets = ["x0_0", "x0_1", "x1_0"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         best = quickly(lambda: grid.map(targets=targets, given={"x1_1": 1}, time_limit=SECONDS))
     assert best.to_dict() == dict.fromkeys(targets, 1)
     assert best.info.engine == "marginal-map"
@@ -267,13 +267,13 @@ def test_a_diagnosis_network_too_wide_for_tables_is_answered(diagnosis):
     assert 0 < found["yes"] < 1
     many = {f"f{i}": "yes" for i in range(20)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         assert quickly(
             lambda: diagnosis.query("d0", given=many, time_limit=SECONDS)
         ).values.sum() == pytest.approx(1)
-    with pytest.warns(mk.ApproximateWarning):
+    with pytest.warns(mk.errors.ApproximateWarning):
         assert -20 < quickly(lambda: diagnosis.log_evidence(many, time_limit=SECONDS)) < 0
-    with pytest.warns(mk.ApproximateWarning, match="likelihood weighting"):
+    with pytest.warns(mk.errors.ApproximateWarning, match="likelihood weighting"):
         rows = quickly(lambda: diagnosis.sample(5, given=many, seed=0))
     assert (rows["f3"] == "yes").all()
 
@@ -282,7 +282,7 @@ def test_a_random_network_too_wide_is_answered():
     bn = mk.generators.random_bayesian_network(250, max_parents=5, n_edges=900, seed=3)
     given = {n: bn.states(n)[0] for n in bn.variables[-40:]}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         found = quickly(lambda: bn.query(bn.variables[0], given=given, time_limit=SECONDS))
     assert not found.info.exact
     assert found.values.sum() == pytest.approx(1.0)
@@ -293,7 +293,7 @@ def test_a_random_network_too_wide_is_answered():
 
 def test_a_time_limit_of_auto_must_be_a_positive_number():
     for limit in (0, -1.0, "x", True, float("nan")):
-        with pytest.raises(mk.InvalidArgument, match="time_limit"):
+        with pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
             mk.engines.Auto(time_limit=limit)
 
 
@@ -306,7 +306,7 @@ def test_an_engine_that_refuses_is_listed_and_not_fatal():
     def ask(engine):
         asked.append(engine.name)
         if engine.name != "likelihood-weighting":
-            raise mk.TooLarge("a table is too large")
+            raise mk.errors.TooLarge("a table is too large")
         return escalation.Tables([mk.Factor([a], [0.25, 0.75])], np.nan, {"converged": True})
 
     found = escalation._staged(problem, clock, 0, ask)
@@ -314,9 +314,9 @@ def test_an_engine_that_refuses_is_listed_and_not_fatal():
     assert "gibbs: a table is too large" in found.details["tried"]
 
     def never(engine):
-        raise mk.TooLarge("a table is too large")
+        raise mk.errors.TooLarge("a table is too large")
 
-    with pytest.raises(mk.Unanswered, match="a table is too large"):
+    with pytest.raises(mk.errors.Unanswered, match="a table is too large"):
         escalation._staged(problem, escalation.Clock.of(2.0, perf_counter()), 0, never)
 
 

@@ -65,7 +65,7 @@ def load_network(name):
     for n in bn.variables:
         table = bn[n]
         rows = table.values / table.values.sum(axis=-1, keepdims=True)
-        exact.append(mk.ConditionalTable.of(table.variable, table.parents, rows))
+        exact.append(mk.local.ConditionalTable.of(table.variable, table.parents, rows))
     return mk.BayesianNetwork.from_conditionals(exact, name=name)
 
 
@@ -80,7 +80,7 @@ def three_leaves(bn, seed=0):
 def peer_answers(bn, given, pairs=()):
     """Marginals, pairwise joints and the log probability of the evidence by pyAgrum's lazy propagation."""
     gum = pytest.importorskip("pyagrum")
-    theirs = mk.to_pyagrum(bn)
+    theirs = mk.io.to_pyagrum(bn)
     inference = gum.LazyPropagation(theirs)
     codes = {n: bn.states(n).index(s) for n, s in given.items()}
     inference.setEvidence(codes)
@@ -109,7 +109,7 @@ def check_network(name, engines, pairs=0):
         for engine in engines:
             try:
                 found = bn.marginals(given=given, engine=engine)
-            except mk.TooLarge as error:
+            except mk.errors.TooLarge as error:
                 refused.append(f"{engine}: {error}")
                 continue
             assert list(found) == free
@@ -159,7 +159,7 @@ def test_link_agrees_with_pyagrum_on_the_parts_that_it_can_do(engine):
     bn = load_network(TOO_LARGE_FOR_THE_PEER)
     try:
         found = bn.marginals(engine=engine)
-    except mk.TooLarge as error:
+    except mk.errors.TooLarge as error:
         pytest.skip(str(error))
     assert list(found) == bn.variables
     compared = 0
@@ -191,7 +191,7 @@ def check_partition_function(name, engine):
     published = read_pr(text).log10
     try:
         found = model.log_partition(given=evidence, engine=engine) / math.log(10)
-    except mk.TooLarge as error:
+    except mk.errors.TooLarge as error:
         pytest.skip(str(error))
     # six digits are published, or twelve
     digits = len(text.split()[-1].lstrip("-").replace(".", ""))
@@ -203,7 +203,7 @@ def check_published_marginals(name, engine):
     published = read_mar((DATA / "uai" / "MAR" / f"{name}.uai.MAR").read_text())
     try:
         found = model.marginals(given=evidence, engine=engine)
-    except mk.TooLarge as error:
+    except mk.errors.TooLarge as error:
         pytest.skip(str(error))
     assert len(found) == len(model) - len(evidence)
     for n, p in zip(model.variables, published, strict=True):
@@ -246,7 +246,7 @@ def test_the_best_configuration_is_at_least_as_good_as_the_best_known_one(engine
     known = read_map((DATA / "uai" / "MAP" / f"{name}.uai.MAP").read_text())
     try:
         best = model.map(given=evidence, engine=engine)
-    except mk.TooLarge as error:
+    except mk.errors.TooLarge as error:
         pytest.skip(str(error))
     found = {**evidence, **best}
     score = log_weight(model, found)

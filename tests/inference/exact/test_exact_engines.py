@@ -215,7 +215,7 @@ def test_conditioning_in_little_memory_answers_every_question():
         try:
             check_one_question(case, random_findings(case, rng, rate=0.2), engine, rng)
             answered += 1
-        except mk.TooLarge:  # the answer itself does not fit
+        except mk.errors.TooLarge:  # the answer itself does not fit
             continue
     assert answered > 75
 
@@ -245,7 +245,7 @@ def test_findings_in_different_parts_of_a_model_do_not_share_a_blame(engine):
         bn.add(f"{part}1", parents=[f"{part}0"], p=[[1, 0], [0, 1]])
     given = {"p0": 0, "q0": 1, "r0": 1, "p1": 0, "q1": 0, "r1": 1}
     for ask in (bn.marginals, bn.map, lambda **k: bn.query("p0", **k), lambda **k: bn.sample(1, **k)):
-        with pytest.raises(mk.ImpossibleEvidence) as caught:
+        with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
             ask(given=given, engine=engine)
         assert caught.value.evidence == {"q0": 1, "q1": 0}
     assert bn.log_evidence(given=given, engine=engine) == -np.inf
@@ -259,7 +259,7 @@ def test_a_model_of_weight_zero_blames_no_finding(engine):
     )
     assert mn.log_partition(engine=engine) == -np.inf
     for given in (None, {"b": 1}):
-        with pytest.raises(mk.ImpossibleEvidence, match="every configuration") as caught:
+        with pytest.raises(mk.errors.ImpossibleEvidence, match="every configuration") as caught:
             mn.marginals(given=given, engine=engine)
         assert caught.value.evidence == {}
 
@@ -409,7 +409,7 @@ def test_an_impossible_row_has_probability_zero_and_no_prediction(engine):
     bn.add("c", parents=["b"], p=[[0.3, 0.7], [0.6, 0.4]])
     rows = [{"a": 0, "b": 0}, {"a": 0, "b": 1}, {"a": None, "b": None}]
     assert bn.log_prob(rows).tolist() == pytest.approx([log(0.5), -np.inf, 0.0])
-    with pytest.raises(mk.ImpossibleEvidence) as caught:
+    with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
         bn.predict_proba(rows, "c", engine=engine)
     assert caught.value.evidence == {"a": 0, "b": 1}
     good = [rows[0], rows[2]]
@@ -509,8 +509,8 @@ def step_power(k):
 
 def long_chain(n):
     variables = [mk.Variable(f"x{i}", 2) for i in range(n)]
-    first = mk.ConditionalTable.of(variables[0], (), np.array([0.5, 0.5]))
-    steps = [mk.ConditionalTable.of(b, (a,), STEP) for a, b in pairwise(variables)]
+    first = mk.local.ConditionalTable.of(variables[0], (), np.array([0.5, 0.5]))
+    steps = [mk.local.ConditionalTable.of(b, (a,), STEP) for a, b in pairwise(variables)]
     return mk.BayesianNetwork.from_conditionals([first, *steps])
 
 
@@ -573,9 +573,9 @@ def test_a_long_hidden_chain_agrees_with_the_forward_recursion(engine):
     emit = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
     hidden = [mk.Variable(f"z{i}", 2) for i in range(n)]
     seen = [mk.Variable(f"y{i}", 3) for i in range(n)]
-    first = mk.ConditionalTable.of(hidden[0], (), np.array([0.5, 0.5]))
-    steps = [mk.ConditionalTable.of(b, (a,), STEP) for a, b in pairwise(hidden)]
-    shown = [mk.ConditionalTable.of(y, (z,), emit) for z, y in zip(hidden, seen, strict=True)]
+    first = mk.local.ConditionalTable.of(hidden[0], (), np.array([0.5, 0.5]))
+    steps = [mk.local.ConditionalTable.of(b, (a,), STEP) for a, b in pairwise(hidden)]
+    shown = [mk.local.ConditionalTable.of(y, (z,), emit) for z, y in zip(hidden, seen, strict=True)]
     bn = mk.BayesianNetwork.from_conditionals([first, *steps, *shown])
     rolls = rng.integers(3, size=n)
     belief, total = np.array([0.5, 0.5]), 0.0

@@ -87,7 +87,7 @@ def test_evidence_a_then_b_then_none_equals_fresh_answers(engine):
         for given in (a, b, {}, a, {}):
             logs = log_weights(case, given)
             if np.isneginf(log_sum(logs)):
-                with pytest.raises(mk.ImpossibleEvidence):
+                with pytest.raises(mk.errors.ImpossibleEvidence):
                     case.model.marginals(given=given, engine=engine)
                 continue
             check_marginals(case, given, logs, engine)
@@ -177,7 +177,7 @@ def check_current(model, engine, rng):
     table = brute_force(model, given)
     mass = table.sum()
     if mass == 0:
-        with pytest.raises(mk.ImpossibleEvidence):
+        with pytest.raises(mk.errors.ImpossibleEvidence):
             model.marginals(given=given, engine=engine)
         return
     assert model.log_partition(given=given, engine=engine) == pytest.approx(log(mass), abs=1e-9)

@@ -86,7 +86,7 @@ def test_an_unsatisfiable_formula_is_impossible_evidence(engine):
     bn = generators.three_sat(clauses, "chain")
     assert bn.query("s", engine=engine)[1] == 0.0
     assert bn.log_evidence(given={"s": 1}, engine=engine) == -math.inf
-    with pytest.raises(mk.ImpossibleEvidence) as caught:
+    with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
         bn.map(given={"x2": 1, "s": 1}, engine=engine)
     assert caught.value.evidence == {"s": 1}
     satisfiable = generators.three_sat(clauses[1:], "chain")

@@ -53,6 +53,6 @@ def test_too_many_runs_are_refused_before_the_first():
     wide = mk.MarkovNetwork(
         {f"x{i}": 2 for i in range(20)}, [mk.Factor([f"x{i}" for i in range(2)], np.ones((2, 2)))]
     )
-    with pytest.raises(mk.TooLarge, match="would run"):
+    with pytest.raises(mk.errors.TooLarge, match="would run"):
         wide.query([f"x{i}" for i in range(18)], engine=engine)
     assert engine.limits == []

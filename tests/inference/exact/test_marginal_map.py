@@ -45,7 +45,7 @@ def test_the_m_best_assignments_equal_the_largest_sums_of_the_joint_table(ties, 
     given = random_evidence(model, rng, rate=0.3)
     table = brute_force(model, given)
     if table.sum() == 0:
-        with pytest.raises(mk.ImpossibleEvidence):
+        with pytest.raises(mk.errors.ImpossibleEvidence):
             model.map(given=given, engine=SEARCH)
         return
     m = int(rng.integers(1, 6))
@@ -113,7 +113,7 @@ def test_the_search_takes_over_where_the_constrained_order_does_not_fit(seed):
     constrained = 8 * VE()._plan(net, last=free).need(set(free))
     small = int(8 * VE()._plan(net).need(set(range(49)))) + 8
     assert small < constrained
-    with pytest.raises(mk.TooLarge, match="marginal_map='branch-and-bound'") as caught:
+    with pytest.raises(mk.errors.TooLarge, match="marginal_map='branch-and-bound'") as caught:
         VE(max_bytes=small, marginal_map="constrained").best(problem, targets, 1)
     assert caught.value.bytes == constrained
     found = VE(max_bytes=small).best(problem, targets, 3)
@@ -123,14 +123,14 @@ def test_the_search_takes_over_where_the_constrained_order_does_not_fit(seed):
     for ours, theirs in zip(found, exact, strict=True):
         assert ours.log_weight == pytest.approx(theirs.log_weight, abs=1e-10)
         assert ours.codes == theirs.codes
-    with pytest.raises(mk.TooLarge):
+    with pytest.raises(mk.errors.TooLarge):
         VE(max_bytes=512).best(problem, targets, 1)
 
 
 def test_a_problem_that_no_constrained_order_can_do_is_solved():
     model, targets = spin_glass(12, 40, seed=1, strength=0.8)
     found = model.map(targets=targets, engine=VE(max_bytes=2**28))
-    with pytest.raises(mk.TooLarge):
+    with pytest.raises(mk.errors.TooLarge):
         model.map(targets=targets, engine=VE(max_bytes=2**28, marginal_map="constrained"))
     reached = model.log_evidence(found.to_dict())
     assert found.log_prob == pytest.approx(reached, abs=1e-9)
@@ -215,6 +215,6 @@ def test_an_interrupted_search_leaves_the_model_as_it_was(monkeypatch):
 
 def test_the_method_is_checked():
     with pytest.raises(
-        mk.InvalidArgument, match="marginal_map= is one of auto, constrained, branch-and-bound"
+        mk.errors.InvalidArgument, match="marginal_map= is one of auto, constrained, branch-and-bound"
     ):
         VE(marginal_map="beam")

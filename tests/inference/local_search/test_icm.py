@@ -56,9 +56,9 @@ def test_the_weight_never_falls_and_no_single_change_helps_at_the_end(selection,
 
 def test_bad_starts_and_selections_are_refused():
     model = four_states_with_the_printed_trace()
-    with pytest.raises(mk.InvalidArgument, match="no state for 'x4'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no state for 'x4'"):
         iterated_conditional_modes(problem_of(model), {"x1": 1, "x2": 1, "x3": 1})
-    with pytest.raises(mk.InvalidArgument, match="selection="):
+    with pytest.raises(mk.errors.InvalidArgument, match="selection="):
         iterated_conditional_modes(problem_of(model), {}, selection="best")
-    with pytest.raises(mk.UnknownVariable, match="'x5' in the free variables"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'x5' in the free variables"):
         model.conditional_modes(seed=0, selection=["x5"])

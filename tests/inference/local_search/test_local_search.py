@@ -207,9 +207,9 @@ def test_hard_constraints_are_met(name):
 @pytest.mark.parametrize("name", list(SEARCHES))
 def test_marginal_map_and_lists_are_refused(name):
     problem = problem_of(mk.examples.asia())
-    with pytest.raises(mk.Unanswered, match="marginal-map"):
+    with pytest.raises(mk.errors.Unanswered, match="marginal-map"):
         SEARCHES[name].best(problem, ["lung"], 1)
-    with pytest.raises(mk.Unanswered, match="junction-tree"):
+    with pytest.raises(mk.errors.Unanswered, match="junction-tree"):
         SEARCHES[name].best(problem, problem.free, 3)
 
 
@@ -217,7 +217,7 @@ def test_marginal_map_and_lists_are_refused(name):
 def test_a_time_limit_is_kept(name):
     model = grid(30, 30, np.random.default_rng(0))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         best = model.map(engine=SEARCHES[name], time_limit=0.3)
     assert best.info.seconds < 5.0
     assert best.info.engine == SEARCHES[name].name
@@ -313,9 +313,9 @@ def test_one_block_of_everything_is_exact():
 
 def test_blocks_that_are_too_wide_or_unknown_are_refused():
     model = grid(30, 30, np.random.default_rng(0))
-    with pytest.raises(mk.TooLarge, match="a block of 900 variables"):
+    with pytest.raises(mk.errors.TooLarge, match="a block of 900 variables"):
         model.map(engine=mk.engines.BlockICM([model.variables]))
-    with pytest.raises(mk.UnknownVariable, match="'q'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'q'"):
         model.map(engine=mk.engines.BlockICM([["q"]]))
 
 
@@ -342,12 +342,12 @@ def test_blocks_that_are_too_wide_or_unknown_are_refused():
     ],
 )
 def test_bad_settings_are_refused(make, what):
-    with pytest.raises(mk.InvalidArgument, match=what):
+    with pytest.raises(mk.errors.InvalidArgument, match=what):
         make()
 
 
 def test_a_start_without_a_variable_is_refused():
-    with pytest.raises(mk.InvalidArgument, match="no state for 'lung'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no state for 'lung'"):
         answer(mk.engines.TabuSearch(start={"asia": "yes", "tub": "yes", "smoke": "no"}), mk.examples.asia())
 
 

@@ -93,7 +93,7 @@ def test_other_inner_engines_sum_too():
 def test_limits_are_kept_and_said():
     asia = mk.examples.asia()
     engine = mk.engines.MarginalMapSearch(max_evaluations=2, seed=0)
-    with pytest.warns(mk.ConvergenceWarning, match="more evaluations"):
+    with pytest.warns(mk.errors.ConvergenceWarning, match="more evaluations"):
         found = asia.map(targets=["lung", "bronc", "smoke", "tub"], engine=engine)
     assert found.info.details["evaluations"] <= 3
 
@@ -107,9 +107,9 @@ def test_impossible_evidence_has_no_answer():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(mk.InvalidArgument, match="search="):
+    with pytest.raises(mk.errors.InvalidArgument, match="search="):
         mk.engines.MarginalMapSearch(search="beam")
-    with pytest.raises(mk.InvalidArgument, match="log partition functions"):
+    with pytest.raises(mk.errors.InvalidArgument, match="log partition functions"):
         mk.engines.MarginalMapSearch(engine="tabu")
-    with pytest.raises(mk.InvalidArgument, match="max_evaluations="):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_evaluations="):
         mk.engines.MarginalMapSearch(max_evaluations=0)

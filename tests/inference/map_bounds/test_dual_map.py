@@ -44,7 +44,7 @@ def random_tree(seed, wide=False):
     return mk.MarkovNetwork(cards, factors)
 
 
-@pytest.mark.filterwarnings("ignore::markovia.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", ENGINES)
 @sampled(case=cases(max_entries=2000), seed=st.integers(0, 10**6))
 @settings(max_examples=150, deadline=None)
@@ -55,7 +55,7 @@ def test_bounds_are_above_the_optimum_and_never_rise(name, case, seed):
     if best == -np.inf:
         try:
             assert case.model.map(given=given, engine=name).log_weight == -np.inf
-        except mk.ImpossibleEvidence:
+        except mk.errors.ImpossibleEvidence:
             return
         return
     found = case.model.map(given=given, engine=name)
@@ -75,8 +75,8 @@ def test_trees_are_exact(name, seed):
     model = random_tree(seed, wide=seed % 2 == 0)
     try:
         best = model.map(engine="enumeration").log_weight
-    except mk.ImpossibleEvidence:
-        with pytest.raises(mk.ImpossibleEvidence):
+    except mk.errors.ImpossibleEvidence:
+        with pytest.raises(mk.errors.ImpossibleEvidence):
             model.map(engine=name)
         return
     found = model.map(engine=name)
@@ -179,22 +179,22 @@ def test_small_and_odd_models(name):
         model.map(given=everything, engine="enumeration").log_weight
     )
     impossible = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], np.eye(2))])
-    with pytest.raises(mk.ImpossibleEvidence):
+    with pytest.raises(mk.errors.ImpossibleEvidence):
         impossible.map(given={"a": 0, "b": 1}, engine=name)
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_time_and_settings(name):
     model = mk.generators.ising_grid(20, 20, coupling="random", field="random", seed=0)
-    with pytest.warns(mk.ConvergenceWarning):
+    with pytest.warns(mk.errors.ConvergenceWarning):
         found = model.map(engine=name, time_limit=1e-9)
     assert found.log_weight <= found.bound
     kind = {"trw-s": mk.engines.TRWS, "dual-decomposition": mk.engines.DualDecomposition}[name]
-    with pytest.raises(mk.InvalidArgument, match="max_iterations="):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_iterations="):
         kind(max_iterations=0)
-    with pytest.raises(mk.InvalidArgument, match="tolerance="):
+    with pytest.raises(mk.errors.InvalidArgument, match="tolerance="):
         kind(tolerance=-1.0)
-    with pytest.raises(mk.Unanswered, match=r"most probable|log partition"):
+    with pytest.raises(mk.errors.Unanswered, match=r"most probable|log partition"):
         model.log_partition(engine=name)
 
 

@@ -22,7 +22,7 @@ def test_the_value_bounds_the_optimum_and_the_integer_program_finds_it(case, see
         try:
             assert case.model.map(given=given, engine=engine).log_weight == -np.inf
             assert not integer
-        except mk.ImpossibleEvidence:
+        except mk.errors.ImpossibleEvidence:
             return
         return
     found = case.model.map(given=given, engine=engine)
@@ -39,8 +39,8 @@ def test_trees_are_integral(seed):
     model = random_tree(seed, wide=True)
     try:
         best = model.map(engine="enumeration").log_weight
-    except mk.ImpossibleEvidence:
-        with pytest.raises(mk.ImpossibleEvidence):
+    except mk.errors.ImpossibleEvidence:
+        with pytest.raises(mk.errors.ImpossibleEvidence):
             model.map(engine="linear-program")
         return
     found = model.map(engine="linear-program")
@@ -87,9 +87,9 @@ def test_message_passing_bounds_are_never_below_the_program():
 
 def test_sizes_and_settings_are_checked():
     model = mk.generators.ising_grid(4, 4)
-    with pytest.raises(mk.TooLarge, match="max_entries=10"):
+    with pytest.raises(mk.errors.TooLarge, match="max_entries=10"):
         model.map(engine=LinearProgram(max_entries=10))
-    with pytest.raises(mk.InvalidArgument, match="integer="):
+    with pytest.raises(mk.errors.InvalidArgument, match="integer="):
         LinearProgram(integer=1)
     assert mk.MarkovNetwork({"a": 1}, []).map(engine="linear-program").info.exact
     assert model.map(given=dict.fromkeys(model.variables, 1), engine="linear-program").info.exact

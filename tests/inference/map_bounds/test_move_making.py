@@ -66,11 +66,11 @@ def test_the_energy_falls_with_every_move_and_the_bound_holds(name, seed, kind, 
     model = random_labelling(seed, kind, zeros and kind == "any")
     try:
         best = model.map(engine="enumeration").log_weight
-    except mk.ImpossibleEvidence:
+    except mk.errors.ImpossibleEvidence:
         return
     try:
         found = model.map(engine=name)
-    except mk.Unanswered:  # moves alone may not lead out of what zeros rule out
+    except mk.errors.Unanswered:  # moves alone may not lead out of what zeros rule out
         assert zeros
         return
     assert np.all(np.diff(found.info.details["energies"]) < 0)
@@ -115,7 +115,7 @@ def test_costs_that_are_no_metric_are_refused_on_demand_and_truncated_otherwise(
     model = mk.MarkovNetwork(
         dict.fromkeys("abc", 3), [*fields, *(mk.Factor([*p], table) for p in ("ab", "bc", "ac"))]
     )
-    with pytest.raises(mk.Unanswered, match=r"no metric.*trw-s"):
+    with pytest.raises(mk.errors.Unanswered, match=r"no metric.*trw-s"):
         model.map(engine=AlphaExpansion(nonmetric="refuse"))
     assert (
         model.map(engine=AlphaBetaSwap(nonmetric="refuse")).log_weight
@@ -125,7 +125,7 @@ def test_costs_that_are_no_metric_are_refused_on_demand_and_truncated_otherwise(
     search.make((search.codes, np.full(3, 2), np.zeros(3, dtype=np.int64)))
     assert search.truncated > 0
     repel = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[1.0, 3.0], [3.0, 1.0]])])
-    with pytest.raises(mk.Unanswered, match="no semi-metric"):
+    with pytest.raises(mk.errors.Unanswered, match="no semi-metric"):
         repel.map(engine=AlphaBetaSwap(nonmetric="refuse"))
 
 
@@ -133,19 +133,19 @@ def test_larger_factors_and_bad_settings_are_refused():
     model = mk.MarkovNetwork(
         dict.fromkeys("abc", 2), [mk.Factor([*"abc"], np.arange(1.0, 9.0).reshape(2, 2, 2))]
     )
-    with pytest.raises(mk.Unanswered, match="at most two variables"):
+    with pytest.raises(mk.errors.Unanswered, match="at most two variables"):
         model.map(engine="alpha-expansion")
-    with pytest.raises(mk.InvalidArgument, match="nonmetric="):
+    with pytest.raises(mk.errors.InvalidArgument, match="nonmetric="):
         AlphaExpansion(nonmetric="ignore")
-    with pytest.raises(mk.InvalidArgument, match="max_iterations="):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_iterations="):
         AlphaBetaSwap(max_iterations=0)
-    with pytest.raises(mk.InvalidArgument, match="time_limit="):
+    with pytest.raises(mk.errors.InvalidArgument, match="time_limit="):
         AlphaBetaSwap(time_limit=-1)
 
 
 def test_time_that_is_up_at_once_still_gives_a_configuration():
     model = mk.generators.potts_grid(10, 10, 4, coupling=0.5, field="random", seed=0)
-    with pytest.warns(mk.ConvergenceWarning):
+    with pytest.warns(mk.errors.ConvergenceWarning):
         found = model.map(engine="alpha-expansion", time_limit=1e-9)
     assert len(found) == 100
     assert found.log_weight <= found.bound

@@ -160,12 +160,12 @@ def test_blocks_cross_zeros_that_single_changes_cannot():
 
 
 def test_red_black_needs_a_bipartite_graph():
-    with pytest.raises(mk.InvalidArgument, match="bipartite"):
+    with pytest.raises(mk.errors.InvalidArgument, match="bipartite"):
         loop().query("a", engine=Gibbs(blocks="red-black"))
 
 
 def test_unknown_names_in_blocks_are_refused_and_observed_ones_ignored():
-    with pytest.raises(mk.UnknownVariable):
+    with pytest.raises(mk.errors.UnknownVariable):
         loop().query("a", engine=Gibbs(blocks=[["a", "zebra"]]))
     found = loop().query("a", given={"b": 1}, engine=Gibbs(draws=2000, seed=1, blocks=[["a", "b"]]))
     assert abs(found[1] - loop().query("a", given={"b": 1})[1]) < 5 * found.info.error

@@ -45,7 +45,7 @@ def test_the_lag_one_inflation_of_the_textbook():
     assert 1000 / inflation_factor(0.5) == pytest.approx(333.33, abs=0.01)
     assert inflation_factor(0.9) == pytest.approx(19.0)
     assert 1000 / inflation_factor(0.9) == pytest.approx(52.63, abs=0.01)
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         inflation_factor(1.0)
 
 
@@ -82,7 +82,7 @@ def test_values_agree_with_an_independent_implementation():
 def test_tail_size_sees_what_the_bulk_does_not():
     x = autoregression(0.0, 4, 2000)
     assert ess(x, "tail") > 4000
-    with pytest.raises(mk.InvalidArgument, match="kind="):
+    with pytest.raises(mk.errors.InvalidArgument, match="kind="):
         ess(x, "middle")
 
 
@@ -104,9 +104,9 @@ def test_geweke_compares_beginning_and_end():
     assert abs(geweke(x)) < 3
     assert geweke(x + np.where(np.arange(4000) < 400, 2.0, 0.0)) > 3
     assert geweke(np.zeros(100)) == 0.0
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         geweke(x, first=0.7, last=0.5)
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         geweke(autoregression(0.5, 2, 100))
 
 
@@ -118,16 +118,16 @@ def test_burn_in_advice_finds_where_the_plateau_begins():
 
 
 def test_wrong_arrays_are_refused():
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         ess(np.zeros((2, 3, 4)))
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         rhat([])
 
 
 def test_a_run_reports_its_quantities():
     found = loop().query("b", engine=Gibbs(draws=1000, seed=1, burn_in=100))
     report = found.info.diagnostics
-    assert isinstance(report, mk.Diagnostics)
+    assert isinstance(report, mk.results.Diagnostics)
     assert report.quantities == ["log weight", "b=1", "b=2"]
     assert report.traces.shape == (4, 1000, 3)
     assert report.trace("b=1").mean() == pytest.approx(found[1])
@@ -139,7 +139,7 @@ def test_a_run_reports_its_quantities():
     assert report.acceptance is None
     assert "converged" in str(report)
     assert report.burn_in < 100
-    with pytest.raises(mk.InvalidArgument, match="was not traced"):
+    with pytest.raises(mk.errors.InvalidArgument, match="was not traced"):
         report.trace("zebra")
 
 
@@ -186,7 +186,7 @@ def test_chains_that_disagree_are_seen_in_quantities_that_are_not_traced():
 
 def test_advice_says_how_many_draws_would_do():
     model = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[0.95, 0.05], [0.05, 0.95]])])
-    with pytest.warns(mk.ConvergenceWarning, match="draws="):
+    with pytest.warns(mk.errors.ConvergenceWarning, match="draws="):
         found = model.query("a", engine=Gibbs(draws=100, seed=3, rao_blackwell=False))
     needed = int(found.info.details["advice"].split("draws=")[1].split()[0].replace(",", ""))
     assert needed > 100

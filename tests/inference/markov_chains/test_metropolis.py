@@ -93,9 +93,9 @@ def test_answers_depend_on_the_seed_and_not_on_threads():
 
 
 def test_wrong_proposals_are_refused():
-    with pytest.raises(mk.InvalidArgument, match="proposal="):
+    with pytest.raises(mk.errors.InvalidArgument, match="proposal="):
         MetropolisHastings(proposal="jump")
-    with pytest.raises(mk.InvalidArgument, match="has to return a dict"):
+    with pytest.raises(mk.errors.InvalidArgument, match="has to return a dict"):
         loop().query("a", engine=MetropolisHastings(proposal=lambda s, rng: {"a": 0}, draws=10))
 
 
@@ -139,5 +139,5 @@ def test_wide_proposals_are_rejected_more_often_than_narrow_ones():
 
 
 def test_a_walk_cannot_start_where_the_density_is_zero():
-    with pytest.raises(mk.InvalidArgument, match="cannot start"):
+    with pytest.raises(mk.errors.InvalidArgument, match="cannot start"):
         metropolis_hastings(lambda x: -np.inf, lambda x, rng: x, 0.0, 10)

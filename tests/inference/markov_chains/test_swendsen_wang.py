@@ -68,19 +68,19 @@ def test_hard_equalities_become_certain_bonds():
 
 
 def test_other_models_are_refused_with_a_reason():
-    with pytest.raises(mk.Unanswered, match="a table over b, c, d"):
+    with pytest.raises(mk.errors.Unanswered, match="a table over b, c, d"):
         loop().query("a", engine="swendsen-wang")
-    with pytest.raises(mk.Unanswered, match="repulsive"):
+    with pytest.raises(mk.errors.Unanswered, match="repulsive"):
         mk.generators.ising_grid(2, 2, coupling=-0.5).query("x0_0", engine="swendsen-wang")
-    with pytest.raises(mk.Unanswered, match="repulsive"):
+    with pytest.raises(mk.errors.Unanswered, match="repulsive"):
         mk.generators.potts_grid(2, 2, 3, coupling=-0.5).query("x0_0", engine="swendsen-wang")
     uneven = mk.MarkovNetwork({"a": 3, "b": 3}, [mk.Factor(["a", "b"], np.arange(1.0, 10.0).reshape(3, 3))])
-    with pytest.raises(mk.Unanswered, match="diagonal"):
+    with pytest.raises(mk.errors.Unanswered, match="diagonal"):
         uneven.query("a", engine="swendsen-wang")
     mixed = mk.MarkovNetwork({"a": 3, "b": 2}, [mk.Factor(["a", "b"], np.ones((3, 2)))])
-    with pytest.raises(mk.Unanswered, match="equally many"):
+    with pytest.raises(mk.errors.Unanswered, match="equally many"):
         mixed.query("a", engine="swendsen-wang")
-    with pytest.raises(mk.InvalidArgument, match="clusters="):
+    with pytest.raises(mk.errors.InvalidArgument, match="clusters="):
         SwendsenWang(clusters="some")
 
 

@@ -80,5 +80,5 @@ def test_answers_depend_on_the_seed_and_not_on_threads():
     ids=str,
 )  # fmt: skip
 def test_wrong_ladders_are_refused(settings):
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         ParallelTempering(**settings)

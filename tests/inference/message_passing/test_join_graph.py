@@ -165,7 +165,7 @@ def test_breaking_symmetries_makes_a_model_with_many_modes_exact_where_messages_
     "settings", [{"max_entries": 0}, {"max_entries": 2.5}, {"damping": 1}, {"symmetry": 1}]
 )
 def test_settings_out_of_range_are_refused(settings):
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         JoinGraph(**settings)
 
 

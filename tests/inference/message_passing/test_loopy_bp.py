@@ -394,25 +394,25 @@ def structured_network(seed):
         p = 0.1 + 0.6 * rng.random()
         bn.add(c, states=[0, 1], p=[1 - p, p])
     forms = [
-        mk.NoisyOr({c: float(rng.random()) for c in causes}, leak=0.1),
-        mk.NoisyAnd({c: float(rng.random()) for c in causes[::-1]}, leak=0.05),
-        mk.NoisyMax({c: rng.dirichlet(np.ones(3), size=2).tolist() for c in causes}),
-        mk.NoisyMin({c: rng.dirichlet(np.ones(3), size=2).tolist() for c in causes}),
-        mk.OrGate(*causes),
-        mk.AndGate(*causes[:6]),
-        mk.XorGate(*causes),
-        mk.AtLeast(3, *causes),
-        mk.Count(*causes),
-        mk.Sum(*causes),
-        mk.Max(*causes),
-        mk.Min(*causes),
+        mk.local.NoisyOr({c: float(rng.random()) for c in causes}, leak=0.1),
+        mk.local.NoisyAnd({c: float(rng.random()) for c in causes[::-1]}, leak=0.05),
+        mk.local.NoisyMax({c: rng.dirichlet(np.ones(3), size=2).tolist() for c in causes}),
+        mk.local.NoisyMin({c: rng.dirichlet(np.ones(3), size=2).tolist() for c in causes}),
+        mk.local.OrGate(*causes),
+        mk.local.AndGate(*causes[:6]),
+        mk.local.XorGate(*causes),
+        mk.local.AtLeast(3, *causes),
+        mk.local.Count(*causes),
+        mk.local.Sum(*causes),
+        mk.local.Max(*causes),
+        mk.local.Min(*causes),
     ]
     chosen = rng.permutation(len(forms))[:3]
     for k, i in enumerate(chosen):
         states = range(3) if i in (2, 3) else None
         bn.add(f"y{k}", forms[i], **({} if states is None else {"states": states}))
     dense = mk.BayesianNetwork.from_conditionals(
-        [mk.ConditionalTable(p.variable, p.parents, p.values) for p in bn.pieces()]
+        [mk.local.ConditionalTable(p.variable, p.parents, p.values) for p in bn.pieces()]
     )
     return bn, dense, rng
 
@@ -456,7 +456,9 @@ def test_a_noisy_or_of_two_hundred_parents_has_the_closed_form():
     for i, p in enumerate(prior):
         bn.add(f"d{i}", states=["no", "yes"], p=[1 - p, p])
     bn.add(
-        "f", mk.NoisyOr({f"d{i}": float(s) for i, s in enumerate(strength)}, leak=0.01), states=["no", "yes"]
+        "f",
+        mk.local.NoisyOr({f"d{i}": float(s) for i, s in enumerate(strength)}, leak=0.01),
+        states=["no", "yes"],
     )
     off = 0.99 * np.prod(1 - prior * strength)
     found = bn.query("f", engine="loopy-bp")
@@ -478,7 +480,7 @@ def test_a_count_of_many_coins_is_binomial():
     bn = mk.BayesianNetwork()
     for i in range(60):
         bn.add(f"c{i}", states=[0, 1], p=[0.7, 0.3])
-    bn.add("n", mk.Count(*(f"c{i}" for i in range(60))))
+    bn.add("n", mk.local.Count(*(f"c{i}" for i in range(60))))
     found = bn.query("n", engine="loopy-bp")
     assert found.values[20] == pytest.approx(comb(60, 20) * 0.3**20 * 0.7**40, rel=1e-9)
     assert bn.query("c3", given={"n": 15}, engine="loopy-bp")[1] == pytest.approx(0.25, abs=1e-9)
@@ -506,6 +508,6 @@ def test_logistic_conditionals_too_wide_for_a_table_are_refused():
     bn = mk.BayesianNetwork()
     for i in range(40):
         bn.add(f"x{i}", states=[0, 1], p=[0.5, 0.5])
-    bn.add("y", mk.Logistic({f"x{i}": 0.1 for i in range(40)}), states=[0, 1])
+    bn.add("y", mk.local.Logistic({f"x{i}": 0.1 for i in range(40)}), states=[0, 1])
     with pytest.raises(TooLarge):
         bn.query("y", engine="loopy-bp")

@@ -132,7 +132,7 @@ def test_gates_are_maximised_without_their_tables():
     p = rng.random(50) * 0.4
     for i in range(50):
         bn.add(f"c{i}", states=[0, 1], p=[1 - p[i], p[i]])
-    bn.add("any", mk.OrGate(*(f"c{i}" for i in range(50))))
+    bn.add("any", mk.local.OrGate(*(f"c{i}" for i in range(50))))
     found = bn.map(given={"any": True}, engine="max-product")
     on = [i for i in range(50) if found[f"c{i}"] == 1]
     assert on == [int(np.argmax(p / (1 - p)))]
@@ -149,7 +149,7 @@ def test_a_noisy_or_is_maximised_through_its_table():
     for c in causes:
         p = float(rng.random())
         bn.add(c, states=[0, 1], p=[1 - p, p])
-    bn.add("y", mk.NoisyOr({c: float(rng.random()) for c in causes}, leak=0.01), states=[0, 1])
+    bn.add("y", mk.local.NoisyOr({c: float(rng.random()) for c in causes}, leak=0.01), states=[0, 1])
     for y in (0, 1):
         found = bn.map(given={"y": y}, engine="max-product")
         assert found.log_prob == pytest.approx(bn.map(given={"y": y}).log_prob, abs=1e-9)

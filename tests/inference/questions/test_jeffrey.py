@@ -162,7 +162,7 @@ class NoJoint:
 
     def joint(self, problem, targets):
         if len(targets) > 1:
-            raise mk.TooLarge("no room")
+            raise mk.errors.TooLarge("no room")
         return self.inner.joint(problem, targets)
 
     def marginals(self, problem, targets):
@@ -197,14 +197,16 @@ def test_beliefs_are_fitted_by_queries_where_the_joint_has_no_room_and_never_by_
 
 def test_beliefs_in_what_cannot_be_are_refused_by_name():
     bn = mk.examples.asia()
-    with pytest.raises(mk.InvalidEvidence, match=r"'lung' cannot have probability 0\.3 for 'yes'"):
+    with pytest.raises(mk.errors.InvalidEvidence, match=r"'lung' cannot have probability 0\.3 for 'yes'"):
         bn.query("xray", given={"lung": mk.Jeffrey([0.3, 0.7]), "either": "no"})
-    with pytest.raises(mk.InvalidEvidence, match=r"do not fit together .* posterior of '(lung|either)'"):
+    with pytest.raises(
+        mk.errors.InvalidEvidence, match=r"do not fit together .* posterior of '(lung|either)'"
+    ):
         bn.query("xray", given={"lung": mk.Jeffrey([0.3, 0.7]), "either": mk.Jeffrey([0.2, 0.8])})
-    with pytest.raises(mk.ImpossibleEvidence) as caught:
+    with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
         bn.query("xray", given={"lung": mk.Jeffrey([1, 0]), "either": mk.Jeffrey([0, 1]), "dysp": "yes"})
     assert set(caught.value.evidence) == {"lung", "either"}
-    with pytest.raises(mk.ImpossibleEvidence) as caught:
+    with pytest.raises(mk.errors.ImpossibleEvidence) as caught:
         bn.query("xray", given={"smoke": mk.Jeffrey([0.5, 0.5]), "lung": "yes", "either": "no"})
     assert set(caught.value.evidence) == {"lung", "either"}
 
@@ -213,13 +215,13 @@ def test_unreachable_beliefs_are_refused_without_the_joint_table_too():
     bn = mk.examples.asia()
     fixed = {"lung": mk.Jeffrey([0.3, 0.7]), "either": mk.Jeffrey([0.2, 0.8])}
     problem = Problem(bn._variables, bn.pieces(), read_evidence(bn._variables, fixed))
-    with pytest.raises(mk.InvalidEvidence, match="do not fit together"):
+    with pytest.raises(mk.errors.InvalidEvidence, match="do not fit together"):
         settled(problem, joint_entries=0)
     for other in ({"either": "no", "tub": "yes"}, {}):
         certain = {"lung": mk.Jeffrey([1, 0]), "either": mk.Jeffrey([0, 1])} if not other else fixed
         said = {n: v for n, v in {**certain, **other}.items() if n != "either" or not other} | other
         problem = Problem(bn._variables, bn.pieces(), read_evidence(bn._variables, said))
-        with pytest.raises(mk.ImpossibleEvidence):
+        with pytest.raises(mk.errors.ImpossibleEvidence):
             settled(problem, joint_entries=0)
 
 
@@ -243,7 +245,7 @@ def test_malformed_beliefs_get_one_clear_sentence(said, message):
 
 @pytest.mark.parametrize("said", ["yes", 0.5, {0.2, 0.8}])
 def test_a_belief_is_a_list_or_a_dict(said):
-    with pytest.raises(mk.InvalidEvidence, match="one probability a state, as a list or a dict"):
+    with pytest.raises(mk.errors.InvalidEvidence, match="one probability a state, as a list or a dict"):
         mk.Jeffrey(said)
 
 
@@ -252,11 +254,11 @@ def test_beliefs_print_compare_and_are_refused_where_they_mean_nothing():
     assert mk.Jeffrey((0.5, 0.5)) == mk.Jeffrey([0.5, 0.5]) != mk.Jeffrey([0.4, 0.6])
     assert len({mk.Jeffrey([0.5, 0.5]), mk.Jeffrey([0.5, 0.5]), mk.Jeffrey({"a": 1.0})}) == 2
     bn = mk.examples.asia()
-    with pytest.raises(mk.InvalidEvidence, match="a plain list"):
+    with pytest.raises(mk.errors.InvalidEvidence, match="a plain list"):
         bn.do(smoke=mk.Jeffrey([0.5, 0.5]))
-    with pytest.raises(mk.InvalidEvidence, match="leave 'xray' out"):
+    with pytest.raises(mk.errors.InvalidEvidence, match="leave 'xray' out"):
         bn.conflict({"xray": mk.Jeffrey([0.5, 0.5])})
-    with pytest.raises(mk.InvalidEvidence, match="leave 'xray' out"):
+    with pytest.raises(mk.errors.InvalidEvidence, match="leave 'xray' out"):
         bn.sensitivity("lung=yes", given={"xray": mk.Jeffrey([0.5, 0.5])})
 
 

@@ -30,7 +30,7 @@ def test_a_cumulative_function_without_an_inverse_is_inverted_by_bisection():
     rng_draws = inverse_transform(lambda u: -np.log1p(-u) / 2.0, 500, seed=4)
     found = inverse_transform(lambda x: 1.0 - np.exp(-2.0 * x), 500, seed=4, bracket=(0.0, 50.0))
     assert np.allclose(found, rng_draws, atol=1e-9)
-    with pytest.raises(mk.InvalidArgument, match="not from 0 to 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not from 0 to 1"):
         inverse_transform(lambda x: 1.0 - np.exp(-2.0 * x), 5, bracket=(0.0, 1.0))
 
 
@@ -40,7 +40,7 @@ def test_outcomes_are_drawn_by_their_probabilities():
     assert counts[1] == 0
     expected = 20_000 * p[p > 0]
     assert ((counts[p > 0] - expected) ** 2 / expected).sum() < 13.8  # chi-square, 2 degrees, 0.1%
-    with pytest.raises(mk.InvalidArgument, match="sum to one"):
+    with pytest.raises(mk.errors.InvalidArgument, match="sum to one"):
         inverse_transform([0.5, 0.6], 3)
 
 
@@ -56,7 +56,7 @@ def test_a_normal_under_a_cauchy_envelope_is_kept_as_often_as_computed():
 
 
 def test_an_envelope_that_is_too_low_is_noticed_with_the_factor_it_needs():
-    with pytest.raises(mk.InvalidArgument, match="log_k must be at least"):
+    with pytest.raises(mk.errors.InvalidArgument, match="log_k must be at least"):
         rejection_sample(lambda x: -(x**2) / 2, *cauchy(), np.log(3.0), 1_000, seed=0)
 
 
@@ -77,7 +77,7 @@ def test_acceptance_falls_exponentially_with_the_dimension(dimension):
 
 
 def test_rejection_gives_up_with_advice():
-    with pytest.raises(mk.InvalidArgument, match="importance_estimate"):
+    with pytest.raises(mk.errors.InvalidArgument, match="importance_estimate"):
         rejection_sample(lambda x: -(x**2) / 2, *cauchy(), 20.0, 1_000, seed=0, max_tries=10_000)
 
 
@@ -134,7 +134,7 @@ def test_a_proposal_with_light_tails_is_reported():
     good = importance_estimate(lambda x: x**2, normal()[1], *cauchy(), 20_000, seed=0)
     assert bad.pareto_k > 0.7 > 0.5 > good.pareto_k
     assert good.effective > 20 * bad.effective
-    with pytest.raises(mk.InvalidArgument, match="misses the target"):
+    with pytest.raises(mk.errors.InvalidArgument, match="misses the target"):
         importance_estimate(lambda x: x, lambda x: np.full(len(x), -np.inf), *normal(), 10)
 
 

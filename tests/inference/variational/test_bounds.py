@@ -128,5 +128,5 @@ def test_a_loopy_value_outside_the_bounds_is_moved_to_the_nearer_one(monkeypatch
 @pytest.mark.parametrize("limit", [0, -1.0, "1", True])
 def test_time_limits_that_make_no_sense_are_refused(limit):
     model = mk.MarkovNetwork({"a": 2}, [mk.Factor(["a"], [3, 5])])
-    with pytest.raises(mk.InvalidArgument, match="time_limit"):
+    with pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
         model.log_partition(bounds=True, time_limit=limit)

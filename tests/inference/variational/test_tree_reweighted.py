@@ -169,9 +169,9 @@ def test_given_appearance_probabilities_are_used_and_checked():
     answer = ring.query("a", engine=TRW(rho=good))
     np.testing.assert_allclose(sorted(answer.info.details["rho"]), [0.5, 0.6, 0.9], atol=1e-7)
     assert answer.info.details["upper"] >= ring.log_partition()
-    with pytest.raises(mk.InvalidArgument, match="mixture"):
+    with pytest.raises(mk.errors.InvalidArgument, match="mixture"):
         ring.query("a", engine=TRW(rho={("a", "b"): 0.9, ("b", "c"): 0.9, ("a", "c"): 0.9}))
-    with pytest.raises(mk.InvalidArgument, match="no appearance"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no appearance"):
         ring.query("a", engine=TRW(rho={("a", "b"): 0.9}))
 
 
@@ -187,7 +187,7 @@ def test_impossible_and_trivial_models():
     assert mk.MarkovNetwork({"a": 1, "b": 2}, []).log_partition(engine="tree-reweighted") == pytest.approx(
         np.log(2)
     )
-    with pytest.raises(mk.ImpossibleEvidence):
+    with pytest.raises(mk.errors.ImpossibleEvidence):
         mk.MarkovNetwork({"a": 2}, [mk.Factor(["a"], [0, 0])]).query("a", engine="tree-reweighted")
     never = mk.Factor(["a", "b"], [[0, 0], [0, 1]])
     model = mk.MarkovNetwork({"a": 2, "b": 2}, [never])
@@ -227,10 +227,10 @@ def test_time_limits_keep_the_bound_valid():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings):
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         TRW(**settings)
 
 
 def test_best_states_are_refused_by_name():
-    with pytest.raises(mk.Unanswered, match="max-product"):
+    with pytest.raises(mk.errors.Unanswered, match="max-product"):
         mk.examples.sprinkler().map(engine="tree-reweighted")

@@ -204,7 +204,9 @@ def test_several_labels_of_one_picture_depend_on_each_other():
     labels = [dict(zip(names, row, strict=True)) for row in truth.tolist()]
     graph = list(itertools.combinations(names, 2))
     joined = mk.CRF(graph, fit_intercept=False).fit(inputs[:200], labels[:200])
-    alone = mk.CRF(mk.UndirectedGraph(nodes=names), fit_intercept=False).fit(inputs[:200], labels[:200])
+    alone = mk.CRF(mk.graphs.UndirectedGraph(nodes=names), fit_intercept=False).fit(
+        inputs[:200], labels[:200]
+    )
     assert joined.score(inputs[200:], labels[200:]) > alone.score(inputs[200:], labels[200:])
     assert (
         joined.score_exact(inputs[200:], labels[200:]) > alone.score_exact(inputs[200:], labels[200:]) + 0.1

@@ -78,7 +78,7 @@ def test_contrastive_divergence_with_more_sweeps_comes_nearer():
     assert gaps[0] < 30.0
 
 
-@pytest.mark.filterwarnings("ignore::markovia.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 def test_the_same_seed_gives_the_same_weights_whatever_the_number_of_threads(monkeypatch):
     features, data = small_ising(300)
     for method in ("cd", "pcd"):
@@ -114,7 +114,7 @@ def test_row_weights_are_kept():
 def test_settings_that_make_no_sense_are_refused():
     features, data = small_ising(50)
     for wrong in ({"sweeps": 0}, {"chains": 1.5}, {"step": -1.0}, {"decay": 0}, {"skip": 1}):
-        with pytest.raises(mk.InvalidArgument):
+        with pytest.raises(mk.errors.InvalidArgument):
             mk.learning.ContrastiveDivergence(**wrong)
-    with pytest.raises(mk.InvalidArgument, match="stochastic gradient"):
+    with pytest.raises(mk.errors.InvalidArgument, match="stochastic gradient"):
         mk.fit_log_linear(features, data, method="pcd", optimizer="lbfgs")

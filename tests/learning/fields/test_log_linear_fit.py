@@ -179,7 +179,7 @@ def test_zeros_of_the_factors_stay_and_rows_that_contradict_them_are_refused():
     mn.fit(rows, l2=0.1)
     assert mn.query(["a", "b"])[1, 0] == 0.0
     before = mn.factors
-    with pytest.raises(mk.InvalidArgument, match="fixed at zero"):
+    with pytest.raises(mk.errors.InvalidArgument, match="fixed at zero"):
         mn.fit({"a": [1], "b": [0], "c": [0]})
     assert all(f is g for f, g in zip(before, mn.factors, strict=True))
 
@@ -229,7 +229,7 @@ def test_reweighted_trees_give_a_lower_bound_and_mean_field_an_upper_bound_on_th
     assert low.fit_.details["surrogate_log_likelihood"] <= low.fit_.log_likelihood + 1e-6
     with warnings.catch_warnings():
         warnings.simplefilter(
-            "ignore", mk.ConvergenceWarning
+            "ignore", mk.errors.ConvergenceWarning
         )  # its log Z has corners where its best product changes
         high = mn.copy().fit(data, method="mean-field", l2=50.0)
     assert high.fit_.details["bound"] == "upper"
@@ -259,7 +259,7 @@ def test_an_interrupted_fit_keeps_the_best_weights_so_far(monkeypatch):
         return run(self, log_tables)
 
     monkeypatch.setattr(WrittenOut, "__call__", interrupted)
-    with pytest.warns(mk.ConvergenceWarning):
+    with pytest.warns(mk.errors.ConvergenceWarning):
         found = mn.copy().fit(data, method="exact")
     assert not found.fit_.converged
     assert found.fit_.details["interrupted"]
@@ -375,13 +375,15 @@ def test_free_parameters_are_the_rank_over_all_configurations(seed):
 
 def test_general_features_of_one_edge_have_eight_parameters_and_three_free_ones():
     v = [Variable("x1", [1, 2]), Variable("x2", [1, 2])]
-    found = mk.identifiability(general_pairwise_features(v, [("x1", "x2")]))
+    found = mk.learning.identifiability(general_pairwise_features(v, [("x1", "x2")]))
     assert (found.n_weights, found.rank, found.identifiable) == (8, 3, False)
     assert "8 weights, 3 free" in str(found)
-    same = mk.identifiability([Feature(v, np.eye(2), "same"), Feature(v[0], [0.0, 1.0], "up")])
+    same = mk.learning.identifiability([Feature(v, np.eye(2), "same"), Feature(v[0], [0.0, 1.0], "up")])
     assert same.identifiable
     assert same.unsettled() == []
-    constant = mk.identifiability([Feature(v, np.ones((2, 2)), "constant"), Feature(v[0], [0.0, 1.0], "up")])
+    constant = mk.learning.identifiability(
+        [Feature(v, np.ones((2, 2)), "constant"), Feature(v[0], [0.0, 1.0], "up")]
+    )
     assert constant.unsettled() == ["constant"]
     rows = {"x1": [1, 2, 2], "x2": [1, 1, 2]}
     fit = mk.MarkovNetwork(v, [mk.Factor(v, np.ones((2, 2)))]).fit(rows).fit_
@@ -393,7 +395,7 @@ def test_a_large_grid_is_looked_at_without_large_matrices():
     v = {(i, j): Variable(f"x{i}_{j}", 2) for i in range(side) for j in range(side)}
     edges = [(a.name, v[i, j + 1].name) for (i, j), a in v.items() if j + 1 < side]
     edges += [(a.name, v[i + 1, j].name) for (i, j), a in v.items() if i + 1 < side]
-    found = mk.identifiability(ising_features(v.values(), edges))
+    found = mk.learning.identifiability(ising_features(v.values(), edges))
     assert found.rank == side * side + len(edges)
 
 
@@ -482,7 +484,7 @@ def test_missing_cells_are_an_error_unless_their_rows_are_dropped():
     mn, data = chain_rows(200)
     holes = data.astype(object)
     holes.iloc[3, 0] = None
-    with pytest.raises(mk.InvalidArgument, match="1 cells are missing"):
+    with pytest.raises(mk.errors.InvalidArgument, match="1 cells are missing"):
         mn.copy().fit(holes)
     dropped = mn.copy().fit(holes, missing="drop", method="exact")
     kept = mn.copy().fit(data.drop(index=data.index[3]), method="exact")
@@ -507,11 +509,11 @@ def test_wrong_arguments_are_named():
         ({"features": [Feature(a, [0.0, 1.0])], "groups": ["g", "g"], "group_l1": 1.0}, "one label a weight"),
     ]
     for arguments, said in cases:
-        with pytest.raises(mk.InvalidArgument, match=said):
+        with pytest.raises(mk.errors.InvalidArgument, match=said):
             mn.fit(data, **arguments)
-    with pytest.raises(mk.UnknownVariable):
+    with pytest.raises(mk.errors.UnknownVariable):
         mn.fit(data, features=[Feature(Variable("z", 2), [0.0, 1.0])])
-    with pytest.raises(mk.InvalidArgument, match="no rows"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no rows"):
         mn.fit(data.iloc[:0])
     assert mn.fit_ is None
 
@@ -521,7 +523,7 @@ def test_a_model_too_wide_for_exact_inference_says_so_and_auto_takes_the_pseudo_
     side = 22
     grid = mk.generators.ising_grid(side, side, coupling=0.1)
     data = {n: rng.choice(list(grid.states(n)), size=40) for n in grid.variables}
-    with pytest.warns(mk.ApproximateWarning, match="too wide"):
+    with pytest.warns(mk.errors.ApproximateWarning, match="too wide"):
         found = grid.copy().fit(data, l2=1.0)
     assert found.fit_.method == "pseudo-likelihood"
     assert np.isnan(found.fit_.log_likelihood)

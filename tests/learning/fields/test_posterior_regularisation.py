@@ -50,7 +50,7 @@ def test_the_optimality_conditions_hold_and_the_tilted_model_is_p_times_exp(seed
     bounds[1] = np.clip(bounds[1], f[1].min() + 0.05, None)
     try:
         tilted, found = mk.posterior_regularisation(mn, features, bounds)
-    except mk.InvalidArgument:
+    except mk.errors.InvalidArgument:
         return  # the two bounds together are out of reach
     q = p * np.exp(-np.tensordot(found.multipliers, f, 1))
     q /= q.sum()
@@ -136,10 +136,10 @@ def test_evidence_comes_first_and_directed_models_work():
 
 def test_constraints_out_of_reach_are_refused():
     mn, features, _ = model_and_features(5)
-    with pytest.raises(mk.InvalidArgument, match="no distribution gives"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no distribution gives"):
         mk.posterior_regularisation(mn, features[:1], -0.5)
     up = Feature(mn.variable("a"), [0.0, 1.0])
-    with pytest.raises(mk.InvalidArgument, match="contradict"):
+    with pytest.raises(mk.errors.InvalidArgument, match="contradict"):
         mk.posterior_regularisation(mn, [up, up], [0.2, 0.6], equal=True)
-    with pytest.raises(mk.InvalidArgument, match="bounds="):
+    with pytest.raises(mk.errors.InvalidArgument, match="bounds="):
         mk.posterior_regularisation(mn, features, [0.5])

@@ -19,7 +19,7 @@ from markovia.learning.tables.priors import as_prior
 from markovia.learning.tables.table_learner import Family, TableLearner
 from model_strategies import bayesian_networks
 
-pytestmark = pytest.mark.filterwarnings("ignore::markovia.ConvergenceWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 
 
 def holes(frame, rng, rate):
@@ -243,7 +243,7 @@ def test_missing_at_random_is_corrected_where_dropping_rows_is_not():
     whole = mk.BayesianNetwork("a->b").fit(frame.dropna())
     for n in "ab":
         assert np.allclose(dropped[n].values, whole[n].values)
-    with pytest.raises(mk.InvalidArgument, match="missing='em' uses every cell"):
+    with pytest.raises(mk.errors.InvalidArgument, match="missing='em' uses every cell"):
         mk.BayesianNetwork("a->b").fit(frame, missing="error")
 
 
@@ -269,10 +269,10 @@ def test_fixed_tables_stay():
     certain = mk.BayesianNetwork()
     certain.add("a", states=2, p=[1.0, 0.0])
     certain.add("b", states=2, parents=["a"], p=[[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(mk.ImpossibleEvidence, match="'a' stays fixed"):
+    with pytest.raises(mk.errors.ImpossibleEvidence, match="'a' stays fixed"):
         certain.fit({"a": [0, 1], "b": [0, None]}, fixed="a")
     certain.add("c", states=2, parents=["b"], p=[[1.0, 0.0], [1.0, 0.0]])
-    with pytest.raises(mk.ImpossibleEvidence, match="row 1 has probability zero"):
+    with pytest.raises(mk.errors.ImpossibleEvidence, match="row 1 has probability zero"):
         certain.fit({"a": [0, 0], "b": [0, None], "c": [0, 1]}, missing=EM(start="current"))
     assert certain.fit_ is None
 
@@ -280,20 +280,20 @@ def test_fixed_tables_stay():
 def test_hidden_variables_must_be_named_and_have_states():
     frame = {"x": [0, 1, 1], "y": [0, 1, 0]}
     bn = mk.BayesianNetwork("z->x; z->y")
-    with pytest.raises(mk.UnknownVariable, match=r"unknown variable 'z' in the data.*latent=\['z'\]"):
+    with pytest.raises(mk.errors.UnknownVariable, match=r"unknown variable 'z' in the data.*latent=\['z'\]"):
         bn.fit(frame)
-    with pytest.raises(mk.InvalidArgument, match="nobody stated the states of 'z'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="nobody stated the states of 'z'"):
         bn.fit(frame, latent=["z"])
-    with pytest.raises(mk.InvalidArgument, match="hidden variables are learned by EM"):
+    with pytest.raises(mk.errors.InvalidArgument, match="hidden variables are learned by EM"):
         bn.fit(frame, latent={"z": 2}, missing="drop")
-    with pytest.raises(mk.InvalidArgument, match="missing= is 'em'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="missing= is 'em'"):
         bn.fit(frame, latent={"z": 2}, missing="guess")
     assert bn.fit(frame, latent={"z": ["lo", "hi"]}).states("z") == ["lo", "hi"]
-    with pytest.raises(mk.InvalidArgument, match="already known"):
+    with pytest.raises(mk.errors.InvalidArgument, match="already known"):
         bn.fit(frame, latent={"z": 3})
-    with pytest.raises(mk.InvalidArgument, match="restarts"):
+    with pytest.raises(mk.errors.InvalidArgument, match="restarts"):
         mk.EM(restarts=0)
-    with pytest.raises(mk.InvalidArgument, match="start="):
+    with pytest.raises(mk.errors.InvalidArgument, match="start="):
         mk.EM(start="middle")
 
 
@@ -335,7 +335,7 @@ def test_the_answer_does_not_depend_on_the_number_of_threads(monkeypatch):
 
 def test_a_run_that_does_not_converge_says_so():
     bn, frame = naive(100)
-    with pytest.warns(mk.ConvergenceWarning, match="EM did not converge in 2 iterations"):
+    with pytest.warns(mk.errors.ConvergenceWarning, match="EM did not converge in 2 iterations"):
         bn.fit(frame, latent="z", missing=mk.EM(max_iterations=2, tolerance=0.0, seed=0))
     assert not bn.fit_.converged
     assert bn.fit_.iterations == 2
@@ -408,7 +408,7 @@ def test_coded_rows_are_found_by_name_and_hidden_columns_are_not_looked_at():
             assert np.allclose(ours[n].values, theirs[n].values)
         assert (ours.fit_.details["hidden"] == ["rain"]) == bool(latent)
     part = read_data(frame, names[:3], variables={n: bn.variable(n) for n in names})
-    with pytest.raises(mk.UnknownVariable, match=r"latent=\['cloudy'\]"):
+    with pytest.raises(mk.errors.UnknownVariable, match=r"latent=\['cloudy'\]"):
         bn.copy().fit(part)
 
 
@@ -448,7 +448,7 @@ def test_draws_for_missing_cells_have_the_posterior_distribution():
     assert drawn.equals(bn.impute(rows, "sample", seed=0))
     modes = bn.impute(rows[:1], "mode")
     assert modes["rain"][0] == bn.query("rain", given={"wet": "yes"}).argmax()
-    with pytest.raises(mk.InvalidArgument, match="method="):
+    with pytest.raises(mk.errors.InvalidArgument, match="method="):
         bn.impute(rows, "mean")
 
 
@@ -481,11 +481,11 @@ def test_where_trees_are_too_wide_auto_approximates_and_says_so(monkeypatch):
     rng = np.random.default_rng(1)
     bn = grid(3, rng)
     frame = holes(bn.sample(40, seed=3), rng, 0.5)
-    with pytest.warns(mk.ApproximateWarning, match="by loopy belief propagation"):
+    with pytest.warns(mk.errors.ApproximateWarning, match="by loopy belief propagation"):
         fitted = bn.copy().fit(frame, missing=mk.EM(max_iterations=5))
     assert fitted.fit_.details["exact"] is False
     assert abs(fitted.fit_.log_likelihood - fitted.log_prob(frame).sum()) < 0.5
-    with pytest.raises(mk.TooLarge, match="engine='auto' or 'loopy-bp'"):
+    with pytest.raises(mk.errors.TooLarge, match="engine='auto' or 'loopy-bp'"):
         bn.copy().fit(frame, missing=mk.EM(engine="junction-tree"))
     monkeypatch.setattr("markovia.learning.incomplete.incomplete_rows.LARGEST", 4)
     filled = bn.impute(frame)
@@ -508,9 +508,9 @@ def test_the_likelihood_is_that_of_pyagrum():
     truth = mk.examples.sprinkler()
     frame = holes(truth.sample(400, seed=9), np.random.default_rng(9), 0.15)
     ours = truth.copy().fit(frame, missing=mk.EM(tolerance=1e-10, max_iterations=5000))
-    learner = gum.BNLearner(frame.fillna("?").astype(str), mk.to_pyagrum(truth), ["?"])
+    learner = gum.BNLearner(frame.fillna("?").astype(str), mk.io.to_pyagrum(truth), ["?"])
     learner.useEM(1e-6)
-    theirs = mk.from_pyagrum(learner.learnParameters(mk.to_pyagrum(truth).dag()))
+    theirs = mk.io.from_pyagrum(learner.learnParameters(mk.io.to_pyagrum(truth).dag()))
     assert ours.fit_.log_likelihood >= theirs.log_prob(frame).sum() - 1e-6
     assert abs(ours.fit_.log_likelihood - theirs.log_prob(frame).sum()) < 0.5
 
@@ -534,7 +534,7 @@ def test_a_latent_variable_with_a_column_is_refused():
     frame = bn.sample(20, seed=1)
     for data in (frame, frame.to_dict("list")):
         with pytest.raises(
-            mk.InvalidArgument, match="'rain' is said to be latent, but the data have a column"
+            mk.errors.InvalidArgument, match="'rain' is said to be latent, but the data have a column"
         ):
             bn.fit(data, latent="rain")
     assert bn.fit_ is None

@@ -149,7 +149,7 @@ def test_the_bootstrap_tests_only_rows_that_were_not_drawn():
     frame, labels = pd.DataFrame(X, columns=["x"]), pd.Series(y)
     same = bias_variance(DecisionTreeRegressor(), (frame, labels), n_datasets=40, seed=2)
     assert same.variance > 0
-    with pytest.raises(mk.InvalidArgument, match="n_datasets= should be larger"):
+    with pytest.raises(mk.errors.InvalidArgument, match="n_datasets= should be larger"):
         bias_variance(remembers, (X, y), loss="squared", n_datasets=2, seed=2)
 
 
@@ -183,9 +183,9 @@ def test_a_known_law_of_named_classes_separates_the_noise():
     assert found.bias == 0
     assert found.noise == pytest.approx(0.2, abs=0.02)
     assert found.total == pytest.approx(found.bias + found.variance + found.noise)
-    with pytest.raises(mk.InvalidArgument, match="classes= names them"):
+    with pytest.raises(mk.errors.InvalidArgument, match="classes= names them"):
         zero_one_decomposition(np.array([["a", "b"]]), [[0.5, 0.2, 0.3]] * 2)
-    with pytest.raises(mk.InvalidArgument, match="'b' is not among classes="):
+    with pytest.raises(mk.errors.InvalidArgument, match="'b' is not among classes="):
         zero_one_decomposition(np.array([["a", "b"]]), ["a", "a"], classes=["a", "c"])
 
 
@@ -208,17 +208,17 @@ def test_an_interrupted_run_uses_the_trainings_that_are_done():
 
 def test_wrong_input_is_named():
     X, y = np.zeros((4, 1)), np.arange(4.0)
-    with pytest.raises(mk.InvalidArgument, match="test= has to say"):
+    with pytest.raises(mk.errors.InvalidArgument, match="test= has to say"):
         bias_variance(half_the_mean, four_draws)
-    with pytest.raises(mk.InvalidArgument, match=r"test= is a pair \(X, y\)"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"test= is a pair \(X, y\)"):
         bias_variance(half_the_mean, four_draws, test=X)
-    with pytest.raises(mk.InvalidArgument, match="loss= is 'squared' or 'zero-one'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="loss= is 'squared' or 'zero-one'"):
         bias_variance(half_the_mean, (X, y), loss="absolute")
-    with pytest.raises(mk.InvalidArgument, match="n_datasets="):
+    with pytest.raises(mk.errors.InvalidArgument, match="n_datasets="):
         bias_variance(half_the_mean, (X, y), n_datasets=1)
-    with pytest.raises(mk.InvalidArgument, match="noise= is a variance"):
+    with pytest.raises(mk.errors.InvalidArgument, match="noise= is a variance"):
         bias_variance(half_the_mean, (X, y), test=X, truth=lambda x: x[:, 0], noise=-1.0, n_datasets=3)
-    with pytest.raises(mk.InvalidArgument, match="4 points were to be predicted, but 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="4 points were to be predicted, but 1"):
         bias_variance(lambda x, t, points: [1.0], (X, y), test=(X, y), n_datasets=3)
 
 
@@ -232,6 +232,6 @@ def test_the_picture_stacks_the_summands():
     assert [t.get_text() for t in ax.get_xticklabels()] == ["1", "2"]
     classes = zero_one_decomposition(np.array([["a", "b"], ["a", "b"], ["b", "a"]]), ["a", "a"], known=False)
     assert "bias and noise" in [t.get_text() for t in classes.plot().get_legend().get_texts()]
-    with pytest.raises(mk.InvalidArgument, match="cannot share one picture"):
+    with pytest.raises(mk.errors.InvalidArgument, match="cannot share one picture"):
         mk.plotting.plot_bias_variance({"a": classes, "b": results[1]})
     assert list(classes.to_pandas().index)[-1] == "total"

@@ -141,21 +141,21 @@ def test_a_frame_names_its_classes():
 
 
 def test_wrong_input_is_named():
-    with pytest.raises(mk.InvalidArgument, match=r"row 0 sum to 0\.9"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"row 0 sum to 0\.9"):
         calibration([0, 1], [[0.5, 0.4], [0.5, 0.5]])
-    with pytest.raises(mk.InvalidArgument, match="between 0 and 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="between 0 and 1"):
         calibration([0, 1], [1.5, 0.5])
-    with pytest.raises(mk.InvalidArgument, match="between 0 and 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="between 0 and 1"):
         calibration([0, 1], [np.nan, 0.5])
-    with pytest.raises(mk.InvalidArgument, match=r"shape \(2, 2\), not \(2, 3\)"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"shape \(2, 2\), not \(2, 3\)"):
         calibration([0, 1], np.full((2, 3), 1 / 3))
-    with pytest.raises(mk.InvalidArgument, match="2 is none of the classes"):
+    with pytest.raises(mk.errors.InvalidArgument, match="2 is none of the classes"):
         calibration([0, 2], [0.5, 0.5], classes=[0, 1])
-    with pytest.raises(mk.InvalidArgument, match="strategy="):
+    with pytest.raises(mk.errors.InvalidArgument, match="strategy="):
         calibration([0, 1], [0.5, 0.5], strategy="kmeans")
-    with pytest.raises(mk.InvalidArgument, match="increase from 0 to 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="increase from 0 to 1"):
         calibration([0, 1], [0.5, 0.5], bins=[0.1, 1])
-    with pytest.raises(mk.InvalidArgument, match="bins= is at least 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="bins= is at least 1"):
         calibration([0, 1], [0.5, 0.5], bins=0)
 
 
@@ -171,7 +171,7 @@ def test_the_diagram_shows_the_table():
     assert [bar.get_height() for bar in one.child_axes[0].patches] == found.by_class["b"].count.tolist()
     assert one.get_title() == "b only"
     assert found.plot(classes="top").lines[1].get_label() == "most probable class"
-    with pytest.raises(mk.InvalidArgument, match="no class 'z'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no class 'z'"):
         found.plot(classes="z")
     table = found.to_pandas()
     assert table.loc[table["class"] == "b", "count"].sum() == 200

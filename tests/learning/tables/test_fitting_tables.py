@@ -64,14 +64,14 @@ def test_states_nobody_stated_are_read_off_the_data():
     assert bn.states("a") == ["u", "v", "w"]
     assert bn.states("b") == ["lo", "hi"]
     filled = mk.BayesianNetwork("a->b", tables="uniform")
-    with pytest.raises(mk.UnknownState, match="'u'"):
+    with pytest.raises(mk.errors.UnknownState, match="'u'"):
         filled.fit({"a": ["u", "v"], "b": [0, 1]})
 
 
 def test_a_failed_fit_leaves_the_network_as_it_was():
     bn = mk.BayesianNetwork("a->b", tables="uniform")
     before = bn["b"]
-    with pytest.raises(mk.UnknownState, match="unknown state 7 for 'b'"):
+    with pytest.raises(mk.errors.UnknownState, match="unknown state 7 for 'b'"):
         bn.fit({"a": [0, 1], "b": [0, 7]})
     assert bn["b"] is before
     assert bn.fit_ is None
@@ -85,5 +85,5 @@ def test_fixed_nodes_keep_their_distribution():
 
 
 def test_missing_cells_are_not_silently_dropped():
-    with pytest.raises(mk.InvalidArgument, match="1 cells are missing"):
+    with pytest.raises(mk.errors.InvalidArgument, match="1 cells are missing"):
         mk.BayesianNetwork("a->b").fit({"a": [0, 1, None], "b": [0, 1, 1]}, missing="error")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import markovia as mk
+from markovia.data.row_sources import read_data
 from markovia.learning.tables.local_fits import local_fit
 from markovia.learning.tables.priors import as_prior
 from markovia.learning.tables.table_learner import Family, TableLearner
@@ -37,8 +38,8 @@ def design(frame):
     return np.column_stack([np.asarray(c, dtype=float) for c in columns])
 
 
-LOGISTIC = mk.Logistic({"a": 0.7, "b": {"m": -1.0}, "c": {"v": 0.5, "w": 1.5}}, bias=-0.5)
-SOFTMAX = mk.Softmax(
+LOGISTIC = mk.local.Logistic({"a": 0.7, "b": {"m": -1.0}, "c": {"v": 0.5, "w": 1.5}}, bias=-0.5)
+SOFTMAX = mk.local.Softmax(
     {
         "mid": {"a": 0.7, "b": -1.0, "c": {"v": 0.5, "w": 1.5}},
         "hi": {"a": -0.5, "c": {"v": 1.5}},
@@ -83,8 +84,8 @@ def test_separated_states_warn_and_a_prior_keeps_weights_finite():
     rows = {"x": [0, 1, 2, 3] * 5, "y": [False, False, True, True] * 5}
     bn = mk.BayesianNetwork()
     bn.add("x", states=4, p="uniform")
-    bn.add("y", mk.Logistic({"x": 1.0}))
-    with pytest.warns(mk.ConvergenceWarning, match="separate"):
+    bn.add("y", mk.local.Logistic({"x": 1.0}))
+    with pytest.warns(mk.errors.ConvergenceWarning, match="separate"):
         hard = bn.copy().fit(rows)
     assert np.isfinite(hard["y"].scores()[0]).all()
     assert hard.fit_.log_likelihood > 20 * np.log(0.25) - 1e-3
@@ -110,7 +111,7 @@ def test_separation_is_found_exactly(rows):
         separated = True
     bn = mk.BayesianNetwork()
     bn.add("x", states=4, p="uniform")
-    bn.add("y", mk.Logistic({"x": 1.0}))
+    bn.add("y", mk.local.Logistic({"x": 1.0}))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bn.fit({"x": [x for x, _ in rows], "y": [y for _, y in rows]})
@@ -124,11 +125,11 @@ def test_separation_is_found_exactly(rows):
 def test_states_of_a_softmax_child_that_never_occur_are_said_to_have_no_maximum():
     bn = with_child(SOFTMAX, ["lo", "mid", "hi"])
     frame = bn.sample(50, seed=2)
-    with pytest.warns(mk.ConvergenceWarning, match="separate"):
+    with pytest.warns(mk.errors.ConvergenceWarning, match="separate"):
         bn.fit(frame[frame["y"] != "hi"])
 
 
-@pytest.mark.parametrize("recipe", [mk.Logistic({"x": 0.0}), mk.Logistic({"x": {1: 0.0}})])
+@pytest.mark.parametrize("recipe", [mk.local.Logistic({"x": 0.0}), mk.local.Logistic({"x": {1: 0.0}})])
 def test_weights_of_zero_still_say_whether_a_parent_is_a_number(recipe):
     bn = mk.BayesianNetwork()
     bn.add("x", states=[0, 1, 2], p="uniform")
@@ -145,11 +146,13 @@ def test_weights_of_zero_still_say_whether_a_parent_is_a_number(recipe):
 
 
 FORMS = [
-    mk.Logistic({"p": 0.5, "q": -0.5}),
-    mk.Softmax({1: {"p": 1.0, "q": {1: 1.0}}, 2: {"p": {1: -1.0}}}),
-    mk.NoisyOr({"p": 0.5, "q": 0.4}, leak=0.1),
-    mk.NoisyAnd({"p": 0.5, "q": 0.4}, leak=0.1),
-    mk.NoisyMax({"p": [[1, 0, 0], [0.2, 0.3, 0.5]], "q": [[1, 0, 0], [0.6, 0.3, 0.1]]}, leak=[0.8, 0.1, 0.1]),
+    mk.local.Logistic({"p": 0.5, "q": -0.5}),
+    mk.local.Softmax({1: {"p": 1.0, "q": {1: 1.0}}, 2: {"p": {1: -1.0}}}),
+    mk.local.NoisyOr({"p": 0.5, "q": 0.4}, leak=0.1),
+    mk.local.NoisyAnd({"p": 0.5, "q": 0.4}, leak=0.1),
+    mk.local.NoisyMax(
+        {"p": [[1, 0, 0], [0.2, 0.3, 0.5]], "q": [[1, 0, 0], [0.6, 0.3, 0.1]]}, leak=[0.8, 0.1, 0.1]
+    ),
 ]
 
 
@@ -203,13 +206,13 @@ def test_a_node_with_sixty_parents_is_fitted_without_its_table(kind):
         bn.add(name, states=2, p=[0.9, 0.1])
     true = rng.uniform(0.2, 0.9, 60)
     if kind == "or":
-        bn.add("y", mk.NoisyOr(dict(zip(names, true.tolist(), strict=True)), leak=0.05))
+        bn.add("y", mk.local.NoisyOr(dict(zip(names, true.tolist(), strict=True)), leak=0.05))
     else:
-        bn.add("y", mk.Logistic(dict(zip(names, (4 * true - 2).tolist(), strict=True)), bias=-1.0))
+        bn.add("y", mk.local.Logistic(dict(zip(names, (4 * true - 2).tolist(), strict=True)), bias=-1.0))
     frame = bn.sample(4000, seed=6)
     fitted = bn.copy()
     if kind == "or":
-        fitted.replace("y", mk.NoisyOr(dict.fromkeys(names, 0.5), leak=0.5))
+        fitted.replace("y", mk.local.NoisyOr(dict.fromkeys(names, 0.5), leak=0.5))
     fitted.fit(frame)
     assert fitted.fit_.by_family["y"] >= bn.log_likelihood(frame, by="family")["y"]
     if kind == "or":
@@ -238,7 +241,7 @@ def test_a_node_with_sixty_parents_is_fitted_without_its_table(kind):
 
 def test_gates_stay_as_they_are():
     bn = mk.BayesianNetwork("a; b", tables="uniform")
-    bn.add("y", mk.OrGate(), parents=["a", "b"])
+    bn.add("y", mk.local.OrGate(), parents=["a", "b"])
     gate = bn["y"]
     frame = bn.sample(50, seed=0)
     bn.fit(frame, prior="k2")
@@ -247,15 +250,15 @@ def test_gates_stay_as_they_are():
     assert np.isfinite(bn.posterior_.log_marginal_likelihood)
     bn.replace("y", p="uniform")
     bn.fit(frame)
-    assert isinstance(bn["y"], mk.ConditionalTable)
+    assert isinstance(bn["y"], mk.local.ConditionalTable)
 
 
 @pytest.mark.parametrize("prior", [None, "bdeu", mk.priors.Gaussian(1.0)], ids=str)
 def test_steps_of_expectation_maximisation_with_local_models_never_lower_the_objective(prior):
     """A hidden cause above a noisy-or, a logistic and two tied tables; expected counts by enumeration."""
     truth = mk.BayesianNetwork("h; p; h->u; h->v", tables="random", seed=1)
-    truth.add("y", mk.NoisyOr({"h": 0.8, "p": 0.3}, leak=0.1), states=[0, 1])
-    truth.add("z", mk.Logistic({"h": 2.0, "y": -1.0}, bias=0.3), states=[0, 1])
+    truth.add("y", mk.local.NoisyOr({"h": 0.8, "p": 0.3}, leak=0.1), states=[0, 1])
+    truth.add("z", mk.local.Logistic({"h": 2.0, "y": -1.0}, bias=0.3), states=[0, 1])
     seen = truth.sample(200, seed=2)[["p", "u", "v", "y", "z"]]
     model = truth.copy()
     model.replace("h", p=[0.4, 0.6])
@@ -268,7 +271,7 @@ def test_steps_of_expectation_maximisation_with_local_models_never_lower_the_obj
         tables = [model[n] for n in model.variables]
         values.append(float(np.logaddexp(*logs).sum()) + learner.log_prior(tables))
         weights = np.exp(logs - np.logaddexp(*logs))
-        source = mk.learning.data.read_data(
+        source = read_data(
             pd.concat(full),
             model.variables,
             variables={n: model.variable(n) for n in model.variables},
@@ -287,7 +290,7 @@ def test_no_structured_network_explains_its_sample_better_than_the_fitted_one(se
     truth = random_case(seed, "structured", 800).model
     frame = truth.sample(80, seed=seed % 1000)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         fitted = truth.copy().fit(frame)
     before = truth.log_likelihood(frame, by="family")
     for name in truth.variables:
@@ -300,7 +303,7 @@ def test_no_structured_network_explains_its_sample_better_than_the_fitted_one(se
 @pytest.mark.parametrize("prior", [None, "k2"])
 def test_local_models_without_parents_have_only_a_bias_or_a_leak(prior):
     expected = 0.75 if prior is None else 4 / 6
-    for form in (mk.Logistic({}, bias=0.3), mk.NoisyOr({}, leak=0.5), mk.Softmax({1: {}})):
+    for form in (mk.local.Logistic({}, bias=0.3), mk.local.NoisyOr({}, leak=0.5), mk.local.Softmax({1: {}})):
         bn = mk.BayesianNetwork()
         bn.add("y", form, states=[0, 1])
         assert np.isclose(bn.fit({"y": [1, 1, 0, 1]}, prior=prior)["y"].row()[1], expected, atol=1e-8)
@@ -309,9 +312,9 @@ def test_local_models_without_parents_have_only_a_bias_or_a_leak(prior):
 @pytest.mark.parametrize(
     "form",
     [
-        mk.NoisyOr({"p": 0.5}, leak=0.3),
-        mk.NoisyMax({"p": [[1, 0, 0], [0.3, 0.3, 0.4]]}, leak=[0.8, 0.1, 0.1]),
-        mk.Logistic({"p": {0: 0.0, 1: 1.0}}, bias=0.1),
+        mk.local.NoisyOr({"p": 0.5}, leak=0.3),
+        mk.local.NoisyMax({"p": [[1, 0, 0], [0.3, 0.3, 0.4]]}, leak=[0.8, 0.1, 0.1]),
+        mk.local.Logistic({"p": {0: 0.0, 1: 1.0}}, bias=0.1),
     ],
     ids=lambda f: f.kind,
 )
@@ -321,7 +324,7 @@ def test_what_the_first_piece_does_not_show_is_still_learned_from_the_second(for
     first = pd.DataFrame({"p": [0, 1, 0, 1], "y": [0, 0, 0, 0]})
     second = pd.DataFrame({"p": [0, 1, 0, 1, 1], "y": [1, 1, 0, 1, 0]})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         pieces = bn.copy().partial_fit(first)
         assert pieces["y"].n_parameters == bn["y"].n_parameters
         assert np.allclose(pieces["y"].values[..., 0], 1)

@@ -20,12 +20,12 @@ NOISY_STATES = {"p": 2, "q": 2, "r": 2}
 def noisy_value(model, x):
     """The probabilities of a noisy-or/and by its formula, for rows of 0 and 1."""
     strengths, leak, kind = model
-    active = x if kind is mk.NoisyOr else 1 - x
+    active = x if kind is mk.local.NoisyOr else 1 - x
     quiet = (1 - leak) * np.prod(np.where(active, 1 - strengths, 1.0), axis=-1)
-    return quiet if kind is mk.NoisyAnd else 1 - quiet
+    return quiet if kind is mk.local.NoisyAnd else 1 - quiet
 
 
-@given(st.integers(0, 2**16), st.sampled_from([mk.NoisyOr, mk.NoisyAnd]), st.booleans())
+@given(st.integers(0, 2**16), st.sampled_from([mk.local.NoisyOr, mk.local.NoisyAnd]), st.booleans())
 @settings(max_examples=12)
 def test_noisy_or_and_noisy_and_reach_the_maximum_that_a_direct_search_finds(seed, kind, leaky):
     rng = np.random.default_rng(seed)
@@ -61,7 +61,7 @@ def random_noisy_max(rng, mirrored):
         "p": [neutral, *rng.dirichlet(np.ones(3), 2).tolist()],
         "q": [neutral, rng.dirichlet(np.ones(3)).tolist()],
     }
-    kind = mk.NoisyMin if mirrored else mk.NoisyMax
+    kind = mk.local.NoisyMin if mirrored else mk.local.NoisyMax
     bn.add("y", kind(effects, leak=rng.dirichlet(np.ones(3))), states=3)
     return bn
 
@@ -110,7 +110,7 @@ def test_causes_that_never_show_keep_their_strength():
     bn = mk.BayesianNetwork()
     for name in "pq":
         bn.add(name, states=2, p="uniform")
-    bn.add("y", mk.NoisyOr({"p": 0.3, "q": 0.6}))
+    bn.add("y", mk.local.NoisyOr({"p": 0.3, "q": 0.6}))
     bn.fit({"p": [1, 1, 1, 0], "q": [0, 0, 0, 0], "y": [True, True, False, False]})
     assert np.allclose(bn["y"].parameters().strengths, [2 / 3, 0.6], atol=1e-6)
     assert bn["y"].parameters().leak == 0.0
@@ -119,9 +119,9 @@ def test_causes_that_never_show_keep_their_strength():
 def test_an_effect_without_a_cause_needs_a_leak():
     bn = mk.BayesianNetwork()
     bn.add("p", states=2, p="uniform")
-    bn.add("y", mk.NoisyOr({"p": 0.3}))
+    bn.add("y", mk.local.NoisyOr({"p": 0.3}))
     before = bn["p"]
-    with pytest.raises(mk.InvalidArgument, match="leak"):
+    with pytest.raises(mk.errors.InvalidArgument, match="leak"):
         bn.fit({"p": [0, 1], "y": [True, True]})
     assert bn["p"] is before
 
@@ -148,8 +148,8 @@ def test_parents_of_three_states_share_one_strength_where_the_model_says_so():
     rows = {"p": [0, 0, 0, 1, 1, 2, 2, 2], "y": [0, 0, 1, 0, 1, 1, 1, 0]}
     bn = mk.BayesianNetwork("p", states={"p": 3}, tables="uniform")
     for form, on, off in [
-        (mk.NoisyAnd({"p": 0.5}, leak=0.2, on={"p": 2}), 2 / 3, 2 / 5),
-        (mk.NoisyOr({"p": 0.5}, leak=0.2, on={"p": 2}), 2 / 3, 2 / 5),
+        (mk.local.NoisyAnd({"p": 0.5}, leak=0.2, on={"p": 2}), 2 / 3, 2 / 5),
+        (mk.local.NoisyOr({"p": 0.5}, leak=0.2, on={"p": 2}), 2 / 3, 2 / 5),
     ]:
         twin = bn.copy()
         twin.add("y", form, states=[0, 1])
@@ -160,7 +160,7 @@ def test_parents_of_three_states_share_one_strength_where_the_model_says_so():
 
 def test_no_rows_leave_a_noisy_model_as_it_was_and_a_prior_pulls_it_to_the_middle():
     bn = mk.BayesianNetwork("p", tables="uniform")
-    bn.add("y", mk.NoisyOr({"p": 0.9}, leak=0.2))
+    bn.add("y", mk.local.NoisyOr({"p": 0.9}, leak=0.2))
     frame = bn.sample(0)
     assert np.allclose(bn.copy().fit(frame)["y"].values, bn["y"].values)
     own = bn.copy().fit(frame, prior="k2")["y"].parameters()
@@ -175,7 +175,7 @@ def test_newton_steps_end_where_the_slope_of_likelihood_plus_prior_is_zero(pseud
     for name in names:
         bn.add(name, states=2, p=[0.8, 0.2])
     strengths = rng.choice([0.0, 0.5, 1.0], 20)
-    bn.add("y", mk.NoisyOr(dict(zip(names, strengths.tolist(), strict=True)), leak=0.02))
+    bn.add("y", mk.local.NoisyOr(dict(zip(names, strengths.tolist(), strict=True)), leak=0.02))
     frame = bn.sample(400, seed=9)
     own = bn.fit(frame, prior=pseudo or None)["y"].parameters()
     s = np.append(own.strengths, own.leak)

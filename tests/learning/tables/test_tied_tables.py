@@ -71,8 +71,8 @@ def test_a_tied_table_is_estimated_from_pooled_counts_and_one_prior(seed, prior)
 
 def test_local_models_can_be_tied_too():
     bn = mk.BayesianNetwork("p; q", tables="uniform")
-    bn.add("u", mk.NoisyOr({"p": 0.5}, leak=0.1))
-    bn.add("v", mk.NoisyOr({"q": 0.5}, leak=0.1))
+    bn.add("u", mk.local.NoisyOr({"p": 0.5}, leak=0.1))
+    bn.add("v", mk.local.NoisyOr({"q": 0.5}, leak=0.1))
     rows = {
         "p": [1, 1, 0, 0],
         "q": [1, 0, 0, 0],
@@ -109,7 +109,7 @@ def test_groups_that_cannot_be_tied_are_refused(tied, message):
 def test_a_tied_node_cannot_stay_fixed():
     frame = pd.DataFrame(np.zeros((3, 3), dtype=int), columns=list("abc"))
     bn = mk.BayesianNetwork("a->b->c", tables="uniform")
-    with pytest.raises(mk.InvalidArgument, match="fixed"):
+    with pytest.raises(mk.errors.InvalidArgument, match="fixed"):
         bn.fit(frame, tied=[["b", "c"]], fixed="c")
 
 
@@ -176,5 +176,5 @@ def test_sequences_that_cannot_be_learned_from_are_refused():
         with pytest.raises(mk.MarkoviaError, match=message):
             fresh.fit(sequences)
         assert not fresh.initial.has_table("y")
-    with pytest.raises(mk.UnknownVariable, match="'z'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'z'"):
         process().fit([good], tied="z")

@@ -119,20 +119,20 @@ def test_a_large_random_graph_is_solved_by_few_iterations():
 
 def test_wrong_weights_are_named():
     y, w, v = field(0)
-    with pytest.raises(mk.InvalidArgument, match="not symmetric"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not symmetric"):
         propagate_labels(y, w, np.triu(v + 1))
-    with pytest.raises(mk.InvalidArgument, match="finite and not negative"):
+    with pytest.raises(mk.errors.InvalidArgument, match="finite and not negative"):
         propagate_labels(y, -w, v)
-    with pytest.raises(mk.InvalidArgument, match="3 known labels, but to_unknown= has 2 rows"):
+    with pytest.raises(mk.errors.InvalidArgument, match="3 known labels, but to_unknown= has 2 rows"):
         propagate_labels(y, w[:2], v)
-    with pytest.raises(mk.InvalidArgument, match=r"shape \(5, 5\)"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"shape \(5, 5\)"):
         propagate_labels(y, w, v[:3, :3])
-    with pytest.raises(mk.InvalidArgument, match="solver="):
+    with pytest.raises(mk.errors.InvalidArgument, match="solver="):
         propagate_labels(y, w, v, solver="qr")
     alone = np.zeros((5, 5))
     w[:, 2] = 0
     with pytest.raises(
-        mk.InvalidArgument, match=r"1 unknown labels are connected to no known one .*number 2"
+        mk.errors.InvalidArgument, match=r"1 unknown labels are connected to no known one .*number 2"
     ):
         propagate_labels(y, w, alone)
 
@@ -204,23 +204,23 @@ def test_tied_labels_can_be_overruled_and_become_held_ones_as_the_weight_grows()
 def test_rows_without_a_path_to_a_label_are_named_or_left_open():
     X = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
     y = np.array([0, 1, -1, -1, -1, -1])
-    with pytest.raises(mk.InvalidArgument, match=r"3 rows are connected to no labelled one .*row 3"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"3 rows are connected to no labelled one .*row 3"):
         mk.LabelPropagation(graph="knn", n_neighbors=2).fit(X, y)
     model = mk.LabelPropagation(graph="knn", n_neighbors=2, unreachable="uniform").fit(X, y)
     assert np.allclose(model.label_distributions_[3:], 0.5)
     for blank, labels in ((-1, ["a", "b", -1, -1, -1, -1]), (None, ["a", "b", None, None, None, None])):
         named = mk.LabelPropagation(unlabelled=blank, unreachable="uniform").fit(X, labels)
         assert named.classes_.tolist() == ["a", "b"]
-    with pytest.raises(mk.InvalidArgument, match="no row has a label"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no row has a label"):
         mk.LabelPropagation().fit(X, np.full(6, -1))
     for wrong in ({"graph": "epsilon"}, {"gamma": -1.0}, {"clamping": 0.0}, {"unreachable": "drop"}):
-        with pytest.raises(mk.InvalidArgument, match=f"{next(iter(wrong))}="):
+        with pytest.raises(mk.errors.InvalidArgument, match=f"{next(iter(wrong))}="):
             mk.LabelPropagation(**wrong).fit(X, y)
 
 
 def test_unlabelled_rows_tell_something_only_if_they_share_their_law_with_the_others():
     # D: the law of features, w: the classifier; Xbar and ybar are the unlabelled rows, Xnew and ynew the test row
-    shared = mk.DAG.from_parents(
+    shared = mk.graphs.DAG.from_parents(
         {
             "D": [],
             "w": [],
@@ -232,7 +232,7 @@ def test_unlabelled_rows_tell_something_only_if_they_share_their_law_with_the_ot
             "ynew": ["Xnew", "w"],
         }
     )
-    apart = mk.DAG([e for e in shared.edges if e != ("D", "Xbar")])
+    apart = mk.graphs.DAG([e for e in shared.edges if e != ("D", "Xbar")])
     for graph, answer in ((shared, False), (apart, True)):
         bn = mk.BayesianNetwork(graph)
         assert bn.independent("Xbar", "ynew", given=["X", "y"]) is answer

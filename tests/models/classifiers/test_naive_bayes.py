@@ -122,7 +122,7 @@ def test_given_and_uniform_class_priors_are_used():
     ours = mk.CategoricalNaiveBayes(class_prior=prior).fit(codes, y)
     same(ours, CategoricalNB(class_prior=prior).fit(codes, y), codes)
     for wrong in ([0.5, 0.5], [0.9, 0.3, -0.2], "flat"):
-        with pytest.raises(mk.InvalidArgument, match="class_prior="):
+        with pytest.raises(mk.errors.InvalidArgument, match="class_prior="):
             mk.GaussianNaiveBayes(class_prior=wrong).fit(X, y)
 
 
@@ -138,7 +138,7 @@ def test_batches_give_the_same_as_all_rows_at_once(model):
         parts.partial_fit(X[low : low + 30], y[low : low + 30], classes=["a", "b", "c"])
     assert np.allclose(whole.predict_log_proba(X), parts.predict_log_proba(X), rtol=1e-10)
     assert np.isclose(whole.log_likelihood_, parts.log_likelihood_)
-    with pytest.raises(mk.InvalidArgument, match="'e' is none of the classes"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'e' is none of the classes"):
         parts.partial_fit(X[:1], ["e"])
 
 
@@ -146,7 +146,7 @@ def test_a_batch_with_a_new_state_is_refused_unless_it_was_announced():
     first, later = [["a"], ["b"]], [["c"], ["a"]]
     model = mk.CategoricalNaiveBayes().partial_fit(first, [0, 1], classes=[0, 1])
     before = model.predict_proba(first)
-    with pytest.raises(mk.UnknownState, match="'c'"):
+    with pytest.raises(mk.errors.UnknownState, match="'c'"):
         model.partial_fit(later, [0, 1])
     assert np.array_equal(model.predict_proba(first), before)
     known = mk.CategoricalNaiveBayes(states={"x0": ["a", "b", "c"]}).partial_fit(
@@ -232,13 +232,15 @@ def test_mixed_columns_multiply_the_distributions_of_their_kinds():
             floor = 0.7 / (len(mine) + 0.7 * states)
             expected[:, c] += np.log([share.get(v, floor) for v in frame[name]])
     assert np.allclose(model.predict_joint_log_proba(frame), expected, rtol=1e-10)
-    with pytest.raises(mk.InvalidArgument, match="did you mean 'gaussian'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="did you mean 'gaussian'"):
         mk.NaiveBayes(kinds="gausian").fit(frame, y)
-    with pytest.raises(mk.UnknownVariable, match="'nn'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'nn'"):
         mk.NaiveBayes(kinds={"nn": "gaussian"}).fit(frame, y)
-    with pytest.raises(mk.InvalidArgument, match="'w' is gaussian but holds cells that are no numbers"):
+    with pytest.raises(
+        mk.errors.InvalidArgument, match="'w' is gaussian but holds cells that are no numbers"
+    ):
         mk.NaiveBayes(kinds={"w": "gaussian"}).fit(frame, y)
-    with pytest.raises(mk.InvalidArgument, match="'n' holds other numbers than 0 and 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'n' holds other numbers than 0 and 1"):
         mk.NaiveBayes(kinds={"n": "bernoulli"}).fit(frame, y)
 
 
@@ -291,7 +293,7 @@ def test_without_pseudo_counts_impossible_rows_are_named_or_answered_by_the_prio
     model.fit(X, y)
     assert model.predict_proba([[1, 0], [0, 1]]).tolist() == [[1, 0], [0, 1]]
     with pytest.raises(
-        mk.ImpossibleEvidence, match=r"row 1 \(x0=1, x1=1\) has probability zero in every class"
+        mk.errors.ImpossibleEvidence, match=r"row 1 \(x0=1, x1=1\) has probability zero in every class"
     ):
         model.predict([[1, 0], [1, 1]])
     found = clone(model).set_params(impossible="prior").fit(X, y).predict_proba([[1, 1]])
@@ -301,7 +303,7 @@ def test_without_pseudo_counts_impossible_rows_are_named_or_answered_by_the_prio
 
 def test_a_row_beyond_all_densities_is_named_or_answered_by_the_prior():
     X, y = [[0.0], [1.0], [5.0], [7.0]], ["a", "a", "b", "b"]
-    with pytest.raises(mk.ImpossibleEvidence, match=r"row 1 .*a larger var_smoothing"):
+    with pytest.raises(mk.errors.ImpossibleEvidence, match=r"row 1 .*a larger var_smoothing"):
         mk.GaussianNaiveBayes().fit(X, y).predict([[0.0], [1e200]])
     lenient = mk.GaussianNaiveBayes(impossible="prior").fit(X, y)
     assert lenient.predict_proba([[1e200]]).tolist() == [[0.5, 0.5]]
@@ -336,7 +338,7 @@ def test_the_network_gives_the_same_probabilities(seed):
 def test_gaussian_features_have_no_network_yet():
     _, X, _, y = data(0)
     for model in (mk.GaussianNaiveBayes(), mk.NaiveBayes()):
-        with pytest.raises(mk.UnsupportedModel, match="'x0' is Gaussian"):
+        with pytest.raises(mk.errors.UnsupportedModel, match="'x0' is Gaussian"):
             model.fit(X, y).to_network()
 
 
@@ -344,15 +346,15 @@ def test_unseen_states_are_an_error_or_missing():
     X, y = pd.DataFrame({"a": ["u", "v", "u"], "b": [1, 2, 2]}), [0, 1, 1]
     model = mk.CategoricalNaiveBayes().fit(X, y)
     new = pd.DataFrame({"a": ["w"], "b": [2]})
-    with pytest.raises(mk.UnknownState, match="'w' for 'a'"):
+    with pytest.raises(mk.errors.UnknownState, match="'w' for 'a'"):
         model.predict(new)
     lenient = mk.CategoricalNaiveBayes(unseen="missing").fit(X, y)
     assert np.allclose(lenient.predict_proba(new), model.predict_proba(pd.DataFrame({"a": [None], "b": [2]})))
-    with pytest.raises(mk.InvalidArgument, match="not integers; discretise"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not integers; discretise"):
         mk.CategoricalNaiveBayes().fit([[0.5], [1.0]], [0, 1])
-    with pytest.raises(mk.UnknownVariable, match="'c' in the discrete features"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'c' in the discrete features"):
         mk.CategoricalNaiveBayes(states={"c": 2}).fit(X, y)
-    with pytest.raises(mk.InvalidArgument, match="alpha is a number that is not negative"):
+    with pytest.raises(mk.errors.InvalidArgument, match="alpha is a number that is not negative"):
         mk.CategoricalNaiveBayes(alpha=-1).fit(X, y)
 
 
@@ -368,16 +370,16 @@ def test_sparse_tables_give_the_same_as_dense_ones(alpha):
     assert np.isclose(found.log_likelihood_, dense.log_likelihood_)
     rows = sparse.csr_matrix([[1.0, 0.0], [0.0, 1.0]])
     strict = mk.BernoulliNaiveBayes(alpha=0).fit(rows, ["a", "b"])
-    with pytest.raises(mk.ImpossibleEvidence, match=r"row 0 \(x0=1\.0, x1=1\.0\)"):
+    with pytest.raises(mk.errors.ImpossibleEvidence, match=r"row 0 \(x0=1\.0, x1=1\.0\)"):
         strict.predict(sparse.csr_matrix([[1.0, 1.0]]))
-    with pytest.raises(mk.InvalidArgument, match="needs binarize >= 0"):
+    with pytest.raises(mk.errors.InvalidArgument, match="needs binarize >= 0"):
         mk.BernoulliNaiveBayes(binarize=-1.0).fit(thin, y)
 
 
 def test_labels_of_mixed_types_and_repeated_columns_are_named():
-    with pytest.raises(mk.InvalidArgument, match="not a mixture of NoneType, str"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not a mixture of NoneType, str"):
         mk.GaussianNaiveBayes().fit([[0.0], [1.0]], np.array(["a", None], dtype=object))
-    with pytest.raises(mk.DuplicateName, match="two columns of X are called 'a'"):
+    with pytest.raises(mk.errors.DuplicateName, match="two columns of X are called 'a'"):
         mk.CategoricalNaiveBayes().fit(pd.DataFrame([[0, 1]], columns=["a", "a"]), [0])
 
 

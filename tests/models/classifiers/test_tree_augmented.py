@@ -167,19 +167,19 @@ def _order(model, expected, name):
 
 def test_wrong_settings_are_named():
     X, y = split(rows(2))
-    with pytest.raises(mk.UnknownVariable, match="'f9'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'f9'"):
         mk.TreeAugmentedNaiveBayes(root="f9").fit(X, y)
-    with pytest.raises(mk.InvalidArgument, match="root= is the name or position"):
+    with pytest.raises(mk.errors.InvalidArgument, match="root= is the name or position"):
         mk.TreeAugmentedNaiveBayes(root=4).fit(X, y)
-    with pytest.raises(mk.DuplicateName, match="two columns of X are called 'f1'"):
+    with pytest.raises(mk.errors.DuplicateName, match="two columns of X are called 'f1'"):
         mk.TreeAugmentedNaiveBayes().fit(X.set_axis(["f0", "f1", "f1", "f3"], axis=1), y)
-    with pytest.raises(mk.InvalidArgument, match="a feature is called 'f0'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="a feature is called 'f0'"):
         mk.TreeAugmentedNaiveBayes(target="f0").fit(X, y)
-    with pytest.raises(mk.InvalidArgument, match="not integers; discretise it first"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not integers; discretise it first"):
         mk.TreeAugmentedNaiveBayes().fit(X + 0.5, y)
     fitted = mk.TreeAugmentedNaiveBayes().fit(X, y)
     before = fitted.predict_proba(X)
-    with pytest.raises(mk.InvalidArgument, match="a prior is"):
+    with pytest.raises(mk.errors.InvalidArgument, match="a prior is"):
         fitted.set_params(prior="flat").fit(X, y)
     assert np.array_equal(clone(fitted).set_params(prior="bdeu").fit(X, y).predict_proba(X), before)
     assert np.array_equal(fitted.predict_proba(X), before)

@@ -422,14 +422,14 @@ def test_graphs_of_different_shapes_train_together():
 
 
 def test_named_nodes_take_labels_and_features_by_name():
-    graph = mk.UndirectedGraph([("left", "middle"), ("middle", "right")])
+    graph = mk.graphs.UndirectedGraph([("left", "middle"), ("middle", "right")])
     rng = np.random.default_rng(0)
     inputs = [{n: rng.normal(size=2) for n in graph.nodes} for _ in range(20)]
     labels = [{n: "yes" if x[n][0] > 0 else "no" for n in graph.nodes} for x in inputs]
     crf = mk.CRF(graph).fit(inputs, labels)
     assert crf.network(inputs[0]).variables == graph.nodes
     assert crf.score(inputs, labels) > 0.9
-    with pytest.raises(mk.UnknownVariable, match="middle"):
+    with pytest.raises(mk.errors.UnknownVariable, match="middle"):
         crf.predict([{"left": [0, 0], "right": [0, 0]}])
 
 
@@ -535,7 +535,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     inputs, labels = tagged()
     crf = mk.CRF().fit(inputs, labels)
     before = crf.coef_.copy()
-    with pytest.raises(mk.InvalidArgument):
+    with pytest.raises(mk.errors.InvalidArgument):
         crf.fit(inputs, labels[:-1])
     np.testing.assert_array_equal(crf.coef_, before)
 
@@ -566,13 +566,13 @@ def test_bad_input_gets_one_sentence_that_names_the_place(settings, inputs, labe
 
 
 def test_an_unfitted_model_and_unknown_labels_are_refused():
-    with pytest.raises(mk.IncompleteModel, match="fit"):
+    with pytest.raises(mk.errors.IncompleteModel, match="fit"):
         mk.CRF().predict([[[1.0]]])
     inputs, labels = tagged()
     crf = mk.CRF().fit(inputs, labels)
-    with pytest.raises(mk.InvalidArgument, match="unknown label 'pink'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="unknown label 'pink'"):
         crf.score(inputs[:1], [["pink"] * len(inputs[0])])
-    with pytest.raises(mk.InvalidArgument, match="2 node features but the inputs have 3"):
+    with pytest.raises(mk.errors.InvalidArgument, match="2 node features but the inputs have 3"):
         crf.predict([np.zeros((2, 3))])
 
 
@@ -581,16 +581,16 @@ def test_exact_inference_refuses_wide_graphs_and_auto_says_what_it_did():
     n = 26
     edges = list(itertools.combinations(range(n), 2))
     x, y = rng.normal(size=(n, 1)), rng.integers(2, size=n)
-    with pytest.raises(mk.TooLarge, match="loopy-bp"):
+    with pytest.raises(mk.errors.TooLarge, match="loopy-bp"):
         mk.CRF(edges, inference="exact").fit([x], [y])
     weak = mk.CRF.from_weights([0, 1], [[0.0], [1.0]], 0.01 * np.eye(2), graph=edges)
-    with pytest.warns(mk.ApproximateWarning, match="too wide"):
+    with pytest.warns(mk.errors.ApproximateWarning, match="too wide"):
         weak.predict_proba([x])
 
 
 def test_the_clique_plan_refuses_before_it_allocates():
     scopes = list(itertools.combinations(range(60), 2))
-    with pytest.raises(mk.TooLarge):
+    with pytest.raises(mk.errors.TooLarge):
         clique_plan([3] * 60, scopes)
 
 
@@ -600,5 +600,5 @@ def test_training_says_when_auto_is_not_exact(monkeypatch):
     square = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
     inputs = [rng.normal(size=(4, 1)) for _ in range(20)]
     labels = [(x[:, 0] + rng.normal(size=4) > 0).astype(int) for x in inputs]
-    with pytest.warns(mk.ApproximateWarning, match="too wide for exact training"):
+    with pytest.warns(mk.errors.ApproximateWarning, match="too wide for exact training"):
         mk.CRF(square).fit(inputs, labels)

@@ -189,5 +189,5 @@ def test_belief_propagation_trains_grids_too():
     ],
 )
 def test_bad_images_get_one_sentence(settings, images, labels, message):
-    with pytest.raises(mk.InvalidArgument, match=message):
+    with pytest.raises(mk.errors.InvalidArgument, match=message):
         mk.GridCRF(**settings).fit(images, labels)

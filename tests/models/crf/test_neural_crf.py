@@ -52,7 +52,7 @@ def test_the_derivative_of_log_z_is_the_marginals(edges):
 
 
 def test_log_z_in_jax_refuses_cycles():
-    with pytest.raises(mk.InvalidGraph, match="cycle"):
+    with pytest.raises(mk.errors.InvalidGraph, match="cycle"):
         log_partition(np.zeros((3, 2)), np.zeros((2, 2)), [(0, 1), (1, 2), (2, 0)])
 
 
@@ -177,10 +177,10 @@ def test_any_graph_and_method_works_for_neural_potentials():
 
 def test_wrong_shapes_are_named():
     bad = mk.NeuralCRF(lambda p, x: (x, jnp.zeros((7, 2, 2))), {"a": np.zeros(1)})
-    with pytest.raises(mk.InvalidArgument, match="2 edges and 2 labels"):
+    with pytest.raises(mk.errors.InvalidArgument, match="2 edges and 2 labels"):
         bad.fit([np.zeros((3, 2))], [[0, 1, 0]])
     alone = mk.NeuralCRF(lambda p, x: x, {"a": np.zeros(1)})
-    with pytest.raises(mk.InvalidArgument, match="returns a pair"):
+    with pytest.raises(mk.errors.InvalidArgument, match="returns a pair"):
         alone.fit([np.zeros((3, 2))], [[0, 1, 0]])
 
 

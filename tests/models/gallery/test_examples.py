@@ -46,12 +46,12 @@ def test_names_may_have_dashes_and_capitals(spelling):
     ("wrong", "right"), [("asiaa", "asia"), ("sprinkle", "sprinkler"), ("monty hall", "monty_hall")]
 )
 def test_an_unknown_name_comes_with_the_nearest_one(wrong, right):
-    with pytest.raises(mk.InvalidArgument, match=f"did you mean '{right}'"):
+    with pytest.raises(mk.errors.InvalidArgument, match=f"did you mean '{right}'"):
         examples.get(wrong)
 
 
 def test_a_name_that_is_no_string_is_refused():
-    with pytest.raises(mk.InvalidArgument, match="no bundled model"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no bundled model"):
         examples.get(3)
 
 
@@ -143,7 +143,7 @@ def test_switching_doors_wins_two_times_in_three():
     for choice, opened in product([1, 2, 3], repeat=2):
         given = {"choice": choice, "opened": opened}
         if choice == opened:
-            with pytest.raises(mk.ImpossibleEvidence):
+            with pytest.raises(mk.errors.ImpossibleEvidence):
                 bn.query("car", given=given)
             continue
         other = 6 - choice - opened
@@ -218,5 +218,5 @@ def test_a_long_casino_does_not_underflow():
 
 
 def test_casino_needs_a_roll():
-    with pytest.raises(mk.InvalidArgument, match="at least 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="at least 1"):
         mk.examples.dishonest_casino(T=0)

@@ -84,21 +84,21 @@ def test_regions_are_found():
 
 
 def test_bad_images_are_refused():
-    with pytest.raises(mk.InvalidArgument, match="of 0 and 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="of 0 and 1"):
         denoising_model([[0, 2]])
-    with pytest.raises(mk.InvalidArgument, match="noise="):
+    with pytest.raises(mk.errors.InvalidArgument, match="noise="):
         denoising_model([[0, 1]], noise=1.0)
-    with pytest.raises(mk.InvalidArgument, match="either means="):
+    with pytest.raises(mk.errors.InvalidArgument, match="either means="):
         segmentation_model([[0.0, 1.0]])
-    with pytest.raises(mk.InvalidArgument, match="neighbours="):
+    with pytest.raises(mk.errors.InvalidArgument, match="neighbours="):
         segmentation_model([[0.0, 1.0]], [0, 1], neighbours=6)
-    with pytest.raises(mk.InvalidArgument, match="log_likelihoods="):
+    with pytest.raises(mk.errors.InvalidArgument, match="log_likelihoods="):
         segmentation_model([[0.0, 1.0]], log_likelihoods=np.zeros((2, 2, 2)))
-    with pytest.raises(mk.InvalidArgument, match="sigmas="):
+    with pytest.raises(mk.errors.InvalidArgument, match="sigmas="):
         segmentation_model([[0.0, 1.0]], [0, 1], sigmas=[1.0, -1.0])
-    with pytest.raises(mk.InvalidArgument, match="coupling="):
+    with pytest.raises(mk.errors.InvalidArgument, match="coupling="):
         segmentation_model([[0.0, 1.0]], [0, 1], coupling=-1.0)
-    with pytest.raises(mk.InvalidArgument, match="image of 2 x 2"):
+    with pytest.raises(mk.errors.InvalidArgument, match="image of 2 x 2"):
         image_labels({"x0_0": 1}, (2, 2))
 
 

@@ -23,22 +23,22 @@ def test_factors_take_over_the_states_of_the_model():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda mn: mn.add("a", 2), mk.DuplicateName, "already has"),
+        (lambda mn: mn.add("a", 2), mk.errors.DuplicateName, "already has"),
         (
             lambda mn: mn.add_factor(mk.Factor(["b", "a"], np.ones((3, 2)))),
-            mk.InvalidTable,
+            mk.errors.InvalidTable,
             "3 states, but it has 2",
         ),
-        (lambda mn: mn.add_factor(mk.Factor(["new", "b"], np.ones((2, 3)))), mk.InvalidTable, "'b'"),
+        (lambda mn: mn.add_factor(mk.Factor(["new", "b"], np.ones((2, 3)))), mk.errors.InvalidTable, "'b'"),
         (
             lambda mn: mn.add_factor(mk.Factor([mk.Variable("a", ["p", "q"])], [1, 2])),
-            mk.InvalidTable,
+            mk.errors.InvalidTable,
             "states",
         ),
-        (lambda mn: mn.remove("a"), mk.InvalidArgument, "factors mention 'a'"),
-        (lambda mn: mn.remove_factor(5), mk.InvalidArgument, "1 factors"),
-        (lambda mn: mn.rename("a", "b"), mk.DuplicateName, "one name"),
-        (lambda mn: mn.independent("a", "c"), mk.UnknownVariable, "'c'"),
+        (lambda mn: mn.remove("a"), mk.errors.InvalidArgument, "factors mention 'a'"),
+        (lambda mn: mn.remove_factor(5), mk.errors.InvalidArgument, "1 factors"),
+        (lambda mn: mn.rename("a", "b"), mk.errors.DuplicateName, "one name"),
+        (lambda mn: mn.independent("a", "c"), mk.errors.UnknownVariable, "'c'"),
     ],
 )
 def test_a_failed_edit_changes_nothing(call, error, message):
@@ -99,7 +99,7 @@ def test_a_directed_version_has_the_same_joint(model):
 
 def test_a_four_cycle_needs_a_fill_edge_to_be_directed():
     mn = mk.examples.misconception()
-    with pytest.raises(mk.InvalidGraph, match="not chordal"):
+    with pytest.raises(mk.errors.InvalidGraph, match="not chordal"):
         mn.to_bayesian_network(allow_fill=False)
     directed = mn.to_bayesian_network()
     assert len(directed.edges) == 5
@@ -148,9 +148,9 @@ def test_one_three_way_factor_and_three_pairs_differ_as_factor_graphs_only():
 
 def test_a_model_of_weight_zero_is_refused_when_validated():
     model = mk.MarkovNetwork({"a": 2}, [mk.Factor(["a"], [0, 0])])
-    with pytest.raises(mk.IncompleteModel, match="weight zero"):
+    with pytest.raises(mk.errors.IncompleteModel, match="weight zero"):
         model.validate()
-    with pytest.raises(mk.ImpossibleEvidence, match="every configuration"):
+    with pytest.raises(mk.errors.ImpossibleEvidence, match="every configuration"):
         model.query("a")
 
 

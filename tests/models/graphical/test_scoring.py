@@ -41,11 +41,11 @@ def test_what_was_latent_in_the_fit_is_latent_in_scores_even_with_a_column():
 
 def test_a_column_that_lacks_is_an_error_unless_it_is_called_latent():
     bn, rows = latent_class(1)
-    with pytest.raises(mk.UnknownVariable, match=r"say latent=\['z'\]"):
+    with pytest.raises(mk.errors.UnknownVariable, match=r"say latent=\['z'\]"):
         bn.score(rows)
-    with pytest.raises(mk.UnknownVariable, match="'y'"):
+    with pytest.raises(mk.errors.UnknownVariable, match="'y'"):
         bn.score(rows, latent="y")
-    with pytest.raises(mk.InvalidArgument, match="'z' is not observed"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'z' is not observed"):
         bn.log_likelihood(rows, by="family", latent="z")
 
 
@@ -56,5 +56,5 @@ def test_rows_of_a_file_have_a_total_and_no_scores_one_by_one(tmp_path):
     rows.to_csv(path, index=False)
     assert bn.log_likelihood(path) == pytest.approx(bn.log_likelihood(rows))
     assert bn.log_likelihood(path, latent="cloudy") == pytest.approx(bn.log_likelihood(rows, latent="cloudy"))
-    with pytest.raises(mk.InvalidArgument, match="rows in memory"):
+    with pytest.raises(mk.errors.InvalidArgument, match="rows in memory"):
         bn.log_likelihood(path, by="row")

@@ -48,11 +48,11 @@ def test_mismatched_networks_are_refused():
     process = umbrella()
     other = process.transition.copy()
     other.rename("umbrella", "coat")
-    with pytest.raises(mk.InvalidGraph, match="same variables"):
+    with pytest.raises(mk.errors.InvalidGraph, match="same variables"):
         mk.DynamicBayesianNetwork(process.initial, other)
-    with pytest.raises(mk.InvalidArgument, match="at least one step"):
+    with pytest.raises(mk.errors.InvalidArgument, match="at least one step"):
         process.unroll(0)
     states = process.transition.copy()
     states.rename_states("rain@-1", ["dry", "wet"])
-    with pytest.raises(mk.InvalidTable, match="step 0"):
+    with pytest.raises(mk.errors.InvalidTable, match="step 0"):
         mk.DynamicBayesianNetwork(process.initial, states)

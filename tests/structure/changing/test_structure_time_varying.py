@@ -327,7 +327,7 @@ def test_a_chain_of_conditions_is_the_chain_of_times_and_limits_hold_over_graphs
     for k in range(4):
         own = pooled({name: v[50 * k : 50 * (k + 1)] for name, v in rows.items()}, np.ones(50), 0.05)
         assert np.allclose(alone.details["weights"][k], means(own), atol=1e-5)
-    named = mk.UndirectedGraph([(str(a), str(b)) for a, b in ring])
+    named = mk.graphs.UndirectedGraph([(str(a), str(b)) for a, b in ring])
     one = mk.learn_structure(
         rows, lambda2=5.0, conditions=named, **{**options, "times": [str(t) for t in times]}
     )
@@ -390,29 +390,29 @@ def test_bad_input_is_named():
     for method in ("kernel-weighted", "tesla"):
         with pytest.raises(mk.errors.UnknownVariable, match="when"):
             mk.learn_structure(rows, method=method, times="when")
-        with pytest.raises(mk.InvalidArgument, match="40 rows"):
+        with pytest.raises(mk.errors.InvalidArgument, match="40 rows"):
             mk.learn_structure(rows, method=method, times=[1, 2])
-        with pytest.raises(mk.InvalidArgument, match="two states"):
+        with pytest.raises(mk.errors.InvalidArgument, match="two states"):
             mk.learn_structure({**rows, "d": np.arange(40) % 3}, method=method)
-        with pytest.raises(mk.InvalidArgument, match="are numbers"):
+        with pytest.raises(mk.errors.InvalidArgument, match="are numbers"):
             mk.learn_structure({**rows, "when": ["x", "y"] * 20}, method=method, times="when")
-    with pytest.raises(mk.InvalidArgument, match="bandwidth="):
+    with pytest.raises(mk.errors.InvalidArgument, match="bandwidth="):
         mk.learn_structure(rows, method="kernel-weighted", bandwidth=0)
-    with pytest.raises(mk.InvalidArgument, match="kernel="):
+    with pytest.raises(mk.errors.InvalidArgument, match="kernel="):
         mk.learn_structure(rows, method="kernel-weighted", kernel="round")
-    with pytest.raises(mk.InvalidArgument, match="no row"):
+    with pytest.raises(mk.errors.InvalidArgument, match="no row"):
         mk.learn_structure(rows, method="kernel-weighted", kernel="box", bandwidth=0.1, at=[0.5])
-    with pytest.raises(mk.InvalidArgument, match="q="):
+    with pytest.raises(mk.errors.InvalidArgument, match="q="):
         mk.learn_structure(rows, method="tesla", q=3)
-    with pytest.raises(mk.InvalidArgument, match="which no row has"):
+    with pytest.raises(mk.errors.InvalidArgument, match="which no row has"):
         mk.learn_structure(rows, method="tesla", times=[0] * 20 + [1] * 20, conditions=[(0, 2)])
-    with pytest.raises(mk.InvalidArgument, match="needs times="):
+    with pytest.raises(mk.errors.InvalidArgument, match="needs times="):
         mk.learn_structure(rows, method="tesla", conditions=[(0, 1)])
-    with pytest.raises(mk.InvalidArgument, match="q=2 has not"):
+    with pytest.raises(mk.errors.InvalidArgument, match="q=2 has not"):
         mk.learn_structure(rows, method="tesla", q=2, choose="bic")
-    with pytest.raises(mk.InvalidArgument, match="periods="):
+    with pytest.raises(mk.errors.InvalidArgument, match="periods="):
         mk.learn_structure(rows, method="tesla", periods=0)
-    with pytest.raises(mk.InvalidArgument, match="one state only"):
+    with pytest.raises(mk.errors.InvalidArgument, match="one state only"):
         mk.learn_structure(rows, method="tesla", field="free", lambda2=0.0)
-    with pytest.raises(mk.InvalidArgument, match="does not change"):
+    with pytest.raises(mk.errors.InvalidArgument, match="does not change"):
         edges_over_time(mk.learn_structure(rows, method="ising"))

@@ -101,7 +101,7 @@ def test_classes_in_masks_agree_with_the_graphs_of_the_library():
         names = [f"v{i}" for i in range(7)]
         edges = [(names[x], names[y]) for y in range(7) for x in members(dag[y])]
         graph = ClassGraph.of_parents(dag)
-        assert graph.named(names) == mk.graphs.cpdag(mk.DAG(edges, nodes=names))
+        assert graph.named(names) == mk.graphs.cpdag(mk.graphs.DAG(edges, nodes=names))
         for member in (graph.member(), extension(graph.parents, graph.joined)):
             assert graph.same(ClassGraph.of_parents(member))
         place = {v: k for k, v in enumerate(topological(dag))}
@@ -226,5 +226,5 @@ def test_a_score_that_tells_equivalent_graphs_apart_ends_too():
 
 
 def test_unknown_phases_are_named():
-    with pytest.raises(mk.InvalidArgument, match="'sideways'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="'sideways'"):
         mk.learn_structure(mk.examples.sprinkler().sample(50, seed=0), method="ges", phases=["sideways"])

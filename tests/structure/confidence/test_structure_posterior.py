@@ -153,14 +153,14 @@ def test_chains_over_graphs_obey_what_is_known():
 def test_the_same_seed_gives_the_same_chains():
     settings = {"score": "bic", "method": "mcmc", "steps": 500, "warmup": 100, "chains": 2, "seed": 5}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", mk.ConvergenceWarning)
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         one, two = mk.edge_posterior(ROWS, **settings), mk.edge_posterior(ROWS, **settings)
     np.testing.assert_array_equal(one.arrows, two.arrows)
 
 
 def test_chains_that_have_not_mixed_warn():
     rows = mk.examples.asia().sample(2000, seed=0)
-    with pytest.warns(mk.ConvergenceWarning, match="have not mixed"):
+    with pytest.warns(mk.errors.ConvergenceWarning, match="have not mixed"):
         mk.edge_posterior(rows, score="bic", method="mcmc", steps=400, warmup=0, chains=4, seed=0)
 
 
@@ -168,9 +168,9 @@ def test_answers_are_averaged_over_graphs_and_weighed_by_the_evidence():
     rows = ROWS[["cloudy", "rain"]]
     posterior = mk.edge_posterior(rows, score="bic")
     answer = posterior.query("rain", given={"cloudy": "yes"}, n=400, seed=0, prior="k2")
-    joined = mk.BayesianNetwork(mk.DAG([("cloudy", "rain")])).fit(rows, prior="k2")
-    apart = mk.BayesianNetwork(mk.DAG(nodes=["cloudy", "rain"])).fit(rows, prior="k2")
-    turned = mk.BayesianNetwork(mk.DAG([("rain", "cloudy")])).fit(rows, prior="k2")
+    joined = mk.BayesianNetwork(mk.graphs.DAG([("cloudy", "rain")])).fit(rows, prior="k2")
+    apart = mk.BayesianNetwork(mk.graphs.DAG(nodes=["cloudy", "rain"])).fit(rows, prior="k2")
+    turned = mk.BayesianNetwork(mk.graphs.DAG([("rain", "cloudy")])).fit(rows, prior="k2")
     expected = weights = 0.0
     for model, p in (
         (joined, posterior["cloudy", "rain"]),
@@ -188,7 +188,7 @@ def test_answers_are_averaged_over_graphs_and_weighed_by_the_evidence():
 def test_what_cannot_be_summed_is_said():
     rng = np.random.default_rng(0)
     wide = rng.integers(0, 2, (30, 21))
-    with pytest.raises(mk.TooLarge, match="order-mcmc"):
+    with pytest.raises(mk.errors.TooLarge, match="order-mcmc"):
         mk.edge_posterior(wide, score="bic")
     for settings, words in (
         ({"method": "guess"}, "method="),
@@ -199,15 +199,17 @@ def test_what_cannot_be_summed_is_said():
         ({"method": "mcmc", "chains": 0}, "chains"),
         ({"missing": "no"}, "missing="),
     ):
-        with pytest.raises(mk.InvalidArgument, match=words):
+        with pytest.raises(mk.errors.InvalidArgument, match=words):
             mk.edge_posterior(ROWS, "bic", **settings)
-    with pytest.raises(mk.Unanswered, match="time limit"):
+    with pytest.raises(mk.errors.Unanswered, match="time limit"):
         mk.edge_posterior(ROWS, "bic", time_limit=1e-9)
-    with pytest.raises(mk.Unanswered, match="before the first draw"):
+    with pytest.raises(mk.errors.Unanswered, match="before the first draw"):
         mk.edge_posterior(ROWS, "bic", method="mcmc", time_limit=1e-9)
-    with pytest.raises(mk.UnknownArgument, match=r"takes no max_parent= \(did you mean 'max_parents'\?\)"):
+    with pytest.raises(
+        mk.errors.UnknownArgument, match=r"takes no max_parent= \(did you mean 'max_parents'\?\)"
+    ):
         mk.edge_posterior(ROWS, "bic", max_parent=2)
-    with pytest.raises(mk.InvalidArgument, match="n= is a whole number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="n= is a whole number"):
         mk.edge_posterior(ROWS, "bic").sample(0)
 
 

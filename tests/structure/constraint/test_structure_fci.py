@@ -343,10 +343,10 @@ def test_a_search_stopped_among_possible_d_sep_sets_is_oriented_and_says_so():
 
 def test_limits_that_make_no_sense_are_refused():
     chain = DAG([("a", "b"), ("b", "c")])
-    with pytest.raises(mk.InvalidArgument, match="takes no max_parents="):
+    with pytest.raises(mk.errors.InvalidArgument, match="takes no max_parents="):
         learned(chain, max_parents=1)
-    with pytest.raises(mk.InvalidArgument, match="depth= is a whole number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="depth= is a whole number"):
         learned(chain, depth=-1)
-    with pytest.raises(mk.InvalidArgument, match="max_path_length= is a whole number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_path_length= is a whole number"):
         learned(chain, max_path_length=1.5)
     assert learned(chain, depth=0).graph.n_edges == 3

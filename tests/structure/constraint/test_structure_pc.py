@@ -28,7 +28,7 @@ def dags(draw, most=7):
     density = draw(st.sampled_from([0.2, 0.4, 0.7]))
     order = [str(v) for v in rng.permutation(NAMES[:n])]
     edges = [(a, b) for a, b in combinations(order, 2) if rng.random() < density]
-    return mk.DAG(edges, nodes=NAMES[:n])
+    return mk.graphs.DAG(edges, nodes=NAMES[:n])
 
 
 @settings(max_examples=60)
@@ -67,14 +67,14 @@ def test_with_an_oracle_true_knowledge_only_adds_directions(dag, seed):
 
 
 def test_tiers_direct_edges_and_forbid_others():
-    dag = mk.DAG([("a", "b"), ("b", "c")])
-    assert mk.learn_structure(method="pc", test=dag).graph == mk.MixedGraph(["a --- b", "b --- c"])
+    dag = mk.graphs.DAG([("a", "b"), ("b", "c")])
+    assert mk.learn_structure(method="pc", test=dag).graph == mk.graphs.MixedGraph(["a --- b", "b --- c"])
     found = mk.learn_structure(method="pc", test=dag, tiers=[["a"], ["b", "c"]])
-    assert found.graph == mk.MixedGraph(["a --> b", "b --> c"])
+    assert found.graph == mk.graphs.MixedGraph(["a --> b", "b --> c"])
 
 
 def test_a_required_edge_stays_and_a_forbidden_pair_goes_whatever_the_tests_say():
-    dag = mk.DAG([("a", "b"), ("b", "c")], nodes=list("abcd"))
+    dag = mk.graphs.DAG([("a", "b"), ("b", "c")], nodes=list("abcd"))
     found = mk.learn_structure(
         method="pc", test=dag, required=[("d", "a")], forbidden=[("b", "c"), ("c", "b")]
     )
@@ -85,7 +85,7 @@ def test_a_required_edge_stays_and_a_forbidden_pair_goes_whatever_the_tests_say(
 
 
 def test_the_largest_number_of_parents_is_obeyed():
-    dag = mk.DAG([("a", "d"), ("b", "d"), ("c", "d")])
+    dag = mk.graphs.DAG([("a", "d"), ("b", "d"), ("c", "d")])
     found = mk.learn_structure(method="pc", test=dag, max_parents=2)
     assert len(found.graph.parents("d")) <= 2
     assert found.details["conflicts"]
@@ -96,18 +96,20 @@ def test_the_largest_number_of_parents_is_obeyed():
 
 
 def test_a_hidden_common_cause_shows_as_a_contradiction():
-    dag = mk.DAG([("x1", "x2"), ("l", "x2"), ("l", "x4"), ("x3", "x4")])
+    dag = mk.graphs.DAG([("x1", "x2"), ("l", "x2"), ("l", "x4"), ("x3", "x4")])
     oracle = Oracle(dag, latent="l")
     found = mk.learn_structure(method="pc", test=oracle)
-    assert found.skeleton == mk.UndirectedGraph([("x1", "x2"), ("x2", "x4"), ("x3", "x4")], nodes=found.nodes)
+    assert found.skeleton == mk.graphs.UndirectedGraph(
+        [("x1", "x2"), ("x2", "x4"), ("x3", "x4")], nodes=found.nodes
+    )
     assert {(c.tail, c.head) for c in found.details["conflicts"]} in ({("x2", "x4")}, {("x4", "x2")})
     assert any("conflict" in note for note in found.notes)
     assert found.graph.is_acyclic()
     assert len(found.dag.edges) == 3
     both = mk.learn_structure(method="pc", test=oracle, conflicts="bidirected")
-    assert both.graph == mk.MixedGraph(["x1 --> x2", "x2 <-> x4", "x3 --> x4"])
+    assert both.graph == mk.graphs.MixedGraph(["x1 --> x2", "x2 <-> x4", "x3 --> x4"])
     assert any("x2 <-> x4" in note for note in both.notes)
-    with pytest.raises(mk.InvalidArgument, match="hidden causes"):
+    with pytest.raises(mk.errors.InvalidArgument, match="hidden causes"):
         _ = both.dag
 
 
@@ -118,13 +120,13 @@ def test_a_distribution_may_be_the_oracle():
     answer = mk.learn_structure(
         method="pc", test=Oracle(lambda x, y, given: {x, y} == {"a", "b"} and not given, names=list("abc"))
     )
-    assert answer.graph == mk.MixedGraph(["a --> c", "b --> c"], nodes=list("abc"))
+    assert answer.graph == mk.graphs.MixedGraph(["a --> c", "b --> c"], nodes=list("abc"))
 
 
 def test_the_y_structure_and_the_clique_of_the_lecture():
-    y = mk.DAG([("x1", "x3"), ("x2", "x3"), ("x3", "x4")])
-    assert mk.learn_structure(method="pc", test=y).graph == mk.MixedGraph.from_dag(y)
-    clique = mk.DAG([("x2", "x3"), ("x2", "x1"), ("x3", "x1")])
+    y = mk.graphs.DAG([("x1", "x3"), ("x2", "x3"), ("x3", "x4")])
+    assert mk.learn_structure(method="pc", test=y).graph == mk.graphs.MixedGraph.from_dag(y)
+    clique = mk.graphs.DAG([("x2", "x3"), ("x2", "x1"), ("x3", "x1")])
     assert not mk.learn_structure(method="pc", test=clique).graph.directed_edges()
 
 
@@ -171,7 +173,7 @@ def test_nothing_is_concluded_from_an_ambiguous_triple():
     found = mk.learn_structure(
         method="pc", test=_Said(list("abc"), said), orientation="conservative", required=[("a", "b")]
     )
-    assert found.graph == mk.MixedGraph(["a --> b", "b --- c"])
+    assert found.graph == mk.graphs.MixedGraph(["a --> b", "b --- c"])
 
 
 ROWS = mk.examples.sprinkler().sample(3000, seed=1)
@@ -222,9 +224,9 @@ def test_depth_limits_the_sets_and_time_keeps_what_is_there():
     assert stopped.stopped == "time limit"
     assert stopped.n_edges == 6
     assert any("stopped before" in note for note in stopped.notes)
-    with pytest.raises(mk.InvalidArgument, match="depth= is"):
+    with pytest.raises(mk.errors.InvalidArgument, match="depth= is"):
         mk.learn_structure(ROWS, method="pc", depth=-1)
-    with pytest.raises(mk.InvalidArgument, match="orientation="):
+    with pytest.raises(mk.errors.InvalidArgument, match="orientation="):
         mk.learn_structure(ROWS, method="pc", orientation="bold")
 
 

@@ -216,15 +216,15 @@ def test_a_search_can_start_from_a_graph_and_stop_after_some_steps():
     assert mk.learn_structure(STUDY, start=ASIA).score >= found.score
     assert mk.learn_structure(STUDY, max_steps=3, walks=0).n_edges == 3
     a, b = ASIA.graph.edges[0]
-    with pytest.raises(mk.InvalidArgument, match="forbidden edge"):
+    with pytest.raises(mk.errors.InvalidArgument, match="forbidden edge"):
         mk.learn_structure(STUDY, start=ASIA, forbidden=[(a, b)])
-    with pytest.raises(mk.InvalidArgument, match="max_parents is 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="max_parents is 1"):
         mk.learn_structure(STUDY, start=ASIA, max_parents=1)
-    with pytest.raises(mk.CycleError):
+    with pytest.raises(mk.errors.CycleError):
         mk.learn_structure(STUDY, start=ASIA, required=[(b, a)])
-    with pytest.raises(mk.InvalidArgument, match="directed graph"):
+    with pytest.raises(mk.errors.InvalidArgument, match="directed graph"):
         mk.learn_structure(STUDY, start="asia")
-    with pytest.raises(mk.InvalidArgument, match="restarts= is a whole number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="restarts= is a whole number"):
         mk.learn_structure(STUDY, restarts=-1)
 
 
@@ -261,7 +261,7 @@ def test_tabu_search_goes_on_after_the_optimum_and_returns_the_best():
     assert min(scores[int(np.argmax(scores)) :]) < found.score - 1e-6
     best = int(np.argmax(np.array(scores) > found.score - 1e-6))
     assert len(scores) - 1 - best == 15
-    with pytest.raises(mk.InvalidArgument, match="length= is a whole number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="length= is a whole number"):
         mk.learn_structure(STUDY, "tabu", length=0)
 
 
@@ -287,13 +287,13 @@ def test_k2_finds_parents_along_the_order():
 
 
 def test_k2_checks_its_order():
-    with pytest.raises(mk.InvalidArgument, match="every variable once"):
+    with pytest.raises(mk.errors.InvalidArgument, match="every variable once"):
         mk.learn_structure(STUDY, "k2", order=NAMES[1:])
-    with pytest.raises(mk.InvalidArgument, match="every variable once"):
+    with pytest.raises(mk.errors.InvalidArgument, match="every variable once"):
         mk.learn_structure(STUDY, "k2", order=[*NAMES, NAMES[0]])
-    with pytest.raises(mk.UnknownVariable):
+    with pytest.raises(mk.errors.UnknownVariable):
         mk.learn_structure(STUDY, "k2", order=["nobody", *NAMES[1:]])
-    with pytest.raises(mk.InvalidArgument, match="against the order"):
+    with pytest.raises(mk.errors.InvalidArgument, match="against the order"):
         mk.learn_structure(STUDY, "k2", order=NAMES, required=[(NAMES[3], NAMES[0])])
 
 

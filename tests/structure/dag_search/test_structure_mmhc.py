@@ -26,7 +26,9 @@ def _pairs(matrix, names):
 def test_with_an_oracle_the_candidates_are_the_neighbours(seed, n, density):
     rng = np.random.default_rng(seed)
     names = [str(v) for v in rng.permutation(list("abcdefg"[:n]))]
-    dag = mk.DAG([(a, b) for a, b in combinations(names, 2) if rng.random() < density], nodes=sorted(names))
+    dag = mk.graphs.DAG(
+        [(a, b) for a, b in combinations(names, 2) if rng.random() < density], nodes=sorted(names)
+    )
     test = Oracle(dag).bind(None)
     with Watch(progress=False) as watch:
         found = max_min_candidates(test, Knowledge().rules(test.names), watch)
@@ -76,7 +78,9 @@ def test_the_strongest_association_joins_first_even_where_p_values_are_zero():
     b = np.where(rng.random(n) < 0.95, a, 1 - a)
     c = np.where(rng.random(n) < 0.95, b, 1 - b)
     found = mk.learn_structure({"c": c, "b": b, "a": a}, method="mmhc", alpha=0.01)
-    assert found.details["candidates"] == mk.UndirectedGraph([("a", "b"), ("b", "c")], nodes=["c", "b", "a"])
+    assert found.details["candidates"] == mk.graphs.UndirectedGraph(
+        [("a", "b"), ("b", "c")], nodes=["c", "b", "a"]
+    )
 
 
 def test_measurements_use_fisher_z():
@@ -90,7 +94,7 @@ def test_measurements_use_fisher_z():
 
 
 def test_wrong_depths_and_early_stops():
-    with pytest.raises(mk.InvalidArgument, match="depth= is"):
+    with pytest.raises(mk.errors.InvalidArgument, match="depth= is"):
         mk.learn_structure(ROWS, method="mmhc", depth=1.5)
     stopped = mk.learn_structure(ROWS, method="mmhc", time_limit=1e-9)
     assert stopped.stopped == "time limit"

@@ -230,15 +230,15 @@ def test_a_stop_gives_a_bound_that_holds():
 
 def test_what_does_not_fit_is_refused_beforehand():
     rows = random_rows(12, 100, 10, edges=0.5)
-    with pytest.raises(mk.TooLarge, match=r"dynamic programming over \d+ variables needs"):
+    with pytest.raises(mk.errors.TooLarge, match=r"dynamic programming over \d+ variables needs"):
         mk.learn_structure(
             rows, "exact", score="aic", max_parents=2, algorithm="dynamic-programming", max_gigabytes=1e-6
         )
-    with pytest.raises(mk.TooLarge, match="no bound"):
+    with pytest.raises(mk.errors.TooLarge, match="no bound"):
         mk.learn_structure(rows, "exact", score="log-likelihood", max_families=1000)
-    with pytest.raises(mk.TooLarge, match="families would have to be scored"):
+    with pytest.raises(mk.errors.TooLarge, match="families would have to be scored"):
         mk.learn_structure(rows, "exact", max_families=100)
-    with pytest.raises(mk.InvalidArgument, match="algorithm= is"):
+    with pytest.raises(mk.errors.InvalidArgument, match="algorithm= is"):
         mk.learn_structure(rows, "exact", algorithm="magic")
 
 

@@ -260,18 +260,18 @@ def test_a_time_limit_keeps_what_is_ordered():
 
 def test_wrong_data_and_options_are_refused():
     rows = np.random.default_rng(0).normal(size=(50, 2))
-    with pytest.raises(mk.InvalidArgument, match="constant"):
+    with pytest.raises(mk.errors.InvalidArgument, match="constant"):
         mk.learn_structure({"a": rows[:, 0], "b": np.ones(50)}, "direct-lingam")
-    with pytest.raises(mk.InvalidArgument, match="weights"):
+    with pytest.raises(mk.errors.InvalidArgument, match="weights"):
         mk.learn_structure(rows, "direct-lingam", weights=np.ones(50))
-    with pytest.raises(mk.InvalidArgument, match="at least 4 rows"):
+    with pytest.raises(mk.errors.InvalidArgument, match="at least 4 rows"):
         mk.learn_structure(rows[:3], "direct-lingam")
-    with pytest.raises(mk.InvalidArgument, match="linearly dependent"):
+    with pytest.raises(mk.errors.InvalidArgument, match="linearly dependent"):
         mk.learn_structure(np.column_stack([rows, rows.sum(axis=1)]), "ica-lingam")
     for bad in ({"measure": "x"}, {"prune": "x"}, {"threshold": -1}, {"alpha": 2.0}):
-        with pytest.raises(mk.InvalidArgument, match=f"{next(iter(bad))}="):
+        with pytest.raises(mk.errors.InvalidArgument, match=f"{next(iter(bad))}="):
             mk.learn_structure(rows, "direct-lingam", **bad)
-    with pytest.raises(mk.InvalidArgument, match="contrast="):
+    with pytest.raises(mk.errors.InvalidArgument, match="contrast="):
         mk.learn_structure(rows, "ica-lingam", contrast="x")
 
 

@@ -287,9 +287,9 @@ def test_wrong_data_and_options_are_refused():
         ({"threshold": "a"}, "threshold="),
         ({"weights": np.ones(30)}, "weights"),
     ):
-        with pytest.raises(mk.InvalidArgument, match=message):
+        with pytest.raises(mk.errors.InvalidArgument, match=message):
             mk.learn_structure(rows, "notears", **options)
-    with pytest.raises(mk.InvalidArgument, match="standardise="):
+    with pytest.raises(mk.errors.InvalidArgument, match="standardise="):
         mk.learn_structure((rows > 0).astype(float), "notears", loss="logistic", standardise=True)
-    with pytest.raises(mk.InvalidArgument, match="hidden="):
+    with pytest.raises(mk.errors.InvalidArgument, match="hidden="):
         mk.learn_structure(rows, "notears-mlp", hidden=0)

@@ -249,5 +249,5 @@ def test_wrong_arguments_are_refused():
         (lambda: mk.learn_structure(rng.normal(size=(50, 3)), "anm", decide="compare"), "two columns"),
         (lambda: mk.learn_structure(rng.normal(size=(50, 1)), "anm"), "two columns or more"),
     ):
-        with pytest.raises(mk.InvalidArgument, match=message):
+        with pytest.raises(mk.errors.InvalidArgument, match=message):
             bad()

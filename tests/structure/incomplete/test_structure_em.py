@@ -128,16 +128,16 @@ def test_knowledge_and_a_start_are_obeyed():
     assert max(len(found.dag.parents(n)) for n in found.nodes) <= 2
     begun = mk.learn_structure(rows, "structural-em", start=[("rain", "wet")], max_iterations=1)
     assert begun.path[0].move == "graph with 1 edges"
-    with pytest.raises(mk.InvalidArgument, match="not allowed"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not allowed"):
         mk.learn_structure(rows, "structural-em", start=[("cloudy", "rain")], forbidden=[("cloudy", "rain")])
 
 
 def test_wrong_options_are_named():
-    with pytest.raises(mk.InvalidArgument, match="have a column of that name"):
+    with pytest.raises(mk.errors.InvalidArgument, match="have a column of that name"):
         mk.learn_structure(SPRINKLER, "structural-em", latent={"rain": 2})
-    with pytest.raises(mk.InvalidArgument, match="restarts= is a whole number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="restarts= is a whole number"):
         mk.learn_structure(SPRINKLER, "structural-em", restarts=0)
-    with pytest.raises(mk.InvalidArgument, match="latent= maps names"):
+    with pytest.raises(mk.errors.InvalidArgument, match="latent= maps names"):
         mk.learn_structure(SPRINKLER, "structural-em", latent=["h"])
 
 

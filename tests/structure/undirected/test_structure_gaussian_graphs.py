@@ -174,7 +174,7 @@ def test_conditions_of_sparsistency_are_checked():
     assert found.incoherence == pytest.approx(1.2)
     assert not found.hold
     assert lasso_conditions(np.ones((3, 3)), [0, 1]).incoherence == np.inf
-    with pytest.raises(mk.InvalidArgument, match="square"):
+    with pytest.raises(mk.errors.InvalidArgument, match="square"):
         lasso_conditions(np.ones(3), [0])
 
 
@@ -229,7 +229,7 @@ def test_what_is_known_is_obeyed(method):
     assert ("x1", "x2") not in found.edges
     assert max(found.graph.degree(n) for n in found.nodes) <= 1
     assert np.count_nonzero(np.triu(found.weights)) <= len(found.edges)
-    with pytest.raises(mk.InvalidArgument, match="required neighbours"):
+    with pytest.raises(mk.errors.InvalidArgument, match="required neighbours"):
         mk.learn_structure(table(rows), method=method, required=[("x0", "x1"), ("x0", "x2")], max_parents=1)
 
 
@@ -274,7 +274,7 @@ def test_limits_of_the_penalty():
     with_diagonal = sparse_precision(cov, top, penalise_diagonal=True)
     assert np.allclose(with_diagonal.precision, np.diag(1 / (np.diag(cov) + top)))
     assert np.count_nonzero(sparse_precision(cov, 0.9 * top).precision) > 7
-    with pytest.raises(mk.InvalidArgument, match="singular"):
+    with pytest.raises(mk.errors.InvalidArgument, match="singular"):
         sparse_precision(np.ones((3, 3)) + np.diag([0, 0, 1.0]), 0.0)
 
 
@@ -431,17 +431,17 @@ def test_lattice_images_have_edges_between_neighbouring_pixels():
 
 def test_bad_input_is_named():
     rows = table(draw(chain_precision(3), 30, 18))
-    with pytest.raises(mk.InvalidArgument, match="constant"):
+    with pytest.raises(mk.errors.InvalidArgument, match="constant"):
         mk.learn_structure({**rows, "c": np.full(30, 0.5)}, method="graphical-lasso")
-    with pytest.raises(mk.InvalidArgument, match="not both"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not both"):
         mk.learn_structure(rows, method="graphical-lasso", rho=0.1, choose="cv")
-    with pytest.raises(mk.InvalidArgument, match="choose="):
+    with pytest.raises(mk.errors.InvalidArgument, match="choose="):
         mk.learn_structure(rows, method="graphical-lasso", choose="aic")
-    with pytest.raises(mk.InvalidArgument, match="rule="):
+    with pytest.raises(mk.errors.InvalidArgument, match="rule="):
         mk.learn_structure(rows, method="neighbourhood", rule="xor")
-    with pytest.raises(mk.InvalidArgument, match="alpha="):
+    with pytest.raises(mk.errors.InvalidArgument, match="alpha="):
         mk.learn_structure(rows, method="neighbourhood", alpha=-1.0)
-    with pytest.raises(mk.InvalidArgument, match="details\\['precision'\\]"):
+    with pytest.raises(mk.errors.InvalidArgument, match="details\\['precision'\\]"):
         mk.learn_structure(rows, method="graphical-lasso").fit()
-    with pytest.raises(mk.InvalidArgument, match="symmetric"):
+    with pytest.raises(mk.errors.InvalidArgument, match="symmetric"):
         sparse_precision([[1.0, 0.2], [0.3, 1.0]], 0.1)

@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
 import markovia as mk
+from markovia.data.row_sources import CodedTable
 from markovia.learning.fields.field_layout import layout_of_tables
 from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood
 from markovia.structure.undirected.pairwise_field import PairwiseField
@@ -293,7 +294,7 @@ def test_the_pairwise_loss_is_the_pseudo_likelihood_and_its_derivatives_are_righ
     factors = [mk.Factor.of([v], np.ones(len(v))) for v in variables]
     factors += [mk.Factor.of([variables[i], variables[j]], np.ones((cards[i], cards[j]))) for i, j in pairs]
     layout = layout_of_tables(factors, variables)
-    rows = mk.learning.data.CodedTable(variables, codes.astype(np.int32), weights)
+    rows = CodedTable(variables, codes.astype(np.int32), weights)
     columns = [field.column_table(point, i) for i in range(len(cards))]
     own = np.concatenate([*columns, *[field.table(point, k).ravel() for k in range(len(pairs))]])
     assert PseudoLikelihood(layout, rows)(own)[0] == pytest.approx(value)
@@ -396,19 +397,19 @@ def test_cliques_can_be_fitted_in_place_of_pairs():
 
 def test_bad_input_is_named():
     rows = ising_rows(CHAIN[:2], 50, 3, 11)
-    with pytest.raises(mk.InvalidArgument, match="two states, and 'z' has 3"):
+    with pytest.raises(mk.errors.InvalidArgument, match="two states, and 'z' has 3"):
         mk.learn_structure({**rows, "z": np.arange(50) % 3}, method="ising")
-    with pytest.raises(mk.InvalidArgument, match="measurements"):
+    with pytest.raises(mk.errors.InvalidArgument, match="measurements"):
         mk.learn_structure({**rows, "z": np.linspace(0.1, 0.7, 50)}, method="ising")
-    with pytest.raises(mk.InvalidArgument, match="measurements"):
+    with pytest.raises(mk.errors.InvalidArgument, match="measurements"):
         mk.learn_structure({**rows, "z": np.linspace(0.1, 0.7, 50)}, method="l1-pseudo-likelihood")
-    with pytest.raises(mk.InvalidArgument, match="same state"):
+    with pytest.raises(mk.errors.InvalidArgument, match="same state"):
         mk.learn_structure({**rows, "z": [0] * 50}, states={"z": 2}, method="ising")
-    with pytest.raises(mk.InvalidArgument, match="whole numbers"):
+    with pytest.raises(mk.errors.InvalidArgument, match="whole numbers"):
         mk.learn_structure(rows, method="ising", choose="stability", weights=np.full(50, 0.3))
-    with pytest.raises(mk.InvalidArgument, match="field="):
+    with pytest.raises(mk.errors.InvalidArgument, match="field="):
         mk.learn_structure(rows, method="ising", field="big")
-    with pytest.raises(mk.InvalidArgument, match="penalty="):
+    with pytest.raises(mk.errors.InvalidArgument, match="penalty="):
         mk.learn_structure(rows, method="l1-pseudo-likelihood", penalty="l2")
-    with pytest.raises(mk.InvalidArgument, match="not both"):
+    with pytest.raises(mk.errors.InvalidArgument, match="not both"):
         mk.learn_structure(rows, method="ising", alpha=0.1, choose="ebic")

@@ -71,9 +71,9 @@ def test_stability_selection_keeps_edges_that_halves_repeat(method):
     )
     assert ("x0", "x7") in known.edges
     assert ("x0", "x1") not in known.edges
-    with pytest.raises(mk.InvalidArgument, match="pi="):
+    with pytest.raises(mk.errors.InvalidArgument, match="pi="):
         mk.learn_structure(rows, **{**options, "pi": 0.5})
-    with pytest.raises(mk.InvalidArgument, match="even"):
+    with pytest.raises(mk.errors.InvalidArgument, match="even"):
         mk.learn_structure(rows, **{**options, "subsamples": 7})
 
 

@@ -338,7 +338,7 @@ class Categorical(Multinomial):
     """One draw from K categories; values are 0 ... K-1, parameters the K - 1 log odds against the last.
 
     The overcomplete form with K log weights (any constant may be added to all) is `probs` up to a softmax; use it through
-    `markovia.Softmax` or `markovia.exponential.MarkovField`.
+    `markovia.local.Softmax` or `markovia.exponential.MarkovField`.
 
     Examples
     --------

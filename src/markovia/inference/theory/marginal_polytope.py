@@ -159,7 +159,8 @@ def conjugate_dual(family: Any, mu: ArrayLike | Tables) -> ConjugateDual:
     --------
     A coin's dual is minus its entropy:
 
-    >>> from markovia import Feature, LogLinear, Variable
+    >>> from markovia import Feature, Variable
+    >>> from markovia.local import LogLinear
     >>> coin = LogLinear([Feature(Variable("coin", 2), [0.0, 1.0])], [0.0])
     >>> round(float(conjugate_dual(coin, [0.25])), 6), float(conjugate_dual(coin, [1.5]))
     (-0.562335, inf)

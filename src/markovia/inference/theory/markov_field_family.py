@@ -49,7 +49,8 @@ class MarkovField(ExponentialFamily):
 
     Examples
     --------
-    >>> from markovia import Feature, LogLinear, Variable
+    >>> from markovia import Feature, Variable
+    >>> from markovia.local import LogLinear
     >>> x, y = Variable("x", 2), Variable("y", 2)
     >>> field = MarkovField(LogLinear([Feature(x, [0, 1]), Feature([x, y], [[1, 0], [0, 1]], "same")], [1.0, 0.5]))
     >>> round(field.log_partition(), 6), field.moments().round(6).tolist()

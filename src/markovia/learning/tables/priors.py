@@ -179,7 +179,7 @@ class Gaussian:
     >>> import markovia as mk
     >>> bn = mk.BayesianNetwork()
     >>> bn.add("dose", states=[0, 1, 2], p="uniform")
-    >>> bn.add("cured", mk.Logistic({"dose": 1.0}))
+    >>> bn.add("cured", mk.local.Logistic({"dose": 1.0}))
     >>> rows = {"dose": [0, 1, 1, 2], "cured": [False, False, True, True]}
     >>> bn.fit(rows, prior=Gaussian(scale=1.0))["cured"].row(dose=2).round(3).tolist()
     [0.337, 0.663]

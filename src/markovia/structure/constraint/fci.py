@@ -69,7 +69,7 @@ def fci(
     Examples
     --------
     >>> import markovia as mk
-    >>> truth = mk.DAG([("a", "b"), ("hidden", "b"), ("hidden", "c"), ("d", "c")])
+    >>> truth = mk.graphs.DAG([("a", "b"), ("hidden", "b"), ("hidden", "c"), ("d", "c")])
     >>> mk.learn_structure(method="fci", test=mk.ci_tests.Oracle(truth, latent=["hidden"])).graph
     MixedGraph(['a o-> b', 'b <-> c', 'd o-> c'])
     """

@@ -69,7 +69,7 @@ def pc(
     Examples
     --------
     >>> import markovia as mk
-    >>> truth = mk.DAG([("a", "c"), ("b", "c"), ("c", "d")])
+    >>> truth = mk.graphs.DAG([("a", "c"), ("b", "c"), ("c", "d")])
     >>> mk.learn_structure(method="pc", test=truth).graph
     MixedGraph(['a --> c', 'b --> c', 'c --> d'])
     """

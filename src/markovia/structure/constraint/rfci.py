@@ -54,7 +54,7 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
     Examples
     --------
     >>> import markovia as mk
-    >>> truth = mk.DAG([("a", "c"), ("b", "c"), ("c", "d")])
+    >>> truth = mk.graphs.DAG([("a", "c"), ("b", "c"), ("c", "d")])
     >>> mk.learn_structure(method="rfci", test=truth).graph
     MixedGraph(['a o-> c', 'b o-> c', 'c --> d'])
     """

@@ -20,7 +20,7 @@ def visible_edges(pag: Ancestral) -> list[tuple[int, int]]:
     Examples
     --------
     >>> import markovia as mk
-    >>> found = mk.learn_structure(method="fci", test=mk.DAG([("a", "c"), ("b", "c"), ("c", "d")]))
+    >>> found = mk.learn_structure(method="fci", test=mk.graphs.DAG([("a", "c"), ("b", "c"), ("c", "d")]))
     >>> found.details["visible"]
     [('c', 'd')]
     """

@@ -165,7 +165,7 @@ class LearnedStructure:
         return ports.call("fit-structure", self, data, **settings)
 
     def compare(self, truth: Any) -> Any:
-        """Compare with another graph or model; see `mk.compare_graphs`."""
+        """Compare with another graph or model; see `mk.graphs.compare_graphs`."""
         from markovia.graphs.comparison import compare_graphs
 
         return compare_graphs(self.graph, truth)

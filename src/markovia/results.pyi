@@ -1,0 +1,26 @@
+"""The names that `markovia.results` hands out, each with its home."""
+
+from markovia.inference.markov_chains.diagnostics import Diagnostics as Diagnostics
+from markovia.inference.posterior import Explanation as Explanation, Posterior as Posterior
+from markovia.inference.questions.agreement import Agreement as Agreement
+from markovia.inference.questions.evidence_conflict import Conflict as Conflict
+from markovia.inference.questions.information_gain import Information as Information
+from markovia.inference.questions.sensitivity import (
+    Sensitivity as Sensitivity,
+    SensitivityFunction as SensitivityFunction,
+)
+from markovia.inference.result import Info as Info
+from markovia.inference.variational.log_z_bounds import LogBounds as LogBounds
+from markovia.learning.tables.fit_record import Fit as Fit
+from markovia.models.graphical.differences import Difference as Difference
+from markovia.models.graphical.field_fit_verbs import LogLinearResult as LogLinearResult
+from markovia.models.graphical.posterior_network import (
+    NetworkPosterior as NetworkPosterior,
+    SampledPosterior as SampledPosterior,
+)
+from markovia.structure.confidence.edge_strength import EdgeStrength as EdgeStrength
+from markovia.structure.confidence.model_averaging import EdgeConfidence as EdgeConfidence
+from markovia.structure.confidence.posterior_edges import EdgePosterior as EdgePosterior
+from markovia.structure.functional.pairwise_direction import PairwiseDirection as PairwiseDirection
+from markovia.structure.independence_test import IndependenceTest as IndependenceTest
+from markovia.structure.task.result import LearnedStructure as LearnedStructure
