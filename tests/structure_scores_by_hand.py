@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.task.knowledge import Knowledge
@@ -69,7 +69,7 @@ def task_for(score, seed=0, time_limit=None, **knowledge):
     """A task as `learn_structure` makes it, for a score that is already bound."""
     names = tuple(score.data.names)
     rules = Knowledge(**knowledge).rules(names)
-    return Task(names, score.data, rules, Watch(time_limit, False), np.random.default_rng(seed), score)
+    return Task(names, score.data, rules, Clock(time_limit, False), np.random.default_rng(seed), score)
 
 
 def is_acyclic(dag):

@@ -13,7 +13,7 @@ import pytest
 
 import markovia as mk
 from markovia.data.reading_mixed import MixedTable, read_mixed
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.learn import plan_search
 from markovia.structure.task.result import Found
 from markovia.structure.task.settings import Reading
@@ -268,7 +268,7 @@ def test_a_time_limit_keeps_the_best_so_far():
 
 
 def test_the_first_interrupt_only_raises_a_flag():
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         os.kill(os.getpid(), signal.SIGINT)
         assert watch.over()
         assert watch.reason == "interrupted"
@@ -278,36 +278,36 @@ def test_the_first_interrupt_only_raises_a_flag():
 
 def test_an_interrupt_stops_the_searches_inside_and_outside():
     before = signal.getsignal(signal.SIGINT)
-    with Watch(progress=False) as outer:
-        with Watch(progress=False) as inner:
+    with Clock(progress=False) as outer:
+        with Clock(progress=False) as inner:
             signal.raise_signal(signal.SIGINT)
             assert inner.over()
             assert inner.reason == "interrupted"
         assert outer.over()
-        with Watch(progress=False) as later:
+        with Clock(progress=False) as later:
             assert later.over()
     assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_outer_time_limit_holds_inside():
-    with Watch(1e-9, progress=False) as outer, Watch(60, progress=False) as inner:
+    with Clock(1e-9, progress=False) as outer, Clock(60, progress=False) as inner:
         assert inner.left == 0.0
         assert inner.over()
         assert inner.reason == "time limit"
         assert outer.over()
-    with Watch(60, progress=False) as outer:
-        with Watch(1e-9, progress=False) as inner:
+    with Clock(60, progress=False) as outer:
+        with Clock(1e-9, progress=False) as inner:
             assert inner.over()
         assert not outer.over()
 
 
 def test_a_search_in_a_thread_stops_at_ctrl_c_of_the_main_thread():
     seen = []
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         started, pressed = threading.Event(), threading.Event()
 
         def work():
-            with Watch(progress=False) as own:
+            with Clock(progress=False) as own:
                 started.set()
                 pressed.wait(5)
                 seen.append((own.over(), own.reason))
@@ -325,7 +325,7 @@ def test_a_search_in_a_thread_stops_at_ctrl_c_of_the_main_thread():
 def test_a_program_that_ignores_ctrl_c_is_left_alone():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with Watch(progress=False) as watch:
+        with Clock(progress=False) as watch:
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             assert not watch.over()
     finally:

@@ -25,6 +25,7 @@ from markovia.factors.tables.evidence import read_finding
 from markovia.factors.tables.factor import Factor
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.checks import check_options
 
 MAX_CASES = 20_000
 QUESTIONS = ("joint", "marginals", "log_mass", "best", "sample")
@@ -50,6 +51,9 @@ class Approximate:
     name: ClassVar[str]
     exact: ClassVar[bool] = False
     answers: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together, by conditioning on one after the other."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument, UnknownEngine, did_you_mean
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.checks import SECONDS, check
 from markovia.runtime.registry import resolve
 
 
@@ -120,8 +121,7 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
     found = _engine(engine)
     if time_limit is None:
         return found
-    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
-        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
+    check("time_limit", time_limit, SECONDS)
     if not hasattr(found, "time_limit"):
         raise InvalidArgument(f"engine {found.name!r} has no time limit; leave it out, or use 'auto'")
     return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]

@@ -1,59 +1,275 @@
-"""Checks of the options that methods, scores and tests share: one sentence each, with the option's name."""
+"""What an option may be, said once as data: constraints that check a value and name what would be right.
 
-from collections.abc import Sequence
-from math import isfinite
+A dataclass of settings declares them with its options, `draws: Annotated[int, Whole(1)] = 1_000` (a `Literal` or `bool` says
+by itself what may be), and calls `check_options(self)` when it is made; a function calls `check("draws", draws, Whole(1))`.
+Each refusal is one sentence, "draws= is a whole number, 1 or more, not 0"; the declarations can be read, for instance by a
+test that tries bad values.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from math import inf
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.runtime.seeds import Seed, generator
 
 
-def check_count(name: str, value: object, least: int = 0, *, none: bool = False) -> None:
-    """Raise unless an option is a whole number that is large enough; `none` allows None too.
+@dataclass(frozen=True)
+class Constraint(ABC):
+    """What an option may be; `none` allows None too."""
+
+    none: bool = field(default=False, kw_only=True)
+
+    @abstractmethod
+    def admits(self, value: Any) -> bool:
+        """Say whether a value other than None may be."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """Say what a value may be."""
+
+    def __str__(self) -> str:
+        words = self.words()
+        return f"{words}{',' if ',' in words else ''} or None" if self.none else words
+
+
+@dataclass(frozen=True)
+class Whole(Constraint):
+    """A whole number, `least` or more, and no more than `most` where that is given."""
+
+    least: int = 0
+    most: int | None = None
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is such a number."""
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return whole and self.least <= value and (self.most is None or value <= self.most)
+
+    def words(self) -> str:
+        """Say which numbers may be."""
+        if self.most is None:
+            return f"a whole number, {self.least} or more"
+        return f"a whole number from {self.least} to {self.most}"
+
+
+@dataclass(frozen=True)
+class Interval(Constraint):
+    """A number between `low` and `high`; the ends belong to it unless they are `open`: "low", "high" or "both"."""
+
+    low: float = -inf
+    high: float = inf
+    open: str = ""
+    said: str = ""
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is such a number."""
+        if not isinstance(value, int | float | np.number) or isinstance(value, bool):
+            return False
+        above = value > self.low if self.open in ("low", "both") else value >= self.low
+        below = value < self.high if self.open in ("high", "both") else value <= self.high
+        return bool(above and below)
+
+    def words(self) -> str:
+        """Say which numbers may be."""
+        return self.said or f"a number between {self.low:g} and {self.high:g}"
+
+
+POSITIVE = Interval(0.0, inf, open="both", said="a number, above 0")
+NOT_NEGATIVE = Interval(0.0, inf, open="high", said="a number, 0 or more")
+LEVEL = Interval(0.0, 1.0, open="both", said="between 0 and 1")
+DAMPING = Interval(0.0, 1.0, open="high", said="a number from 0 up to but not 1")
+SECONDS = Interval(0.0, inf, open="low", said="a positive number of seconds", none=True)
+BYTES = Interval(said="a number of bytes", none=True)
+
+
+@dataclass(frozen=True)
+class Choice(Constraint):
+    """One of some words; `other` names a kind of value that may be as well, and `also` its types."""
+
+    choices: tuple[str, ...] = ()
+    other: str = ""
+    also: tuple[type, ...] = ()
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is one of the words, or of another kind that may be."""
+        return value in self.choices if isinstance(value, str) else isinstance(value, self.also)
+
+    def words(self) -> str:
+        """Name the words."""
+        *first, last = [*map(repr, self.choices), *([self.other] if self.other else [])]
+        return f"{', '.join(first)} or {last}" if first else last
+
+
+@dataclass(frozen=True)
+class Flag(Constraint):
+    """True or False."""
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is one of the two."""
+        return isinstance(value, bool | np.bool_)
+
+    def __str__(self) -> str:
+        return "True, False or None" if self.none else "True or False"
+
+    def words(self) -> str:
+        """Name the two."""
+        return "True or False"
+
+
+@dataclass(frozen=True)
+class NameLists(Choice):
+    """One of some words, or lists of names, such as [["a", "b"], ["c"]]."""
+
+    other: str = "a list of lists of names"
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is one of the words, or lists of names."""
+        if isinstance(value, str):
+            return value in self.choices
+        return isinstance(value, Iterable) and all(
+            isinstance(v, Iterable) and not isinstance(v, str) for v in value
+        )
+
+
+@dataclass(frozen=True)
+class Kind(Constraint):
+    """A value of some types; a word is no list of names."""
+
+    types: tuple[type, ...] = ()
+    said: str = ""
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is of one of the types."""
+        return isinstance(value, self.types) and (str in self.types or not isinstance(value, str))
+
+    def words(self) -> str:
+        """Say what the value may be."""
+        return self.said
+
+
+@dataclass(frozen=True)
+class Seeding(Constraint):
+    """What `seed=` may be."""
+
+    none: bool = field(default=True, kw_only=True)
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value seeds a generator."""
+        try:
+            generator(value)
+        except InvalidArgument:
+            return False
+        return True
+
+    def words(self) -> str:
+        """Say what seeds may be."""
+        return "a whole number >= 0, a NumPy Generator or SeedSequence"
+
+
+Count: TypeAlias = Annotated[int, Whole(1)]
+Positive: TypeAlias = Annotated[float, POSITIVE]
+Tolerance: TypeAlias = Annotated[float, NOT_NEGATIVE]
+Damping: TypeAlias = Annotated[float, DAMPING]
+Bytes: TypeAlias = Annotated[float | None, BYTES]
+TimeLimit: TypeAlias = Annotated[float | None, SECONDS]
+CountOrNone: TypeAlias = Annotated[int | None, Whole(1, none=True)]
+FromZero: TypeAlias = Annotated[int, Whole(0)]
+Start: TypeAlias = Annotated[
+    Mapping[str, Any] | None, Kind((Mapping,), said="a mapping from names to states", none=True)
+]
+WholeSeed: TypeAlias = Annotated[int | None, Whole(0, none=True)]
+AnySeed: TypeAlias = Annotated[Seed, Seeding()]
+
+
+class Option(NamedTuple):
+    """An option of a settings dataclass: its name, what it may be, and its default."""
+
+    name: str
+    constraint: Constraint
+    default: Any
+
+
+@cache
+def declared(settings: type) -> tuple[Option, ...]:
+    """Return the constraints that a dataclass declares with its options.
 
     Examples
     --------
-    >>> check_count("restarts", -1)
+    >>> from markovia.engines import TabuSearch
+    >>> str(next(o.constraint for o in declared(TabuSearch) if o.name == "time_limit"))
+    'a positive number of seconds or None'
+    """
+    found = [(f, _constraint(f.type)) for f in fields(settings)]
+    return tuple([Option(f.name, constraint, f.default) for f, constraint in found if constraint is not None])
+
+
+def _constraint(annotation: Any) -> Constraint | None:
+    """Return the constraint that an annotation carries; a `Literal` or `bool` says by itself what may be."""
+    for said in getattr(annotation, "__metadata__", ()):
+        if isinstance(said, Constraint):
+            return said
+    if get_origin(annotation) is Literal:
+        return Choice(get_args(annotation))
+    return Flag() if annotation is bool else Flag(none=True) if annotation == bool | None else None
+
+
+def check_options(settings: Any) -> None:
+    """Raise for the first option of a settings dataclass that is not what it declares.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Search:
+    ...     restarts: Annotated[int, Whole(0)] = 3
+    >>> check_options(Search(restarts=-1))
     Traceback (most recent call last):
         ...
     markovia.errors.InvalidArgument: restarts= is a whole number, 0 or more, not -1
     """
-    if none and value is None:
-        return
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        rest = ", or None" if none else ""
-        raise InvalidArgument(f"{name}= is a whole number, {least} or more{rest}, not {value!r}")
+    for name, constraint, default in declared(type(settings)):
+        value = getattr(settings, name)
+        if value is not default:
+            check(name, value, constraint)
 
 
-def check_number(name: str, value: object, *, positive: bool = False) -> None:
-    """Raise unless an option is a finite number, 0 or more, or above 0."""
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    size = float(value) if good else -1.0  # type: ignore[arg-type]
-    if not isfinite(size) or size < 0 or (positive and size == 0):
-        raise InvalidArgument(f"{name}= is a number, {'above 0' if positive else '0 or more'}, not {value!r}")
-
-
-def check_level(name: str, value: object) -> None:
-    """Raise unless an option is a level of a test: a number between 0 and 1."""
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not good or not 0 < float(value) < 1:  # type: ignore[arg-type]
-        raise InvalidArgument(f"{name}= is between 0 and 1, not {value!r}")
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise unless an option is one of some words.
+def check(name: str, value: object, constraint: Constraint) -> None:
+    """Raise unless an option is what a constraint asks for.
 
     Examples
     --------
-    >>> check_choice("rule", "xor", ["or", "and"])
+    >>> check("rule", "xor", Choice(("or", "and")))
     Traceback (most recent call last):
         ...
     markovia.errors.InvalidArgument: rule= is 'or' or 'and', not 'xor'
     """
-    if not isinstance(value, str) or value not in choices:
-        *first, last = map(repr, choices)
-        listed = f"{', '.join(first)} or {last}" if first else last
-        raise InvalidArgument(f"{name}= is {listed}, not {value!r}")
+    if (value is None and constraint.none) or (value is not None and constraint.admits(value)):
+        return
+    raise InvalidArgument(f"{name}= is {constraint}, not {value!r}")
+
+
+def check_count(name: str, value: object, least: int = 0, *, none: bool = False) -> None:
+    """Raise unless an option is a whole number that is large enough; `none` allows None too."""
+    check(name, value, Whole(least, none=none))
+
+
+def check_number(name: str, value: object, *, positive: bool = False) -> None:
+    """Raise unless an option is a finite number, 0 or more, or above 0."""
+    check(name, value, POSITIVE if positive else NOT_NEGATIVE)
+
+
+def check_level(name: str, value: object) -> None:
+    """Raise unless an option is a level of a test: a number between 0 and 1."""
+    check(name, value, LEVEL)
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """Raise unless an option is one of some words."""
+    check(name, value, Choice(tuple(choices)))
 
 
 def penalty_given(name: str, value: float | None, choose: str | None, choices: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ All time is read off one clock, `now`, which stands still while code is compiled
 time on a first run as on any other.
 
 The first Ctrl-C only raises a flag that the search looks at between its steps, so that nothing is left half done; a second
-one interrupts as usual. Watches nest: a search inside another one also stops when the outer one must.
+one interrupts as usual. Clocks nest: a search inside another one also stops when the outer one must.
 """
 
 import signal
@@ -15,15 +15,13 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
-from markovia.errors import InvalidArgument
+from markovia.runtime.checks import SECONDS, check
 from markovia.runtime.progress import progress_bar
 
 _local = threading.local()
-"""The watches that are open in each thread, the innermost last."""
-_guard: "list[Watch]" = []
-"""The outermost watch of the main thread, which gets Ctrl-C; empty where there is none."""
+"""The clocks that are open in each thread, the innermost last."""
+_guard: "list[Clock]" = []
+"""The outermost clock of the main thread, which gets Ctrl-C; empty where there is none."""
 
 
 _waiting = 0
@@ -75,7 +73,7 @@ def standing_still() -> Iterator[None]:
         go_on()
 
 
-class Watch:
+class Clock:
     """A progress bar, a time limit and Ctrl-C, in one object that searches ask `over()`.
 
     Parameters
@@ -86,6 +84,10 @@ class Watch:
         Whether to show a bar; None shows one on a terminal once it takes long.
     total, unit
         How many steps there are, where that is known, and what one is called.
+    scale
+        Whether the bar shortens large numbers to k and M.
+    start
+        When the work began, by `now()`; by default now.
 
     Attributes
     ----------
@@ -94,12 +96,12 @@ class Watch:
 
     Examples
     --------
-    >>> with Watch(time_limit=60.0, progress=False) as watch:
+    >>> with Clock(time_limit=60.0, progress=False) as clock:
     ...     for step in range(3):
-    ...         if watch.over():
+    ...         if clock.over():
     ...             break
-    ...         watch.advance()
-    >>> watch.reason is None
+    ...         clock.advance()
+    >>> clock.reason is None
     True
     """
 
@@ -110,21 +112,18 @@ class Watch:
         *,
         total: int | None = None,
         unit: str = "step",
+        scale: bool = False,
+        start: float | None = None,
     ) -> None:
-        if time_limit is not None and (
-            not isinstance(time_limit, int | float | np.integer | np.floating)
-            or isinstance(time_limit, bool)
-            or not time_limit > 0
-        ):
-            raise InvalidArgument(f"time_limit is a number of seconds, more than 0, not {time_limit!r}")
+        check("time_limit", time_limit, SECONDS)
         self.time_limit = time_limit
         self.progress = progress
         self.reason: str | None = None
-        self.start = now()
-        self._bar: AbstractContextManager[Any] = progress_bar(progress, total, unit=unit)
+        self.start = now() if start is None else start
+        self._bar: AbstractContextManager[Any] = progress_bar(progress, total, unit=unit, scale=scale)
         self._advance: Any = lambda n=1, note="": None
-        self._outer: Watch | None = None
-        self._guards: list[Watch] = []
+        self._outer: Clock | None = None
+        self._guards: list[Clock] = []
         self._previous: Any = None
         self._handling = False
         self._interrupted = False
@@ -173,6 +172,8 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _opened().remove(self)
+        if kind is not None:
+            self._interrupted = True  # threads that still work for it stop too
         if self._handling:
             signal.signal(signal.SIGINT, self._previous)
             self._handling = False
@@ -185,8 +186,8 @@ class Watch:
         self._interrupted = True
 
 
-def _opened() -> list[Watch]:
-    found: list[Watch] | None = getattr(_local, "watches", None)
+def _opened() -> list[Clock]:
+    found: list[Clock] | None = getattr(_local, "clocks", None)
     if found is None:
-        found = _local.watches = []
+        found = _local.clocks = []
     return found

@@ -11,7 +11,7 @@ import numpy as np
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.tables.variable import State
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator
 from markovia.structure.ci_tests.ci_tests import CITest, Oracle, is_truth
 from markovia.structure.methods import Method, method_named
@@ -128,7 +128,7 @@ def learn_structure(
     search = plan_search(data, method, known, reading, score=score, test=test, alpha=alpha, options=options)
     rng = generator(seed)
     check_jobs(n_jobs)
-    with Watch(time_limit, progress) as watch:
+    with Clock(time_limit, progress) as watch:
         return search.run(search.mixed, rng, watch, n_jobs)
 
 
@@ -163,7 +163,7 @@ class Search:
         self,
         mixed: MixedTable | None,
         rng: np.random.Generator,
-        watch: Watch,
+        watch: Clock,
         n_jobs: int | None = None,
         score: Any = None,
     ) -> LearnedStructure:

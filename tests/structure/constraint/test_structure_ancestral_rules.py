@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from markovia.graphs import MixedGraph, d_separated
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.constraint.ancestral_rules import (
     ARROW,
     CIRCLE,
@@ -75,7 +75,7 @@ def test_rfci_takes_an_edge_away_that_a_discriminating_path_does_not_bear_out():
     pag = Ancestral(marks, {(0, 3): (4,), (0, 2): ()})
     assert discriminating_path(pag, 2, 3) == [0, 1, 2, 3]
     careful = _Careful(
-        pag, statements(("a", "b", ("z",))).bind(None, names), np.zeros((5, 5), dtype=bool), Watch()
+        pag, statements(("a", "b", ("z",))).bind(None, names), np.zeros((5, 5), dtype=bool), Clock()
     )
     orient(pag, check=careful.path_holds)
     assert careful.by_paths == [(1, 2)]
@@ -86,7 +86,7 @@ def test_rfci_takes_an_edge_away_that_a_discriminating_path_does_not_bear_out():
     marks[1, 2] = marks[2, 1] = marks[0, 1] = marks[1, 0] = marks[1, 3] = ARROW
     marks[3, 1], marks[2, 3], marks[3, 2] = TAIL, CIRCLE, CIRCLE
     pag = Ancestral(marks, {(0, 3): (4,), (0, 2): ()})
-    careful = _Careful(pag, statements().bind(None, names), np.zeros((5, 5), dtype=bool), Watch())
+    careful = _Careful(pag, statements().bind(None, names), np.zeros((5, 5), dtype=bool), Clock())
     orient(pag, check=careful.path_holds)
     assert pag.graph(names) == MixedGraph(["t <-> a", "a <-> b", "a --> c", "b <-> c"], nodes=names)
     assert careful.by_paths == []

@@ -12,7 +12,7 @@ import pytest
 import markovia as mk
 from markovia.ci_tests import Oracle
 from markovia.graphs import DAG, Mark, MixedGraph, d_separated, latent_projection
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest
 from markovia.structure.constraint.fci import fci
 from markovia.structure.task.task import Task
@@ -326,7 +326,7 @@ def test_a_search_stopped_among_possible_d_sep_sets_is_oriented_and_says_so():
     dag, hidden = spouses(PDS)
     names = [n for n in dag.nodes if n not in hidden]
     test = Oracle(dag, latent=hidden).bind(None, names)
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         task = Task(
             tuple(names), None, mk.Knowledge().rules(names), watch, np.random.default_rng(0), test=test
         )

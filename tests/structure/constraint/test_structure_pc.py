@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import markovia as mk
 from markovia.ci_tests import G2, CITest, Oracle
 from markovia.graphs.mixed import Mark
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.constraint.adjacency_search import adjacency_search
 from markovia.structure.task.knowledge import Knowledge
 from places import BENCHMARKS
@@ -233,7 +233,7 @@ def test_depth_limits_the_sets_and_time_keeps_what_is_there():
 def test_the_first_separating_set_in_the_stated_order_is_kept():
     test = _Said(list("abcd"), [("b", "c", "a"), ("b", "c", "d"), ("a", "d", "bc")])
     rules = Knowledge().rules(test.names)
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         found = adjacency_search(test, rules, watch)
     assert found.separators == {(1, 2): (0,), (0, 3): (1, 2)}
 

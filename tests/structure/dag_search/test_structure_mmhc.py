@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import markovia as mk
 from markovia.ci_tests import Oracle
 from markovia.data.reading_mixed import read_mixed
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.dag_search.mmhc import max_min_candidates
 from markovia.structure.task.knowledge import Knowledge
 
@@ -30,7 +30,7 @@ def test_with_an_oracle_the_candidates_are_the_neighbours(seed, n, density):
         [(a, b) for a, b in combinations(names, 2) if rng.random() < density], nodes=sorted(names)
     )
     test = Oracle(dag).bind(None)
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         found = max_min_candidates(test, Knowledge().rules(test.names), watch)
     assert (found == found.T).all()
     assert _pairs(found, test.names) == {frozenset(e) for e in dag.edges}
@@ -88,7 +88,7 @@ def test_measurements_use_fisher_z():
     a = rng.normal(size=400)
     b = a + rng.normal(size=400)
     test = mk.ci_tests.FisherZ(0.01).bind(read_mixed({"a": a, "b": b, "c": b + rng.normal(size=400)}))
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         found = max_min_candidates(test, Knowledge().rules(test.names), watch, depth=2)
     assert _pairs(found, test.names) == {frozenset("ab"), frozenset("bc")}
 

@@ -9,7 +9,7 @@ import pytest
 
 import markovia as mk
 from markovia.data.reading_mixed import read_mixed
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.exact.order_problem import order_problems
 from markovia.structure.scores.parent_set_scores import most_parents, scored_parent_sets
 from markovia.structure.scores.scores import bind_score
@@ -160,7 +160,7 @@ def test_bounds_leave_out_only_sets_that_a_subset_beats(score):
     mixed = read_mixed(rows)
     bound = bind_score(score, mixed)
     rules = mk.Knowledge().rules(mixed.names)
-    found = scored_parent_sets(bound, rules, Watch(progress=False))
+    found = scored_parent_sets(bound, rules, Clock(progress=False))
     assert found.complete
     assert found.n_scored < 7 * 2**6
     for x in range(7):
@@ -204,7 +204,7 @@ def test_parts_that_cannot_form_cycles_are_solved_apart():
 def test_a_problem_numbered_otherwise_is_the_same_problem():
     rows = random_rows(6, 300, 8)
     bound = bind_score("bic", read_mixed(rows))
-    sets = scored_parent_sets(bound, mk.Knowledge().rules(list(rows.columns)), Watch(progress=False))
+    sets = scored_parent_sets(bound, mk.Knowledge().rules(list(rows.columns)), Clock(progress=False))
     problem = max(order_problems(sets), key=lambda p: p.m)
     order = np.random.default_rng(0).permutation(problem.m).tolist()
     other = problem.reordered(order)

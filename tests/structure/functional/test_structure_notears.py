@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 import markovia as mk
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.functional.augmented_lagrangian import minimise_acyclic
 from markovia.structure.functional.notears import logistic, squares
 from markovia.structure.functional.notears_mlp import perceptrons
@@ -254,7 +254,7 @@ def test_the_series_of_problems_solves_a_problem_with_a_known_answer():
         return 0.5 * float(slope @ slope), slope, (x * y) ** 2, 2 * x * y * np.array([y, x])
 
     bounds = np.array([[0.0, np.inf], [0.0, np.inf]])
-    with Watch(progress=False) as watch:
+    with Clock(progress=False) as watch:
         end = minimise_acyclic(
             objective,
             np.array([1.2, 1.0]),

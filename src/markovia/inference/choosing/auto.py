@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import ApproximateWarning, InvalidArgument, TooLarge
+from markovia.errors import ApproximateWarning, TooLarge
 from markovia.inference.exact.bucket_tree import Net
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables, outside
+from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 
 if TYPE_CHECKING:
-    from markovia.inference.choosing.escalation import Clock
+    from markovia.inference.choosing.escalation import Budget
     from markovia.inference.exact.conditioning import Conditioning
     from markovia.inference.exact.junction_tree import JunctionTree
 
@@ -88,19 +89,16 @@ class Auto:
     True
     """
 
-    max_bytes: int | None = None
-    time_limit: float | None = None
-    seed: int = 0
+    max_bytes: Bytes = None
+    time_limit: TimeLimit = None
+    seed: FromZero = 0
     approximate: bool = True
 
     name: ClassVar[str] = "auto"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        limit = self.time_limit
-        number = isinstance(limit, int | float) and not isinstance(limit, bool)
-        if limit is not None and not (number and limit > 0):
-            raise InvalidArgument(f"time_limit= is a positive number of seconds, not {limit!r}")
+        check_options(self)
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
@@ -130,7 +128,7 @@ class Auto:
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
 
-        def roughly(clock: "Clock") -> float:
+        def roughly(clock: "Budget") -> float:
             found: float
             found, engine = _escalation().log_mass(problem, clock, self.seed)
             warnings.warn(
@@ -157,7 +155,7 @@ class Auto:
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
-        def roughly(clock: "Clock") -> dict[str, NDArray[np.int64]]:
+        def roughly(clock: "Budget") -> dict[str, NDArray[np.int64]]:
             rows: dict[str, NDArray[np.int64]]
             rows, how = _escalation().sample(problem, n, rng)
             warnings.warn(
@@ -180,7 +178,7 @@ class Auto:
         question: Question,
         targets: Sequence[str] | None,
         ask: Callable[[Exact], T],
-        roughly: "Callable[[Clock], T] | None",
+        roughly: "Callable[[Budget], T] | None",
     ) -> tuple[str, T]:
         global _spent
         start = now()
@@ -200,7 +198,7 @@ class Auto:
             except TooLarge:
                 if roughly is None or not self.approximate:
                     raise too_large from None
-            clock = _escalation().Clock.of(self.time_limit, start)
+            clock = _escalation().Budget(self.time_limit, start)
             return "approximate", roughly(clock)
         if isinstance(engine, VariableElimination):
             _spent += now() - start

@@ -17,7 +17,7 @@ tree, or from loopy belief propagation where that is too wide. Draws come from G
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.flat_graphs.possibility import plausible_mass
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
-from markovia.runtime.clock import now
+from markovia.runtime.clock import Clock, now
 
 DEFAULT_SECONDS = 20.0
 """How long approximate engines may take where no limit was given."""
@@ -45,39 +45,27 @@ MOST_DRAWS = 1_000_000
 """Draws a chain that Gibbs sampling may be given time for; their record takes some dozen megabytes."""
 
 
-@dataclass
-class Clock:
-    """A time budget."""
+class Budget(Clock):
+    """The time that approximate engines share; `patient` where a limit was given, to be used up."""
 
-    end: float
-    patient: bool
-    total: float
-
-    @classmethod
-    def of(cls, time_limit: float | None, start: float) -> "Clock":
-        """Return the budget of a question asked at `start`."""
-        total = DEFAULT_SECONDS if time_limit is None else time_limit
-        return cls(start + total, time_limit is not None, total)
+    def __init__(self, time_limit: float | None, start: float) -> None:
+        super().__init__(DEFAULT_SECONDS if time_limit is None else time_limit, progress=False, start=start)
+        self.patient = time_limit is not None
 
     @property
     def left(self) -> float:
         """The seconds that are left, never less than a little."""
-        return max(0.05, self.end - now())
+        return max(0.05, super().left)
 
     @property
     def least(self) -> float:
         """The seconds that are left, or the share that the last resort gets in any case."""
-        return max(self.left, LAST_RESORT * self.total)
+        return max(self.left, LAST_RESORT * (self.time_limit or 0.0))
 
     @property
     def share(self) -> float:
         """The seconds that one run of loopy propagation may take: a fifth, but of a long limit only a little."""
         return min(0.2 * self.left, max(1.0, 0.05 * self.left)) if self.patient else 0.2 * self.left
-
-    @property
-    def over(self) -> bool:
-        """Whether the time is up."""
-        return now() >= self.end
 
 
 def settings(name: str, **wanted: Any) -> Engine:
@@ -86,24 +74,24 @@ def settings(name: str, **wanted: Any) -> Engine:
     return replace(engine, **wanted)  # type: ignore[no-any-return]
 
 
-def passes(clock: Clock) -> Iterator[Engine]:
+def passes(clock: Budget) -> Iterator[Engine]:
     """Yield message passing in the order in which it is tried."""
     yield settings("loopy-bp", time_limit=clock.share)
     yield settings("loopy-bp", damping=0.5, time_limit=clock.share)
     yield settings("loopy-bp", schedule="residual", damping=0.3, time_limit=clock.share)
 
 
-def marginals(problem: Problem, targets: Sequence[str], clock: Clock, seed: int) -> Tables:
+def marginals(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Tables:
     """Return approximate marginals of the targets."""
     return _staged(problem, clock, seed, lambda engine: engine.marginals(problem, targets))
 
 
-def joint(problem: Problem, targets: Sequence[str], clock: Clock, seed: int) -> Tables:
+def joint(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Tables:
     """Return an approximate joint table of the targets."""
     return _staged(problem, clock, seed, lambda engine: engine.joint(problem, targets))
 
 
-def _staged(problem: Problem, clock: Clock, seed: int, ask: Callable[[Engine], Tables]) -> Tables:
+def _staged(problem: Problem, clock: Budget, seed: int, ask: Callable[[Engine], Tables]) -> Tables:
     tried: list[str] = []
     settled: tuple[str, Tables] | None = None
     last: tuple[str, Tables] | None = None
@@ -127,7 +115,7 @@ def _staged(problem: Problem, clock: Clock, seed: int, ask: Callable[[Engine], T
 
     for engine in passes(clock):
         attempt(engine)
-        if settled is not None or clock.over:
+        if settled is not None or clock.over():
             break
     if GROWING_SECONDS * len(problem.free) < clock.left and (clock.patient or settled is None):
         wider = attempt(
@@ -144,7 +132,7 @@ def _staged(problem: Problem, clock: Clock, seed: int, ask: Callable[[Engine], T
     return Tables(answer.tables, answer.log_mass, details, answer.engine or name)
 
 
-def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Clock, seed: int) -> bool:
+def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int) -> bool:
     """Run Gibbs sampling as it is by default, then with as many draws as fit into the time; say whether it could."""
     start = now()
     sampler: Any = settings("gibbs", time_limit=clock.least, seed=seed)
@@ -153,12 +141,12 @@ def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Clock, seed: int) 
         return found is not None
     done, took = int(found.details.get("draws", sampler.draws)), now() - start
     fits = min(MOST_DRAWS, int(0.8 * done * clock.left / max(took, 1e-3)))
-    if not clock.over and fits >= 2 * done:
+    if not clock.over() and fits >= 2 * done:
         attempt(replace(sampler, draws=fits, time_limit=clock.left))
     return True
 
 
-def log_mass(problem: Problem, clock: Clock, seed: int) -> tuple[float, str]:
+def log_mass(problem: Problem, clock: Budget, seed: int) -> tuple[float, str]:
     """Return an approximate log mass and who gave it."""
     free = problem.free[:1]
     rough = (np.nan, "")
@@ -174,7 +162,7 @@ def log_mass(problem: Problem, clock: Clock, seed: int) -> tuple[float, str]:
                     if wider.details.get("converged", True):
                         return wider.log_mass, wider.engine or "join-graph"
             return found.log_mass, engine.name
-        if clock.over:
+        if clock.over():
             break
     for name in ("annealed-importance", "likelihood-weighting"):
         with suppress(TooLarge, UnsupportedModel):
@@ -192,7 +180,7 @@ def _plausible(problem: Problem, log_mass: float) -> bool:
         return True
 
 
-def best(problem: Problem, targets: Sequence[str], clock: Clock, seed: int) -> Ranked:
+def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Ranked:
     """Return the best assignment found, with an upper bound on any assignment's log weight in the details."""
     if len(targets) < len(problem.free):
         return _marginal_map(problem, targets, clock, seed)
@@ -229,7 +217,7 @@ def sample(problem: Problem, n: int, rng: np.random.Generator) -> tuple[dict[str
             raise too_large from None
 
 
-def _marginal_map(problem: Problem, targets: Sequence[str], clock: Clock, seed: int) -> Ranked:
+def _marginal_map(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Ranked:
     """Search the best states of some variables; masses are exact where a junction tree fits."""
     search: Any = settings("marginal-map", time_limit=clock.left, seed=seed)
     try:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.elimination import Heuristic
@@ -31,6 +31,7 @@ from markovia.inference.exact.cutset_cases import Cases, Mixture, progress_bar
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.checks import Bytes, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
 
@@ -62,22 +63,17 @@ class Conditioning:
     True
     """
 
-    max_bytes: int | None = None
+    max_bytes: Bytes = None
     inner: Engine | str = field(default_factory=VariableElimination)
-    max_operations: float = 1e13
+    max_operations: Positive = 1e13
     progress: bool | None = None
 
     name: ClassVar[str] = "conditioning"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_options(self)
         get_engine(self.inner)
-        if self.max_bytes is not None and not isinstance(self.max_bytes, int | float):
-            raise InvalidArgument(f"max_bytes= is a number of bytes, not {self.max_bytes!r}")
-        if not isinstance(self.max_operations, int | float) or not self.max_operations > 0:
-            raise InvalidArgument(f"max_operations= is a positive number, not {self.max_operations!r}")
-        if self.progress not in (None, True, False):
-            raise InvalidArgument(f"progress= is True, False or None, not {self.progress!r}")
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""

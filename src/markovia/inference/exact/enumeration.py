@@ -18,6 +18,7 @@ from markovia.factors.tables.factor import Array, Factor
 from markovia.inference.exact.arithmetic import Logarithmic
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.checks import Count, check_options
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,13 @@ class Enumeration:
         The largest joint table that may be built.
     """
 
-    max_entries: int = 2**24
+    max_entries: Count = 2**24
 
     name: ClassVar[str] = "enumeration"
     exact: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import prod
 from operator import is_
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from markovia.inference.exact.tree_state import DONE, IMPOSSIBLE, OutOfRange, Tr
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.checks import Bytes, Kind, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
 T = TypeVar("T")
@@ -81,20 +82,17 @@ class JunctionTree:
     (0.488711, 'junction-tree')
     """
 
-    order: Sequence[str] | None = None
-    search: float = 1.0
-    max_bytes: int | None = None
+    order: Annotated[
+        Sequence[str] | None, Kind((Sequence,), said="a list of names to eliminate in order", none=True)
+    ] = None
+    search: Positive = 1.0
+    max_bytes: Bytes = None
 
     name: ClassVar[str] = "junction-tree"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.order, str) or not isinstance(self.order, Sequence | None):
-            raise InvalidArgument(f"order= is a list of names to eliminate in order, not {self.order!r}")
-        if not isinstance(self.search, int | float) or not self.search > 0:
-            raise InvalidArgument(f"search= is a positive number, not {self.search!r}")
-        if self.max_bytes is not None and not isinstance(self.max_bytes, int | float):
-            raise InvalidArgument(f"max_bytes= is a number of bytes, not {self.max_bytes!r}")
+        check_options(self)
 
     # -- questions -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import log2
-from typing import ClassVar, Literal, cast, get_args
+from typing import Annotated, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from markovia.inference.exact.arithmetic import Arithmetic, in_range
 from markovia.inference.exact.bucket_tree import Bucket, Net, Plan, beliefs, by_regret, sweep
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.checks import Bytes, Kind, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
 Method = Literal["auto", "constrained", "branch-and-bound"]
@@ -65,26 +66,20 @@ class VariableElimination:
     {'lung': 'no', 'bronc': 'yes'}
     """
 
-    order: Heuristic | Literal["perfect"] | Sequence[str] = "min-fill"
-    max_bytes: int | None = None
+    order: Annotated[
+        Heuristic | Literal["perfect"] | Sequence[str],
+        Kind((str, Sequence), said="a heuristic or the names to eliminate in order"),
+    ] = "min-fill"
+    max_bytes: Bytes = None
     marginal_map: Method = "auto"
 
     name: ClassVar[str] = "variable-elimination"
     exact: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_options(self)
         if isinstance(self.order, str):
             check_heuristic(self.order, others=["perfect"])
-        elif not isinstance(self.order, Sequence):
-            raise InvalidArgument(
-                f"order= is a heuristic or the names to eliminate in order, not {self.order!r}"
-            )
-        if self.max_bytes is not None and not isinstance(self.max_bytes, int | float):
-            raise InvalidArgument(f"max_bytes= is a number of bytes, not {self.max_bytes!r}")
-        if self.marginal_map not in get_args(Method):
-            raise InvalidArgument(
-                f"marginal_map= is one of {', '.join(get_args(Method))}, not {self.marginal_map!r}"
-            )
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""

@@ -8,27 +8,26 @@ Cost of a step: the tables that eliminating the block needs: for forests the squ
 Use it to polish quickly; `LargeNeighbourhood` chooses wider regions by itself and goes further.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
-from markovia.factors.tables.variable import State
+from markovia.errors import TooLarge, UnknownVariable
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
-    Progress,
+    BestSoFar,
     SearchSpace,
-    check_settings,
     kernel_seed,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import AnySeed, FromZero, NameLists, Start, TimeLimit
 from markovia.runtime.seeds import generator
 
 WIDEST = 24.0
@@ -62,27 +61,17 @@ class BlockICM(Approximate):
     {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
     """
 
-    blocks: Literal["forests", "colours"] | Sequence[Sequence[str]] = "forests"
-    restarts: int = 3
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    blocks: Annotated[
+        Literal["forests", "colours"] | Sequence[Sequence[str]], NameLists(("forests", "colours"))
+    ] = "forests"
+    restarts: FromZero = 3
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "block-icm"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        check_settings(self.time_limit, self.progress, self.seed)
-        if not isinstance(self.restarts, int) or self.restarts < 0:
-            raise InvalidArgument(f"restarts= is a whole number of at least 0, not {self.restarts!r}")
-        if isinstance(self.blocks, str):
-            if self.blocks not in ("forests", "colours"):
-                raise InvalidArgument(
-                    f"blocks= is 'forests', 'colours' or lists of names, not {self.blocks!r}"
-                )
-        elif any(isinstance(b, str) for b in self.blocks):
-            raise InvalidArgument("blocks= is a list of lists of names, one list a block")
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best local maximum that was found."""
@@ -93,7 +82,7 @@ class BlockICM(Approximate):
             return known
         rng, finished = generator(self.seed), False
         fixed = None if self.blocks == "forests" else self._orders(space, rng)
-        with Progress(space, self.time_limit, self.progress, self.name) as done:
+        with BestSoFar(space, self.time_limit, self.progress) as done:
             for number in range(self.restarts + 1):
                 if number:
                     codes = space.at_random(rng)
@@ -101,7 +90,7 @@ class BlockICM(Approximate):
                     codes = space.best_alone() if self.start is None else space.read(self.start)
                 done.restarts = number
                 finished |= _climb(space, codes, fixed, rng, done)
-                if done.over:
+                if done.over():
                     break
         return done.answer(finished)
 
@@ -174,7 +163,7 @@ def colours(space: SearchSpace) -> list[Ints]:
 
 
 def _climb(
-    space: SearchSpace, codes: Ints, fixed: list[Ints] | None, rng: np.random.Generator, done: Progress
+    space: SearchSpace, codes: Ints, fixed: list[Ints] | None, rng: np.random.Generator, done: BestSoFar
 ) -> bool:
     """Step from block to block until none helps, in place; return whether that was reached in time."""
     from markovia.kernels.maximising.neighbourhoods import solve_region
@@ -195,7 +184,7 @@ def _climb(
         done.note(codes, score, 1, moved)
         if quiet >= enough:
             return True
-        if done.over:
+        if done.over():
             return False
     return True
 

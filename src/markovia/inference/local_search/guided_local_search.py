@@ -8,26 +8,24 @@ Cost: a climb is a few passes over the variables, a penalty one pass over the fa
 Use it for large models with many zeros or strong tables, where plain climbing stops early.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
-from markovia.factors.tables.variable import State
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
-    Progress,
+    BestSoFar,
     SearchSpace,
-    check_settings,
     kernel_seed,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import AnySeed, Count, CountOrNone, Positive, Start, TimeLimit
 from markovia.runtime.seeds import generator
 
 SMOOTHING = 0.99
@@ -61,31 +59,16 @@ class GuidedLocalSearch(Approximate):
     {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
     """
 
-    strength: float = 0.3
-    max_climbs: int | None = None
-    smooth_every: int = 200
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    strength: Positive = 0.3
+    max_climbs: CountOrNone = None
+    smooth_every: Count = 200
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "guided-local-search"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self.time_limit,
-            self.progress,
-            self.seed,
-            max_climbs=self.max_climbs,
-            smooth_every=self.smooth_every,
-        )
-        if (
-            isinstance(self.strength, bool)
-            or not isinstance(self.strength, int | float)
-            or not self.strength > 0
-        ):
-            raise InvalidArgument(f"strength= is a positive number, not {self.strength!r}")
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best configuration that was met."""
@@ -96,7 +79,7 @@ class GuidedLocalSearch(Approximate):
             return known
         codes = space.best_alone() if self.start is None else space.read(self.start)
         most = self.max_climbs if self.max_climbs or self.time_limit else 5_000
-        with Progress(space, self.time_limit, self.progress, self.name) as done:
+        with BestSoFar(space, self.time_limit, self.progress) as done:
             guided(space, codes, self.strength, most, self.smooth_every, generator(self.seed), done)
         return done.answer(True)
 
@@ -108,7 +91,7 @@ def guided(
     most: int | None,
     smooth_every: int,
     rng: np.random.Generator,
-    done: Progress,
+    done: BestSoFar,
 ) -> None:
     """Run guided local search from a configuration, in place, until the climbs or the time are over.
 
@@ -126,7 +109,7 @@ def guided(
     scores = np.full(2, space.score(codes))
     at_once = max(1, SLICE // (len(soft_unary) + len(space.graph.scope)))
     done.note(codes, float(scores[0]), 0)
-    while not done.over and (most is None or made < most):
+    while not done.over() and (most is None or made < most):
         work = soft - weight * blame
         penalised = (*tables[:2], soft_unary - weight * blame_unary, *tables[3:7], work)
         fill_scores(codes, score, *penalised)

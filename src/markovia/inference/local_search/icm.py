@@ -20,15 +20,15 @@ from markovia.factors.tables.variable import State
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
-    Progress,
+    BestSoFar,
     SearchSpace,
-    check_settings,
     kernel_seed,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import AnySeed, FromZero, Start, TimeLimit
 from markovia.runtime.seeds import generator
 
 Selection = Literal["cyclic", "random", "greedy"] | Sequence[str]
@@ -183,21 +183,14 @@ class IteratedConditionalModes(Approximate):
     """
 
     selection: Literal["cyclic", "random", "greedy"] = "cyclic"
-    restarts: int = 9
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    restarts: FromZero = 9
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "icm"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        if self.selection not in ("cyclic", "random", "greedy"):
-            raise InvalidArgument(f"selection= is 'cyclic', 'random' or 'greedy', not {self.selection!r}")
-        check_settings(self.time_limit, self.progress, self.seed)
-        if not isinstance(self.restarts, int) or self.restarts < 0:
-            raise InvalidArgument(f"restarts= is a whole number of at least 0, not {self.restarts!r}")
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best local maximum that was found."""
@@ -208,7 +201,7 @@ class IteratedConditionalModes(Approximate):
             return known
         rng = generator(self.seed)
         finished = False
-        with Progress(space, self.time_limit, self.progress, self.name) as done:
+        with BestSoFar(space, self.time_limit, self.progress) as done:
             for number in range(self.restarts + 1):
                 if number:
                     codes = space.at_random(rng)
@@ -216,12 +209,12 @@ class IteratedConditionalModes(Approximate):
                     codes = space.best_alone() if self.start is None else space.read(self.start)
                 done.restarts = number
                 finished |= climb(space, codes, self.selection, rng, done)
-                if done.over:
+                if done.over():
                     break
         return done.answer(finished)
 
 
-def climb(space: SearchSpace, codes: Ints, selection: str, rng: np.random.Generator, done: Progress) -> bool:
+def climb(space: SearchSpace, codes: Ints, selection: str, rng: np.random.Generator, done: BestSoFar) -> bool:
     """Climb from a configuration to a one-change local maximum, in place; return whether it got there in time."""
     from markovia.kernels.maximising.local_search import best_moves, fill_scores, sweep
 
@@ -243,5 +236,5 @@ def climb(space: SearchSpace, codes: Ints, selection: str, rng: np.random.Genera
         done.note(codes, space.score(codes), 1, moves)
         if not more:
             return True
-        if done.over:
+        if done.over():
             return False

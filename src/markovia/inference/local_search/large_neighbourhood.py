@@ -13,28 +13,27 @@ Use it where a best configuration is wanted and the junction tree is too wide: g
 constraints.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
-from markovia.factors.tables.variable import State
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_core import core_of
 from markovia.inference.local_search.search_space import (
-    Progress,
+    TABLES,
+    BestSoFar,
     SearchSpace,
-    check_settings,
     kernel_seed,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.seeds import generator
 from markovia.runtime.threads import in_parallel
 
@@ -79,24 +78,16 @@ class LargeNeighbourhood(Approximate):
     {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
     """
 
-    table_limit: int = 2**20
-    rounds: int | None = None
-    chains: int = 2
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    table_limit: Annotated[int, TABLES] = 2**20
+    rounds: CountOrNone = None
+    chains: Count = 2
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "large-neighbourhood"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self.time_limit, self.progress, self.seed, table_limit=self.table_limit, rounds=self.rounds,
-            chains=self.chains,
-        )  # fmt: skip
-        if not 4 <= self.table_limit <= 2**30:
-            raise InvalidArgument(f"table_limit= is between 4 and 2**30 entries, not {self.table_limit!r}")
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best configuration that was found."""
@@ -105,7 +96,7 @@ class LargeNeighbourhood(Approximate):
         known = nothing_to_search(space)
         if known is not None:
             return known
-        with Progress(space, self.time_limit, self.progress, self.name) as done:
+        with BestSoFar(space, self.time_limit, self.progress) as done:
             core = core_of(space)
             done.lift = core.lift
             first = core.space.best_alone() if self.start is None else core.down(space.read(self.start))
@@ -145,7 +136,7 @@ class RegionSearch:
         Where the best configuration and the time are kept.
     """
 
-    def __init__(self, space: SearchSpace, table_limit: int, done: Progress) -> None:
+    def __init__(self, space: SearchSpace, table_limit: int, done: BestSoFar) -> None:
         self.space, self.done = space, done
         self.degree = np.diff(space.near[0])
         self.open = int(np.count_nonzero(space.graph.cards > 1))
@@ -168,7 +159,7 @@ class RegionSearch:
         self.done.note(waiting[0], self.space.score(waiting[0]), 0)
         if not self.open:
             return True
-        while (most is None or made < most) and not self.done.over:
+        while (most is None or made < most) and not self.done.over():
             tasks = []
             for _ in range(chains if most is None else min(chains, most - made)):
                 (own,) = rng.spawn(1)
@@ -255,7 +246,7 @@ class RegionSearch:
         score = self.space.score(codes)
         everything = self.open if zone is None else int(np.count_nonzero(zone & (self.space.bits > 0)))
         fails, work, finished = 0, 0, False
-        while not self.done.over:
+        while not self.done.over():
             candidate, leave = self._region(rng, zone, limit)
             new, value, size = self._step(codes, candidate, leave, limit, rng)
             work += size
@@ -288,7 +279,7 @@ class RegionSearch:
             for j in task.rng.permutation(len(task.pool)):
                 value, other = task.pool[j]
                 differ = (other != codes).astype(np.uint8)
-                if self.done.over or not differ.any():
+                if self.done.over() or not differ.any():
                     continue
                 leave = np.argsort(-self.degree * task.rng.random(len(codes)))
                 better = other if value > score else codes

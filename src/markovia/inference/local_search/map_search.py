@@ -8,14 +8,13 @@ Cost: what `time_limit` allows; without one, a fixed number of climbs.
 Use it for models whose tree is too wide; a bound comes from engines such as dual decomposition.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge
-from markovia.factors.tables.variable import State
+from markovia.errors import TooLarge
 from markovia.inference.approximate import Approximate
 from markovia.inference.exact.tree_plan import Structure, plan_for
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
@@ -23,14 +22,15 @@ from markovia.inference.local_search.guided_local_search import guided
 from markovia.inference.local_search.large_neighbourhood import RegionSearch
 from markovia.inference.local_search.search_core import core_of
 from markovia.inference.local_search.search_space import (
-    Progress,
-    check_settings,
+    TABLES,
+    BestSoFar,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.local_search.tabu_search import tabu
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 
@@ -71,27 +71,17 @@ class MapSearch(Approximate):
     ('yes', True)
     """
 
-    table_limit: int = 2**20
-    rounds: int | None = None
-    chains: int = 2
+    table_limit: Annotated[int, TABLES] = 2**20
+    rounds: CountOrNone = None
+    chains: Count = 2
     try_exact: bool = True
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "map-search"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self.time_limit, self.progress, self.seed, table_limit=self.table_limit, rounds=self.rounds,
-            chains=self.chains,
-        )  # fmt: skip
-        if not 4 <= self.table_limit <= 2**30:
-            raise InvalidArgument(f"table_limit= is between 4 and 2**30 entries, not {self.table_limit!r}")
-        if not isinstance(self.try_exact, bool):
-            raise InvalidArgument(f"try_exact= is True or False, not {self.try_exact!r}")
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best configuration that was found."""
@@ -104,7 +94,7 @@ class MapSearch(Approximate):
         if known is not None:
             return known
         left = None if self.time_limit is None else max(self.time_limit - (now() - begin), 1e-3)
-        with Progress(space, left, self.progress, self.name) as done:
+        with BestSoFar(space, left, self.progress) as done:
             core = core_of(space)
             done.lift = core.lift
             rng = generator(self.seed)
@@ -139,12 +129,12 @@ class MapSearch(Approximate):
         limit = None if self.time_limit is None else FIRST_SHARE * self.time_limit
         for number in range(2):
             codes = space.best_alone()
-            quick = Progress(space, limit, False, self.name)
-            if number == 0:
-                most = max(1, FIRST_WORK // (len(space.unary) + len(space.graph.scope)))
-                guided(space, codes, 0.3, most, 200, rng, quick)
-            else:
-                tabu(space, codes, None, max(1, FIRST_WORK // len(space.unary)), 5_000, rng, quick)
+            with BestSoFar(space, limit, False) as quick:
+                if number == 0:
+                    most = max(1, FIRST_WORK // (len(space.unary) + len(space.graph.scope)))
+                    guided(space, codes, 0.3, most, 200, rng, quick)
+                else:
+                    tabu(space, codes, None, max(1, FIRST_WORK // len(space.unary)), 5_000, rng, quick)
             found.append(quick.codes)
             search.done.note(quick.codes, quick.score, quick.iterations, quick.moves)
         return found

@@ -12,7 +12,7 @@ Use it for targets=[...] where the constrained elimination of `VariableEliminati
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -21,10 +21,10 @@ from markovia.factors.tables.evidence import read_finding
 from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate, can_answer
 from markovia.inference.engine import Engine, get_engine
-from markovia.inference.local_search.search_space import check_settings
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
-from markovia.runtime.clock import now
+from markovia.runtime.checks import AnySeed, Count, FromZero, TimeLimit
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import generator
 
 Codes = tuple[int, ...]
@@ -60,24 +60,18 @@ class MarginalMapSearch(Approximate):
     """
 
     engine: str | Engine = "junction-tree"
-    search: str = "tabu"
-    max_evaluations: int = 5_000
-    restarts: int = 3
-    tenure: int = 3
-    seed: int | None = None
-    time_limit: float | None = None
+    search: Literal["tabu", "hill-climbing"] = "tabu"
+    max_evaluations: Count = 5_000
+    restarts: FromZero = 3
+    tenure: Count = 3
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "marginal-map"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
     def __post_init__(self) -> None:
-        check_settings(
-            self.time_limit, None, self.seed, max_evaluations=self.max_evaluations, tenure=self.tenure
-        )
-        if self.search not in ("tabu", "hill-climbing"):
-            raise InvalidArgument(f"search= is 'tabu' or 'hill-climbing', not {self.search!r}")
-        if not isinstance(self.restarts, int) or self.restarts < 0:
-            raise InvalidArgument(f"restarts= is a whole number of at least 0, not {self.restarts!r}")
+        super().__post_init__()
         inner = get_engine(self.engine)
         if not can_answer(inner, "log_mass"):
             raise InvalidArgument(
@@ -90,7 +84,8 @@ class MarginalMapSearch(Approximate):
             mass = get_engine(self.engine).log_mass(problem)
             return [Assignment({}, mass)] if mass > -np.inf else []
         run = _Run(self, problem, list(targets))
-        finished = run.go()
+        with run.clock:
+            finished = run.go()
         ranked = sorted(run.known.items(), key=lambda item: (-item[1], item[0]))[:m]
         details = {
             "converged": finished,
@@ -120,13 +115,11 @@ class _Run:
         self.best = -np.inf
         self.evaluations, self.moves, self.restarts = 0, 0, 0
         self.trace: list[tuple[float, float]] = []
-        self._begin = now()
+        self.clock = Clock(settings.time_limit, progress=False)
 
     @property
     def over(self) -> bool:
-        limit = self.settings.time_limit
-        late = limit is not None and now() - self._begin >= limit
-        return late or self.evaluations >= self.settings.max_evaluations
+        return self.clock.over() or self.evaluations >= self.settings.max_evaluations
 
     def go(self) -> bool:
         """Search; return whether at least one local maximum was reached."""
@@ -174,7 +167,7 @@ class _Run:
         self.known.update(zip(all_codes, masses, strict=True))
         if max(masses) > self.best:
             self.best = max(masses)
-            self.trace.append((now() - self._begin, self.best))
+            self.trace.append((self.clock.seconds, self.best))
 
     def _with(self, fixed: dict[int, int]) -> Problem:
         """Return the problem with some targets observed; a target's own soft finding stays as a factor of weight."""

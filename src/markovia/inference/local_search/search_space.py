@@ -6,10 +6,9 @@ configurations; the answer's weight is computed from the tables themselves.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from threading import Lock
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,11 @@ from markovia.factors.tables.variable import State, Variable
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
-from markovia.runtime.clock import now
-from markovia.runtime.progress import bar_wanted
-from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.checks import Whole
+from markovia.runtime.clock import Clock
 
+TABLES = Whole(4, 2**30)
+"""What a search may be told as the most entries of a table."""
 TRACE = 10_000
 """Improvements that are remembered at most."""
 
@@ -142,55 +142,23 @@ def kernel_seed(rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return rng.integers(0, 2**63, size=1, dtype=np.int64).astype(np.uint64)
 
 
-@dataclass
-class Progress:
-    """The best configuration so far, how it came about, and how much time is left.
+class BestSoFar(Clock):
+    """The clock of a search, with the best configuration so far and how it came about.
 
-    Used as a context manager: it owns the progress bar, and after an exception tells other threads to stop. `lift` turns
-    what is noted into configurations of the space, for a search that runs on a part of it.
+    `lift` turns what is noted into configurations of the space, for a search that runs on a part of it.
     """
 
-    space: SearchSpace
-    time_limit: float | None
-    progress: bool | None
-    name: str
-    lift: Callable[[Ints], Ints] = np.copy
-    codes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    score: float = -np.inf
-    iterations: int = 0
-    moves: int = 0
-    restarts: int = 0
-    trace: list[tuple[float, float]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._begin = now()
-        self._stopped = False
-        self._lock = Lock()
-        self._bar: Any = None
-        if bar_wanted(self.progress) and self.time_limit is not None:
-            from tqdm import tqdm
-
-            self._bar = tqdm(total=round(self.time_limit, 1), desc=self.name, unit="s")
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    def __init__(
+        self, space: SearchSpace, time_limit: float | None = None, progress: bool | None = None
     ) -> None:
-        self._stopped = True
-        if self._bar is not None:
-            self._bar.close()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return now() - self._begin
-
-    @property
-    def over(self) -> bool:
-        """Whether it is time to stop."""
-        return self._stopped or (self.time_limit is not None and self.seconds >= self.time_limit)
+        super().__init__(time_limit, progress, unit="change", scale=True)
+        self.space = space
+        self.lift: Callable[[Ints], Ints] = np.copy
+        self.codes: Ints = np.zeros(0, dtype=np.int64)
+        self.score = -np.inf
+        self.iterations, self.moves, self.restarts = 0, 0, 0
+        self.trace: list[tuple[float, float]] = []
+        self._lock = Lock()
 
     def note(self, codes: Ints, score: float, iterations: int = 1, moves: int = 0) -> bool:
         """Count work done, remember a configuration if it is the best so far, and say whether it is."""
@@ -202,10 +170,7 @@ class Progress:
                 self.codes, self.score = self.lift(codes), score
                 if len(self.trace) < TRACE:
                     self.trace.append((self.seconds, self.space.graph.log_weight(self.codes)))
-            if self._bar is not None:
-                self._bar.n = min(round(self.seconds, 1), self._bar.total)
-                self._bar.set_postfix_str(f"best {self.trace[-1][1]:.6g}", refresh=False)
-                self._bar.update(0)
+            self.advance(moves, f"best {self.trace[-1][1]:.6g}")
         return better
 
     def answer(self, finished: bool, exact: bool = False, **more: Any) -> Ranked:
@@ -226,7 +191,7 @@ class Progress:
             return Ranked({"exact": True})
         possible = bool(log_weight > -np.inf)
         details: dict[str, Any] = {
-            "converged": (finished or exact) and possible,
+            "converged": (finished or exact) and possible and self.reason != "interrupted",
             "iterations": self.iterations,
             "moves": self.moves,
             "restarts": self.restarts,
@@ -250,20 +215,3 @@ def nothing_to_search(space: SearchSpace) -> Ranked | None:
     if not len(graph.variables):
         return Ranked({"exact": True, "bound": graph.log_scale}, [Assignment({}, graph.log_scale)])
     return None
-
-
-def check_settings(
-    time_limit: float | None, progress: bool | None, seed: Seed, **positive: float | None
-) -> None:
-    """Check what searches have in common: a time limit, a seed, and counts that are at least one."""
-    generator(seed)
-    if time_limit is not None and (
-        isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0
-    ):
-        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
-    if progress not in (None, True, False):
-        raise InvalidArgument(f"progress= is True, False or None, not {progress!r}")
-    for name, value in positive.items():
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if value is not None and (not whole or value < 1):
-            raise InvalidArgument(f"{name}= is a whole number of at least 1, not {value!r}")

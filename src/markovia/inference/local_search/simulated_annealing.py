@@ -8,27 +8,26 @@ Cost of a sweep: the tables around every variable. Slow schedules find better co
 Use it as a robust baseline; for a fixed time large neighbourhoods usually get further.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.variable import State
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.icm import climb
 from markovia.inference.local_search.search_space import (
-    Progress,
+    BestSoFar,
     SearchSpace,
-    check_settings,
     kernel_seed,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import AnySeed, Count, FromZero, Positive, Start, TimeLimit
 from markovia.runtime.seeds import generator
 
 
@@ -59,26 +58,22 @@ class SimulatedAnnealing(Approximate):
     {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
     """
 
-    sweeps: int = 1000
-    restarts: int = 3
+    sweeps: Count = 1000
+    restarts: FromZero = 3
     schedule: Literal["geometric", "linear"] = "geometric"
-    beta_first: float = 0.1
-    beta_last: float = 20.0
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    beta_first: Positive = 0.1
+    beta_last: Positive = 20.0
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "simulated-annealing"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
     def __post_init__(self) -> None:
-        check_settings(self.time_limit, self.progress, self.seed, sweeps=self.sweeps)
-        if not isinstance(self.restarts, int) or self.restarts < 0:
-            raise InvalidArgument(f"restarts= is a whole number of at least 0, not {self.restarts!r}")
-        if self.schedule not in ("geometric", "linear"):
-            raise InvalidArgument(f"schedule= is 'geometric' or 'linear', not {self.schedule!r}")
-        if not 0 < self.beta_first <= self.beta_last < np.inf:
+        super().__post_init__()
+        if self.beta_first > self.beta_last:
             raise InvalidArgument(
                 f"the inverse temperatures rise from beta_first > 0 to beta_last, not from {self.beta_first!r} "
                 f"to {self.beta_last!r}"
@@ -92,17 +87,17 @@ class SimulatedAnnealing(Approximate):
         if known is not None:
             return known
         rng, finished, number = generator(self.seed), False, 0
-        with Progress(space, self.time_limit, self.progress, self.name) as done:
+        with BestSoFar(space, self.time_limit, self.progress) as done:
             while number <= self.restarts or self.time_limit is not None:
                 done.restarts = number
                 codes = space.at_random(rng) if number or self.start is None else space.read(self.start)
                 finished |= self._run(space, codes, rng, done)
                 number += 1
-                if done.over:
+                if done.over():
                     break
         return done.answer(finished)
 
-    def _run(self, space: SearchSpace, codes: Ints, rng: np.random.Generator, done: Progress) -> bool:
+    def _run(self, space: SearchSpace, codes: Ints, rng: np.random.Generator, done: BestSoFar) -> bool:
         """Anneal and climb from a configuration, in place; return whether the schedule was finished in time."""
         from markovia.kernels.maximising.local_search import fill_scores, sweep
 
@@ -116,7 +111,7 @@ class SimulatedAnnealing(Approximate):
             order = rng.permutation(len(codes)).astype(np.int64)
             _, moves = sweep(order, float(beta), state, codes, score, *tables)
             done.note(codes, space.score(codes), 1, moves)
-            if done.over:
+            if done.over():
                 return False
         return climb(space, codes, "cyclic", rng, done)
 

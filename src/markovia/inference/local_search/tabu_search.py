@@ -7,25 +7,24 @@ Cost of a move: one look at the gain of every state of every variable, plus the 
 Use it on models of some hundred variables with dense tables; for large sparse ones prefer large neighbourhoods.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from markovia.factors.tables.variable import State
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
-    Progress,
+    BestSoFar,
     SearchSpace,
-    check_settings,
     kernel_seed,
     nothing_to_search,
     search_space,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.seeds import generator
 
 SLICE = 2_000_000
@@ -58,22 +57,16 @@ class TabuSearch(Approximate):
     {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
     """
 
-    tenure: int | None = None
-    max_moves: int | None = None
-    patience: int = 5_000
-    start: Mapping[str, State] | None = None
-    seed: int | None = None
-    time_limit: float | None = None
+    tenure: CountOrNone = None
+    max_moves: CountOrNone = None
+    patience: Count = 5_000
+    start: Start = None
+    seed: AnySeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     name: ClassVar[str] = "tabu"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self.time_limit, self.progress, self.seed, tenure=self.tenure, max_moves=self.max_moves,
-            patience=self.patience,
-        )  # fmt: skip
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best configuration that was met."""
@@ -84,7 +77,7 @@ class TabuSearch(Approximate):
             return known
         codes = space.best_alone() if self.start is None else space.read(self.start)
         most = self.max_moves if self.max_moves or self.time_limit else 50_000
-        with Progress(space, self.time_limit, self.progress, self.name) as done:
+        with BestSoFar(space, self.time_limit, self.progress) as done:
             tabu(space, codes, self.tenure, most, self.patience, generator(self.seed), done)
         return done.answer(True)
 
@@ -96,7 +89,7 @@ def tabu(
     most: int | None,
     patience: int,
     rng: np.random.Generator,
-    done: Progress,
+    done: BestSoFar,
 ) -> None:
     """Run tabu search from a configuration, in place, until the moves or the time are over."""
     from markovia.kernels.maximising.local_search import best_moves, fill_scores
@@ -109,7 +102,7 @@ def tabu(
     best, quiet, made = codes.copy(), 0, 0
     scores = np.full(2, space.score(codes))
     done.note(codes, float(scores[0]), 0)
-    while not done.over and (most is None or made < most) and max(space.graph.cards) > 1:
+    while not done.over() and (most is None or made < most) and max(space.graph.cards) > 1:
         fill_scores(codes, score, *tables[:8])  # afresh, so that rounding does not add up
         scores[0] = space.score(codes)
         before = float(scores[1])

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
@@ -108,17 +107,3 @@ def largest(graph: FlatGraph, numbers: Array) -> Ints:
     first = np.searchsorted(owner, np.arange(len(graph.cards)))
     codes: Ints = at[first] - graph.starts[:-1]
     return codes
-
-
-def checked_limit(time_limit: float | None) -> None:
-    """Refuse a time limit that is no positive number of seconds."""
-    if time_limit is None:
-        return
-    if isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0:
-        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
-
-
-def checked_count(what: str, number: int, least: int = 1) -> None:
-    """Refuse a setting that is no whole number of at least `least`."""
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
-        raise InvalidArgument(f"{what}= is a whole number, at least {least}, not {number!r}")

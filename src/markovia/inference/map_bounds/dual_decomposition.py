@@ -18,14 +18,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
-from markovia.inference.map_bounds.certified import Certified, checked_count, checked_limit, nothing
+from markovia.inference.map_bounds.certified import Certified, nothing
 from markovia.inference.map_bounds.cycle_search import LARGEST, CycleSearch
 from markovia.inference.map_bounds.dual_regions import Regions
-from markovia.inference.map_bounds.trw_s import PairSweeps, Search, checked_tolerance, iteration_limit
+from markovia.inference.map_bounds.trw_s import PairSweeps, Search, iteration_limit
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import CountOrNone, FromZero, TimeLimit, Tolerance
 from markovia.runtime.clock import now
 
 LEAST = 1e-6
@@ -66,22 +66,13 @@ class DualDecomposition(Certified):
     (True, 0.0)
     """
 
-    max_iterations: int | None = None
-    tolerance: float = 1e-5
+    max_iterations: CountOrNone = None
+    tolerance: Tolerance = 1e-5
     tighten: bool = True
-    max_clusters: int = 20_000
-    time_limit: float | None = None
+    max_clusters: FromZero = 20_000
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "dual-decomposition"
-
-    def __post_init__(self) -> None:
-        if self.max_iterations is not None:
-            checked_count("max_iterations", self.max_iterations)
-        checked_count("max_clusters", self.max_clusters, least=0)
-        checked_tolerance(self.tolerance)
-        if not isinstance(self.tighten, bool):
-            raise InvalidArgument(f"tighten= is True or False, not {self.tighten!r}")
-        checked_limit(self.time_limit)
 
     def _solve(self, problem: Problem) -> list[Assignment]:
         """Return the best configuration that was found, with a bound."""

@@ -17,13 +17,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, Unanswered
+from markovia.errors import Unanswered
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
-from markovia.inference.map_bounds.certified import Certified, answer, checked_limit, nothing, polished
+from markovia.inference.map_bounds.certified import Certified, answer, nothing, polished
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import TimeLimit
 from markovia.runtime.clock import now
 
 Ints = NDArray[np.int64]
@@ -55,14 +56,9 @@ class GraphCut(Certified):
     """
 
     roof_duality: bool = False
-    time_limit: float | None = None
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "graph-cut"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.roof_duality, bool):
-            raise InvalidArgument(f"roof_duality= is True or False, not {self.roof_duality!r}")
-        checked_limit(self.time_limit)
 
     def _solve(self, problem: Problem) -> list[Assignment]:
         """Return the best configuration."""

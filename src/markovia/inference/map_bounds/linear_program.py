@@ -18,19 +18,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import TooLarge
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
     answer,
-    checked_limit,
     largest,
     nothing,
     polished,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import Count, TimeLimit
 from markovia.runtime.clock import now
 
 Ints = NDArray[np.int64]
@@ -63,21 +63,10 @@ class LinearProgram(Certified):
     """
 
     integer: bool = False
-    max_entries: int = 2_000_000
-    time_limit: float | None = None
+    max_entries: Count = 2_000_000
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "linear-program"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.integer, bool):
-            raise InvalidArgument(f"integer= is True or False, not {self.integer!r}")
-        if (
-            isinstance(self.max_entries, bool)
-            or not isinstance(self.max_entries, int)
-            or self.max_entries < 1
-        ):
-            raise InvalidArgument(f"max_entries= is a whole number, at least 1, not {self.max_entries!r}")
-        checked_limit(self.time_limit)
 
     def _solve(self, problem: Problem) -> list[Assignment]:
         """Return the rounded solution with the program's value as bound."""

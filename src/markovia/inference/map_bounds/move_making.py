@@ -21,14 +21,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, Unanswered
+from markovia.errors import Unanswered
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
     answer,
-    checked_count,
-    checked_limit,
     largest,
     nothing,
     polished,
@@ -37,6 +35,7 @@ from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.inference.map_bounds.trw_s import PairSweeps
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.checks import Count, FromZero, TimeLimit
 from markovia.runtime.clock import now
 
 Ints = NDArray[np.int64]
@@ -50,16 +49,9 @@ class _Moves(Certified):
     """What the two engines share; the fields are described with them."""
 
     nonmetric: Nonmetric = "truncate"
-    max_iterations: int = 100
-    bound_sweeps: int = 20
-    time_limit: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.nonmetric not in ("truncate", "refuse"):
-            raise InvalidArgument(f"nonmetric= is 'truncate' or 'refuse', not {self.nonmetric!r}")
-        checked_count("max_iterations", self.max_iterations)
-        checked_count("bound_sweeps", self.bound_sweeps, least=0)
-        checked_limit(self.time_limit)
+    max_iterations: Count = 100
+    bound_sweeps: FromZero = 20
+    time_limit: TimeLimit = None
 
     def _solve(self, problem: Problem) -> list[Assignment]:
         """Return a configuration that no move improves."""

@@ -20,14 +20,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
     answer,
-    checked_count,
-    checked_limit,
     largest,
     nothing,
     polished,
@@ -36,6 +33,7 @@ from markovia.inference.map_bounds.certified import (
 from markovia.inference.map_bounds.dual_regions import Regions
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.checks import CountOrNone, TimeLimit, Tolerance
 from markovia.runtime.clock import now
 
 Ints = NDArray[np.int64]
@@ -68,17 +66,11 @@ class TRWS(Certified):
     True
     """
 
-    max_iterations: int | None = None
-    tolerance: float = 1e-5
-    time_limit: float | None = None
+    max_iterations: CountOrNone = None
+    tolerance: Tolerance = 1e-5
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "trw-s"
-
-    def __post_init__(self) -> None:
-        if self.max_iterations is not None:
-            checked_count("max_iterations", self.max_iterations)
-        checked_tolerance(self.tolerance)
-        checked_limit(self.time_limit)
 
     def _solve(self, problem: Problem) -> list[Assignment]:
         """Return the best configuration that was found, with a bound."""
@@ -283,9 +275,3 @@ def iteration_limit(max_iterations: int | None, time_limit: float | None) -> flo
     if max_iterations is not None:
         return max_iterations
     return ITERATIONS if time_limit is None else np.inf
-
-
-def checked_tolerance(tolerance: float) -> None:
-    """Refuse a tolerance that is no number, zero or more."""
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < np.inf:
-        raise InvalidArgument(f"tolerance= is a number, zero or more, not {tolerance!r}")

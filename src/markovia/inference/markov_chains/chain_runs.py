@@ -4,16 +4,15 @@ Chains run in threads, each with its own random numbers, so answers do not depen
 runs in slices of some milliseconds; between slices the clock is looked at and an interrupt gets through.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, TooLarge, Unanswered
+from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.factor import Array, Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
@@ -23,7 +22,8 @@ from markovia.inference.markov_chains.chain_starts import chain_starts
 from markovia.inference.markov_chains.diagnostics import Diagnostics, diagnose
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
-from markovia.runtime.clock import now
+from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Whole, WholeSeed
+from markovia.runtime.clock import Clock, now
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
@@ -119,24 +119,15 @@ class ChainEngine(Approximate):
 
     answers = frozenset({"joint", "marginals", "best", "sample"})
 
-    draws: int = 5_000
-    burn_in: int | None = None
-    thin: int | None = None
-    chains: int = 4
+    draws: Annotated[int, Whole(4)] = 5_000
+    burn_in: Annotated[int | None, Whole(0, none=True)] = None
+    thin: CountOrNone = None
+    chains: Count = 4
     rao_blackwell: bool = True
-    seed: int | None = None
-    time_limit: float | None = None
+    seed: WholeSeed = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        whole_number("draws", self.draws, 4)
-        whole_number("chains", self.chains, 1)
-        for what, least in (("burn_in", 0), ("thin", 1), ("seed", 0), ("threads", 1)):
-            if getattr(self, what) is not None:
-                whole_number(what, getattr(self, what), least)
-        if self.time_limit is not None:
-            positive("time_limit", self.time_limit)
+    threads: CountOrNone = None
 
     # -- what an engine has to say -------------------------------------------------------------------------------
 
@@ -247,7 +238,8 @@ class ChainEngine(Approximate):
         ]
         stepper = self._stepper(problem, graph, arrays, wanted, chains, seeds[self.chains :], thin)
         warm = [np.zeros(burn) for _ in chains]
-        clock = Clock(self.time_limit, begun, self.progress, (burn + draws) * self.chains, self.name)
+        total = (burn + draws) * self.chains
+        clock = Clock(self.time_limit, self.progress, total=total, unit="draw", scale=True, start=begun)
         work = max(1, len(graph.variables)) * thin
         with clock:
             burned = self._slices(stepper, chains, burn, warm, clock, work, share=1 / 3)
@@ -266,6 +258,8 @@ class ChainEngine(Approximate):
             / max(seconds, 1e-9),
             **self._details(stepper, chains),
         }
+        if clock.reason == "interrupted" and wanted.kept:
+            raise KeyboardInterrupt  # rows were asked for, and not all are there
         run = ChainRun(graph, chains, done, draws, burned, [w[:burned] for w in warm], seconds, details)
         return run, graph
 
@@ -275,14 +269,15 @@ class ChainEngine(Approximate):
         chains: "list[Chain]",
         total: int,
         warm: list[Array] | None,
-        clock: "Clock",
+        clock: Clock,
         work: int,
         share: float,
     ) -> int:
         """Advance all chains by `total` draws, or until their share of the time is over; returns how many."""
         done, count = 0, max(1, FIRST_SLICE // work)
         nothing = np.zeros(0)
-        while done < total and not (done >= min(4, total) and clock.over(share)):
+        end = np.inf if self.time_limit is None else share * self.time_limit
+        while done < total and not (done >= min(4, total) and (clock.over() or clock.seconds > end)):
             count = min(count, total - done)
             since = now()
 
@@ -293,7 +288,7 @@ class ChainEngine(Approximate):
             in_parallel(step, range(len(chains)), lambda: None, 1 if stepper.inside else self.threads)
             took = now() - since
             done += count
-            clock.tick(count * len(chains))
+            clock.advance(count * len(chains))
             count = max(1, min(int(count * SLICE / max(took, 1e-6)), 4 * count))
         return done
 
@@ -327,39 +322,6 @@ class ChainEngine(Approximate):
             acceptance=run.details.get("acceptance"),
             thin=run.details["thin"],
         )
-
-
-class Clock:
-    """The time limit and the progress bar of a run."""
-
-    def __init__(
-        self, limit: float | None, begun: float, progress: bool | None, total: int, name: str
-    ) -> None:
-        self.limit, self.begun, self.progress = limit, begun, progress
-        self.total, self.name, self.made = total, name, 0
-        self.bar: Any = None
-
-    def __enter__(self) -> "Clock":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def over(self, share: float = 1.0) -> bool:
-        """Say whether a share of the time limit has passed."""
-        return self.limit is not None and now() - self.begun > share * self.limit
-
-    def tick(self, count: int) -> None:
-        """Say that so many draws were made."""
-        self.made += count
-        late = now() - self.begun > 2.0
-        if self.bar is None and (self.progress or (self.progress is None and late and sys.stderr.isatty())):
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=self.total, desc=self.name, unit="draw", unit_scale=True, initial=self.made)
-        elif self.bar is not None:
-            self.bar.update(count)
 
 
 def graph_arrays(graph: FlatGraph) -> "Graph":
@@ -443,15 +405,3 @@ def traced_states(graph: FlatGraph, names: Sequence[str], most: int) -> tuple[In
             owner.append(i)
     chosen = np.unique(np.linspace(0, max(0, len(at) - 1), min(most, len(at))).astype(np.int64))
     return np.array(at, dtype=np.int64)[chosen], np.array(owner, dtype=np.int64)[chosen]
-
-
-def whole_number(what: str, value: object, least: int) -> None:
-    """Refuse a setting that is not a whole number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidArgument(f"{what}= is a whole number, at least {least}, not {value!r}")
-
-
-def positive(what: str, value: object) -> None:
-    """Refuse a setting that is not a positive number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-        raise InvalidArgument(f"{what}= is a positive number, not {value!r}")

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from markovia.kernels.sampling.chains import Chain, Graph
 
 Scan = Literal["systematic", "random", "chromatic"]
-SCANS = ("systematic", "random", "chromatic")
 CHUNK = 32_768
 TIED_STATES = 64
 """Joint states up to which tied variables are put into one block."""
@@ -74,8 +73,6 @@ class Gibbs(ChainEngine):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.scan not in SCANS:
-            raise InvalidArgument(f"scan= is one of {', '.join(map(repr, SCANS))}, not {self.scan!r}")
         check_blocks(self.blocks)
         if self.blocks not in (None, "auto") and self.scan != "systematic":
             raise InvalidArgument("blocks= fixes the order of updates; leave scan= out, or blocks=None")

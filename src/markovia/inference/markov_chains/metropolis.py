@@ -9,7 +9,7 @@ for moves of your own, such as swaps that keep a count fixed. `metropolis_hastin
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, isnan
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,9 @@ from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted, whole_number
+from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.runtime.checks import Choice, check_count
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
@@ -56,14 +57,9 @@ class MetropolisHastings(ChainEngine):
 
     name: ClassVar[str] = "metropolis"
 
-    proposal: Proposal = "flip"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not callable(self.proposal) and (not isinstance(self.proposal, str) or self.proposal not in MOVES):
-            raise InvalidArgument(
-                f"proposal= is 'flip', 'swap' or a function of a state and a random generator, not {self.proposal!r}"
-            )
+    proposal: Annotated[
+        Proposal, Choice(tuple(MOVES), "a function of a state and a random generator", (Callable,))
+    ] = "flip"
 
     def _stepper(
         self,
@@ -229,7 +225,7 @@ def metropolis_hastings(
     >>> 0.6 < walk.acceptance < 0.8
     True
     """
-    whole_number("draws", draws, 1)
+    check_count("draws", draws, 1)
     rng = generator(seed)
     here = float(log_density(start))
     if here == -np.inf or isnan(here):

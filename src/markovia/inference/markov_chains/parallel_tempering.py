@@ -8,15 +8,17 @@ temperature, so it does not connect what tables forbid; for those use blocks.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted, positive, whole_number
+from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.runtime.checks import Interval, Whole
 
 if TYPE_CHECKING:
     from markovia.kernels.sampling.chains import Chain, Graph
@@ -53,15 +55,11 @@ class ParallelTempering(ChainEngine):
     name: ClassVar[str] = "parallel-tempering"
 
     temperatures: Sequence[float] | None = None
-    rungs: int = 6
-    hottest: float = 8.0
+    rungs: Annotated[int, Whole(2)] = 6
+    hottest: Annotated[float, Interval(1.0, inf, open="both", said="a temperature above 1")] = 8.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole_number("rungs", self.rungs, 2)
-        positive("hottest", self.hottest)
-        if self.hottest <= 1:
-            raise InvalidArgument(f"hottest= is a temperature above 1, not {self.hottest!r}")
         if self.temperatures is not None:
             try:
                 given = np.asarray(self.temperatures, dtype=np.float64)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, Unanswered
+from markovia.errors import Unanswered
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
 from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
@@ -55,11 +55,6 @@ class SwendsenWang(ChainEngine):
     name: ClassVar[str] = "swendsen-wang"
 
     clusters: Literal["all", "one"] = "all"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.clusters not in ("all", "one"):
-            raise InvalidArgument(f"clusters= is 'all' or 'one', not {self.clusters!r}")
 
     def _stepper(
         self,

@@ -15,11 +15,11 @@ converge; for irregular models with large tables, `join-graph`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import TooLarge
 from markovia.factors.tables.factor import Array, Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
@@ -33,7 +33,6 @@ from markovia.inference.message_passing.cluster_tables import (
     supports,
 )
 from markovia.inference.message_passing.join_graph import (
-    check_loop_settings,
     elimination_order,
     joint_from_cluster,
 )
@@ -48,9 +47,10 @@ from markovia.inference.message_passing.region_graph import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
+from markovia.runtime.checks import Count, Damping, NameLists, TimeLimit, Tolerance, Whole
 from markovia.runtime.clock import now
 
-Choice = Literal["auto", "factors", "intersections", "blocks", "loops", "join-graph"]
+ClusterChoice = Literal["auto", "factors", "intersections", "blocks", "loops", "join-graph"]
 Variant = Literal["parent-to-child", "double-loop"]
 LARGEST_CLUSTER = 1 << 26
 INNER_ROUNDS = 500
@@ -106,35 +106,17 @@ class GeneralizedBP(Approximate):
     True
     """
 
-    clusters: Choice | Sequence[Sequence[str]] = "auto"
+    clusters: Annotated[ClusterChoice | Sequence[Sequence[str]], NameLists(get_args(ClusterChoice))] = "auto"
     variant: Variant = "parent-to-child"
-    damping: float = 0.5
-    tolerance: float = 1e-6
-    max_iterations: int = 3000
-    loop_length: int = 6
-    max_entries: int = 1 << 14
-    time_limit: float | None = None
+    damping: Damping = 0.5
+    tolerance: Tolerance = 1e-6
+    max_iterations: Count = 3000
+    loop_length: Annotated[int, Whole(3)] = 6
+    max_entries: Count = 1 << 14
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "generalized-bp"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass"})
-
-    def __post_init__(self) -> None:
-        if isinstance(self.clusters, str):
-            if self.clusters not in get_args(Choice):
-                raise InvalidArgument(
-                    f"clusters= is a list of lists of names or one of {', '.join(get_args(Choice))}, not {self.clusters!r}"
-                )
-        elif not isinstance(self.clusters, Sequence) or any(
-            isinstance(c, str) or not isinstance(c, Sequence) for c in self.clusters
-        ):
-            raise InvalidArgument(f"clusters= is a list of lists of names, not {self.clusters!r}")
-        if self.variant not in get_args(Variant):
-            raise InvalidArgument(f"variant= is 'parent-to-child' or 'double-loop', not {self.variant!r}")
-        check_loop_settings(self.max_iterations, self.tolerance, self.damping, self.time_limit)
-        for name, least in (("loop_length", 3), ("max_entries", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidArgument(f"{name}= is a whole number of at least {least}, not {value!r}")
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array, Factor
 from markovia.inference.approximate import Approximate, joint_by_conditioning
 from markovia.inference.exact.junction_tree import JunctionTree
@@ -32,6 +31,7 @@ from markovia.inference.message_passing.cluster_tables import Domain, maximal, m
 from markovia.inference.message_passing.region_graph import join_edges
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
+from markovia.runtime.checks import Count, CountOrNone, Damping, TimeLimit, Tolerance
 from markovia.runtime.clock import now
 from markovia.runtime.memory_budget import default_budget
 
@@ -101,23 +101,15 @@ class JoinGraph(Approximate):
     (False, 16)
     """
 
-    max_entries: int | None = None
-    max_iterations: int = 100
-    tolerance: float = 1e-6
-    damping: float = 0.0
+    max_entries: CountOrNone = None
+    max_iterations: Count = 100
+    tolerance: Tolerance = 1e-6
+    damping: Damping = 0.0
     symmetry: bool = True
-    time_limit: float | None = None
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "join-graph"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass"})
-
-    def __post_init__(self) -> None:
-        bound = self.max_entries
-        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 1):
-            raise InvalidArgument(f"max_entries= is a positive whole number or None, not {bound!r}")
-        check_loop_settings(self.max_iterations, self.tolerance, self.damping, self.time_limit)
-        if not isinstance(self.symmetry, bool):
-            raise InvalidArgument(f"symmetry= is True or False, not {self.symmetry!r}")
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
@@ -292,18 +284,3 @@ def joint_from_cluster(messages: ClusterMessages, targets: Sequence[int]) -> Arr
     left = [i for i in scope if i in wanted]
     found: Array = summed.transpose([left.index(t) for t in targets])
     return found
-
-
-def check_loop_settings(
-    max_iterations: int, tolerance: float, damping: float, time_limit: float | None
-) -> None:
-    """Raise `InvalidArgument` if a setting of an iterative engine is out of range."""
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
-        raise InvalidArgument(f"max_iterations= is a positive whole number, not {max_iterations!r}")
-    for name, value in (("tolerance", tolerance), ("damping", damping)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-            raise InvalidArgument(f"{name}= is a number from 0 to below 1, not {value!r}")
-    if time_limit is not None and (
-        isinstance(time_limit, bool) or not isinstance(time_limit, int | float) or not time_limit > 0
-    ):
-        raise InvalidArgument(f"time_limit= is a positive number of seconds or None, not {time_limit!r}")

@@ -11,27 +11,27 @@ Use it for marginals of models too wide for exact inference; it is the fastest o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array, Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.message_passing.message_graph import MessageGraph, message_graph, remember, remembered
 from markovia.inference.message_passing.schedules import (
     LOG_SUM,
+    SMALL,
     SUM,
     Messages,
     Schedule,
     Settings,
-    check_settings,
     propagate,
     working_room,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual', or engine='generalized-bp' or 'gibbs'"
 
@@ -75,25 +75,18 @@ class LoopyBP(Approximate):
     """
 
     schedule: Schedule = "sequential"
-    damping: float = 0.0
+    damping: Damping = 0.0
     domain: Literal["linear", "log"] = "linear"
-    tolerance: float = 1e-9
-    max_iterations: int = 1000
-    time_limit: float | None = None
+    tolerance: Annotated[float, SMALL] = 1e-9
+    max_iterations: Count = 1000
+    time_limit: TimeLimit = None
     init: Literal["uniform", "random"] = "uniform"
-    seed: int | None = None
-    restarts: int = 0
+    seed: WholeSeed = None
+    restarts: FromZero = 0
     absorb: bool = True
 
     name: ClassVar[str] = "loopy-bp"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best"})
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        if self.domain not in ("linear", "log"):
-            raise InvalidArgument(f"domain= is 'linear' or 'log', not {self.domain!r}")
-        if not isinstance(self.absorb, bool):
-            raise InvalidArgument(f"absorb= is True or False, not {self.absorb!r}")
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the beliefs of the targets."""

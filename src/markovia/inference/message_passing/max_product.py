@@ -10,26 +10,26 @@ Use it for most probable states of large sparse models; `trw-s` and `dual-decomp
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.message_passing.message_graph import MessageGraph, message_graph
 from markovia.inference.message_passing.schedules import (
     MAX,
+    SMALL,
     Messages,
     Schedule,
     Settings,
-    check_settings,
     propagate,
     working_room,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual' or restarts=10; the states are the best that were found"
 MAX_POLISHING = 1000
@@ -57,22 +57,17 @@ class MaxProduct(Approximate):
     """
 
     schedule: Schedule = "sequential"
-    damping: float = 0.0
-    tolerance: float = 1e-9
-    max_iterations: int = 1000
-    time_limit: float | None = None
+    damping: Damping = 0.0
+    tolerance: Annotated[float, SMALL] = 1e-9
+    max_iterations: Count = 1000
+    time_limit: TimeLimit = None
     init: Literal["uniform", "random"] = "uniform"
-    seed: int | None = None
-    restarts: int = 0
+    seed: WholeSeed = None
+    restarts: FromZero = 0
     absorb: bool = True
 
     name: ClassVar[str] = "max-product"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        if not isinstance(self.absorb, bool):
-            raise InvalidArgument(f"absorb= is True or False, not {self.absorb!r}")
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
         """Return the best configuration that was found, with its bound in the details: infinite unless proved best."""

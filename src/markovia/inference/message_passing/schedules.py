@@ -14,15 +14,15 @@ from typing import Literal
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.message_passing.message_graph import MessageGraph
+from markovia.runtime.checks import Interval
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
 
 Schedule = Literal["flooding", "sequential", "residual"]
-SCHEDULES = ("flooding", "sequential", "residual")
+SMALL = Interval(0.0, 1.0, open="both", said="a small positive number")
 SUM, LOG_SUM, MAX = 0, 1, 2
 PARALLEL_FROM = 400_000
 """States of all messages together from which flooding uses threads."""
@@ -68,29 +68,6 @@ class Messages:
     iterations: int
     error: float
     possible: bool
-
-
-def check_settings(engine: object) -> None:
-    """Raise unless the settings that message-passing engines share make sense."""
-    get = engine.__getattribute__
-    if get("schedule") not in SCHEDULES:
-        raise InvalidArgument(f"schedule= is 'flooding', 'sequential' or 'residual', not {get('schedule')!r}")
-    if not _number(get("damping")) or not 0 <= get("damping") < 1:
-        raise InvalidArgument(f"damping= is a number from 0 up to but not 1, not {get('damping')!r}")
-    if not _number(get("tolerance")) or not 0 < get("tolerance") < 1:
-        raise InvalidArgument(f"tolerance= is a small positive number, not {get('tolerance')!r}")
-    for name, least in (("max_iterations", 1), ("restarts", 0)):
-        value = get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidArgument(f"{name}= is a whole number, {least} or more, not {value!r}")
-    limit = get("time_limit")
-    if limit is not None and (not _number(limit) or not limit > 0):
-        raise InvalidArgument(f"time_limit= is a positive number of seconds or None, not {limit!r}")
-    if get("init") not in ("uniform", "random"):
-        raise InvalidArgument(f"init= is 'uniform' or 'random', not {get('init')!r}")
-    seed = get("seed")
-    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
-        raise InvalidArgument(f"seed= is a whole number or None, not {seed!r}")
 
 
 def propagate(graph: MessageGraph, kind: int, settings: Settings) -> Messages:

@@ -19,7 +19,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import draw_rows
 from markovia.factors.tables.factor import Array
 from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
-from markovia.inference.weighted_draws.weighted_engine import check_count
+from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
 
 LogDensity = Callable[[Any], Any]
@@ -57,7 +57,7 @@ def inverse_transform(
     >>> np.bincount(inverse_transform([0.2, 0.8], 10_000, seed=0)).round(-2).tolist()
     [2000, 8000]
     """
-    check_count("n", n, least=0)
+    check_count("n", n)
     rng = generator(seed)
     if not callable(source):
         weights = np.asarray(source, dtype=np.float64)
@@ -151,8 +151,8 @@ def rejection_sample(
     >>> len(found.draws), round(found.acceptance, 2)
     (20000, 0.66)
     """
-    check_count("n", n)
-    check_count("max_tries", max_tries)
+    check_count("n", n, 1)
+    check_count("max_tries", max_tries, 1)
     rng = generator(seed)
     kept: list[Any] = []
     have, tries, last = 0, 0, 0
@@ -235,7 +235,7 @@ def importance_estimate(
     >>> bool(abs(found.value - 1) < 4 * found.error < 0.05), round(float(np.exp(found.log_mass)), 1)
     (True, 2.5)
     """
-    check_count("n", n, least=2)
+    check_count("n", n, 2)
     x = proposal_sample(generator(seed), n)
     logs = np.asarray(log_target(x), dtype=np.float64) - np.asarray(proposal_log_density(x))
     values = np.asarray(f(x), dtype=np.float64)

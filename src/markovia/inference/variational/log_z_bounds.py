@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.structured_mean_field import StructuredMeanField
 from markovia.inference.variational.tree_reweighted import TreeReweighted
+from markovia.runtime.checks import SECONDS, check
 from markovia.runtime.clock import now
 
 RHO_STEPS = 30
@@ -111,9 +111,7 @@ def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> L
     >>> grid.log_partition() in bounds
     True
     """
-    limited = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
-    if time_limit is not None and not (limited and time_limit > 0):
-        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
+    check("time_limit", time_limit, SECONDS)
     start = now()
     graph = flat_graph(problem)
     reweighted = TreeReweighted(time_limit=None if time_limit is None else 0.45 * time_limit)

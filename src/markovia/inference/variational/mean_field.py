@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge, Unanswered
+from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.consistent_states import States, configuration, consistent_states
@@ -31,6 +31,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, codes_of,
 from markovia.inference.map_bounds.certified import largest, polished
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.checks import Count, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 from markovia.runtime.threads import in_parallel
@@ -94,17 +95,14 @@ class MeanField(Approximate):
     'lower'
     """
 
-    restarts: int = 4
-    max_iterations: int = 1000
-    tolerance: float = 1e-7
-    time_limit: float | None = None
-    seed: int | None = 0
+    restarts: Count = 4
+    max_iterations: Count = 1000
+    tolerance: Tolerance = 1e-7
+    time_limit: TimeLimit = None
+    seed: WholeSeed = 0
 
     name: ClassVar[str] = "mean-field"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best"})
-
-    def __post_init__(self) -> None:
-        check_settings(self.restarts, self.max_iterations, self.tolerance, self.time_limit, self.seed)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the distribution of each target in the best product distribution found."""
@@ -262,21 +260,6 @@ class Sweeps:
             if now() > end and last < len(self.order):
                 return np.inf
         return change
-
-
-def check_settings(
-    restarts: object, max_iterations: object, tolerance: object, time_limit: object, seed: int | None
-) -> None:
-    """Raise `InvalidArgument` for settings that make no sense."""
-    for name, value in (("restarts", restarts), ("max_iterations", max_iterations)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InvalidArgument(f"{name}= is a whole number, at least 1, not {value!r}")
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not tolerance >= 0:
-        raise InvalidArgument(f"tolerance= is a number that is not negative, not {tolerance!r}")
-    limited = isinstance(time_limit, int | float) and not isinstance(time_limit, bool)
-    if time_limit is not None and not (limited and time_limit > 0):  # type: ignore[operator]
-        raise InvalidArgument(f"time_limit= is a positive number of seconds, not {time_limit!r}")
-    generator(seed)
 
 
 def _start(

@@ -14,11 +14,10 @@ give the zero entry any mass.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.factor import Array, Factor
 from markovia.inference.approximate import Approximate
@@ -28,8 +27,9 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, codes_of,
 from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
-from markovia.inference.variational.mean_field import MeanField, check_settings
+from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.mean_field_clusters import KINDS, clusters_of
+from markovia.runtime.checks import Count, NameLists, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 
 Group = tuple[int, ...]
@@ -68,27 +68,16 @@ class StructuredMeanField(Approximate):
     True
     """
 
-    clusters: str | Sequence[Sequence[str]] = "auto"
-    block: int = 4
-    max_iterations: int = 200
-    tolerance: float = 1e-6
-    restarts: int = 4
-    seed: int | None = 0
-    time_limit: float | None = None
+    clusters: Annotated[str | Sequence[Sequence[str]], NameLists(KINDS)] = "auto"
+    block: Count = 4
+    max_iterations: Count = 200
+    tolerance: Tolerance = 1e-6
+    restarts: Count = 4
+    seed: WholeSeed = 0
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "structured-mean-field"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best"})
-
-    def __post_init__(self) -> None:
-        check_settings(self.restarts, self.max_iterations, self.tolerance, self.time_limit, self.seed)
-        if isinstance(self.clusters, str) and self.clusters not in KINDS:
-            raise InvalidArgument(
-                f"clusters= is one of {', '.join(map(repr, KINDS))} or lists of names, not {self.clusters!r}"
-            )
-        if not isinstance(self.clusters, str) and any(isinstance(c, str) for c in self.clusters):
-            raise InvalidArgument("clusters= is a list of lists of names, such as [['a', 'b'], ['c']]")
-        if isinstance(self.block, bool) or not isinstance(self.block, int) or self.block < 1:
-            raise InvalidArgument(f"block= is a whole number, at least 1, not {self.block!r}")
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""

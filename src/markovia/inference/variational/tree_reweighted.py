@@ -25,7 +25,7 @@ propagation; its marginals are less sure of themselves than the true ones where 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -39,8 +39,8 @@ from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
-from markovia.inference.variational.mean_field import check_settings
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
+from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 
@@ -119,27 +119,16 @@ class TreeReweighted(Approximate):
     'upper'
     """
 
-    rho: Rho = "balanced"
-    optimise: int = 0
-    damping: float = 0.0
-    max_iterations: int = 1000
-    tolerance: float = 1e-6
-    time_limit: float | None = None
-    seed: int | None = 0
+    rho: Annotated[Rho, Choice(("balanced", "uniform"), "a mapping", (Mapping,))] = "balanced"
+    optimise: FromZero = 0
+    damping: Damping = 0.0
+    max_iterations: Count = 1000
+    tolerance: Tolerance = 1e-6
+    time_limit: TimeLimit = None
+    seed: WholeSeed = 0
 
     name: ClassVar[str] = "tree-reweighted"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass"})
-
-    def __post_init__(self) -> None:
-        check_settings(1, self.max_iterations, self.tolerance, self.time_limit, self.seed)
-        if isinstance(self.rho, str) and self.rho not in ("balanced", "uniform"):
-            raise InvalidArgument(f"rho= is 'balanced', 'uniform' or a mapping, not {self.rho!r}")
-        if not isinstance(self.rho, str | Mapping):
-            raise InvalidArgument(f"rho= is 'balanced', 'uniform' or a mapping, not {self.rho!r}")
-        if isinstance(self.optimise, bool) or not isinstance(self.optimise, int) or self.optimise < 0:
-            raise InvalidArgument(f"optimise= is a number of steps, 0 or more, not {self.optimise!r}")
-        if not isinstance(self.damping, int | float) or not 0 <= self.damping < 1:
-            raise InvalidArgument(f"damping= is a number from 0 up to but not 1, not {self.damping!r}")
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the pseudo-marginal of each target."""

@@ -18,7 +18,7 @@ Use it for log Z of models too wide for exact inference; strong couplings need m
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,10 @@ from markovia.inference.weighted_draws.sequential_draws import Codes
 from markovia.inference.weighted_draws.weight_diagnostics import FEWEST_EFFECTIVE, MAX_TAIL_INDEX, Sums
 from markovia.inference.weighted_draws.weighted_engine import (
     Counter,
-    check_count,
-    check_positive,
-    check_seed,
     proved_impossible,
     tables_of,
 )
+from markovia.runtime.checks import POSITIVE, Count, Positive, TimeLimit, Whole, WholeSeed, check
 from markovia.runtime.clock import now
 from markovia.runtime.threads import thread_count
 
@@ -102,31 +100,26 @@ class AnnealedImportance(Approximate):
     True
     """
 
-    particles: int | None = None
+    particles: Annotated[int | None, Whole(2, none=True)] = None
     temperatures: int | Sequence[float] | None = None
-    sweeps: int = 1
-    floor: float = 5.0
+    sweeps: Count = 1
+    floor: Positive = 5.0
     reverse: bool = False
-    seed: int | None = 0
-    tolerance: float | None = None
-    time_limit: float | None = None
+    seed: WholeSeed = 0
+    tolerance: Annotated[float | None, replace(POSITIVE, none=True)] = None
+    time_limit: TimeLimit = None
 
     name: ClassVar[str] = "annealed-importance"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "sample"})
 
     def __post_init__(self) -> None:
-        check_count("particles", self.particles, least=2)
-        check_count("sweeps", self.sweeps)
-        check_positive("floor", self.floor)
-        check_positive("tolerance", self.tolerance)
-        check_positive("time_limit", self.time_limit)
-        check_seed(self.seed)
+        super().__post_init__()
         if self.temperatures is None:
             return
         if isinstance(self.temperatures, int | np.integer) or not isinstance(
             self.temperatures, Sequence | np.ndarray
         ):
-            check_count("temperatures", self.temperatures)
+            check("temperatures", self.temperatures, Whole(1))
             return
         betas = np.asarray(self.temperatures, dtype=np.float64)
         if (

@@ -21,9 +21,7 @@ the marginals of a variational method.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Annotated, Any, ClassVar
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.conditional import Conditional
@@ -37,7 +35,8 @@ from markovia.inference.weighted_draws.importance_proposals import (
 )
 from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler
 from markovia.inference.weighted_draws.weight_diagnostics import Sums
-from markovia.inference.weighted_draws.weighted_engine import WeightedEngine, check_count
+from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
+from markovia.runtime.checks import Count, FromZero, Interval
 
 ENTRIES_A_SECOND = 5e6
 NAMED = ("mini-bucket", "prior", "adaptive")
@@ -77,10 +76,10 @@ class ImportanceSampling(WeightedEngine):
 
     proposal: Any = "mini-bucket"
     normalised: bool = True
-    known_log_mass: float | None = None
-    table_entries: int = 2**16
-    rounds: int = 10
-    round_draws: int = 4096
+    known_log_mass: Annotated[float | None, Interval(open="both", said="a finite number", none=True)] = None
+    table_entries: Count = 2**16
+    rounds: FromZero = 10
+    round_draws: Count = 4096
 
     name: ClassVar[str] = "importance"
     advice: ClassVar[str] = (
@@ -98,11 +97,6 @@ class ImportanceSampling(WeightedEngine):
             raise InvalidArgument(
                 f"proposal= is a name, a mapping or a Bayesian network, not {type(self.proposal).__name__}"
             )
-        if self.known_log_mass is not None and not np.isfinite(self.known_log_mass):
-            raise InvalidArgument(f"known_log_mass= is a finite number, not {self.known_log_mass!r}")
-        check_count("table_entries", self.table_entries)
-        check_count("rounds", self.rounds, least=0)
-        check_count("round_draws", self.round_draws)
 
     def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
         return make_sampler(self, problem, targets)

@@ -17,7 +17,8 @@ from markovia.factors.tables.factor import Array
 from markovia.inference.problem import Problem
 from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler, ancestral_sampler
 from markovia.inference.weighted_draws.weight_diagnostics import Sums
-from markovia.inference.weighted_draws.weighted_engine import Counter, WeightedEngine, check_count
+from markovia.inference.weighted_draws.weighted_engine import Counter, WeightedEngine
+from markovia.runtime.checks import Count
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,16 +47,12 @@ class RejectionSampling(WeightedEngine):
     (True, 0.65)
     """
 
-    max_tries: int = 10_000
+    max_tries: Count = 10_000
 
     name: ClassVar[str] = "rejection"
     advice: ClassVar[str] = (
         "try engine='likelihood-weighting', 'importance' or 'gibbs', which fix the evidence"
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_count("max_tries", self.max_tries)
 
     def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
         return ancestral_sampler(problem, targets, self.name, draw_evidence=True)

@@ -29,10 +29,10 @@ from markovia.inference.weighted_draws.weighted_engine import (
     Counter,
     Pool,
     WeightedEngine,
-    check_count,
     proved_impossible,
     tables_of,
 )
+from markovia.runtime.checks import CountOrNone, check_choice, check_count
 from markovia.runtime.seeds import Seed, generator
 
 DRAWS = 10_000
@@ -60,9 +60,8 @@ def resample(
     >>> np.bincount(resample(np.log([0.5, 0.25, 0.25]), 8, seed=0)).tolist()
     [4, 2, 2]
     """
-    if scheme not in get_args(Scheme):
-        raise InvalidArgument(f"scheme= is one of {', '.join(get_args(Scheme))}, not {scheme!r}")
-    check_count("n", n, least=0)
+    check_choice("scheme", scheme, get_args(Scheme))
+    check_count("n", n)
     logs = np.asarray(log_weights, dtype=np.float64)
     top = float(logs.max(initial=-np.inf))
     if n == 0:
@@ -130,7 +129,7 @@ class SamplingImportanceResampling(WeightedEngine):
     True
     """
 
-    pool: int | None = None
+    pool: CountOrNone = None
     scheme: Scheme = "systematic"
     proposal: Any = "auto"
 
@@ -139,9 +138,6 @@ class SamplingImportanceResampling(WeightedEngine):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_count("pool", self.pool)
-        if self.scheme not in get_args(Scheme):
-            raise InvalidArgument(f"scheme= is one of {', '.join(get_args(Scheme))}, not {self.scheme!r}")
         if self.proposal != "auto":
             ImportanceSampling(proposal=self.proposal)
 

@@ -5,13 +5,13 @@ seed and the number of draws only, not on the number of threads. Chunks run on a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, TooLarge, Unanswered
+from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.factor import Array, Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.approximate import Approximate
@@ -26,6 +26,7 @@ from markovia.inference.weighted_draws.weight_diagnostics import (
     Sums,
     summed,
 )
+from markovia.runtime.checks import POSITIVE, CountOrNone, TimeLimit, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel
 
@@ -40,19 +41,13 @@ MAX_JOINT = 2**24
 class WeightedEngine(Approximate):
     """Settings and answers that all of these engines share."""
 
-    draws: int | None = None
-    tolerance: float | None = None
-    seed: int | None = 0
-    time_limit: float | None = None
+    draws: CountOrNone = None
+    tolerance: Annotated[float | None, replace(POSITIVE, none=True)] = None
+    seed: WholeSeed = 0
+    time_limit: TimeLimit = None
 
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "sample"})
     advice: ClassVar[str] = "try more draws, engine='importance' or 'gibbs'"
-
-    def __post_init__(self) -> None:
-        check_count("draws", self.draws)
-        check_positive("tolerance", self.tolerance)
-        check_positive("time_limit", self.time_limit)
-        check_seed(self.seed)
 
     def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
         """Return how to draw what is asked for; None asks for everything."""
@@ -308,24 +303,3 @@ def tables_of(problem: Problem, groups: Sequence[tuple[str, ...]], flat: Array) 
 def proved_impossible(problem: Problem) -> bool:
     """Say whether a search or exact inference, where it is cheap, shows that no configuration has any weight."""
     return judged_log_mass(problem) == -np.inf
-
-
-def check_count(name: str, value: int | None, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least `least`, or None."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and (not whole or value < least):
-        raise InvalidArgument(f"{name}= is a whole number of at least {least}, not {value!r}")
-
-
-def check_positive(name: str, value: float | None) -> None:
-    """Refuse what is not a positive number, or None."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if value is not None and (not number or not value > 0):
-        raise InvalidArgument(f"{name}= is a positive number or None, not {value!r}")
-
-
-def check_seed(seed: int | None) -> None:
-    """Refuse what is not a whole number that is not negative, or None."""
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if seed is not None and (not whole or seed < 0):
-        raise InvalidArgument(f"seed= is a whole number >= 0 or None, not {seed!r}")

@@ -23,7 +23,7 @@ from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.named import Names, as_names
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime.checks import check_choice, check_level
-from markovia.runtime.clock import Watch, now
+from markovia.runtime.clock import Clock, now
 from markovia.runtime.registry import named
 from markovia.structure.task.result import TestMade
 from markovia.structure.task.task import Task
@@ -111,7 +111,7 @@ class CITest(ABC):
             self.measured.update(zip(fresh, pairs, strict=True))
         return np.array([self.known[q] for q in asked])
 
-    def p_values_until(self, queries: Sequence[Query], watch: Watch) -> list[float]:
+    def p_values_until(self, queries: Sequence[Query], watch: Clock) -> list[float]:
         """Return the p-values of many queries; those of the first ones only where the watch ends it in between.
 
         Costly tests are asked a few at a time. At least one query is answered.

@@ -19,7 +19,7 @@ from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime.checks import check_choice, check_count
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator
 from markovia.structure.ci_tests.ci_tests import CITest
 from markovia.structure.confidence.model_averaging import LEVELS, EdgeConfidence, edge_flags, is_ancestral
@@ -96,7 +96,7 @@ def bootstrap_structure(
     n = len(search.order)
     arrows, lines = np.zeros((n, n)), np.zeros((n, n))
     done, undirected, ancestral = 0, True, False
-    with Watch(time_limit, progress, total=int(replicates), unit="replicate") as watch:
+    with Clock(time_limit, progress, total=int(replicates), unit="replicate") as watch:
         deadline = None if time_limit is None else time() + watch.left
         for found in _results(bare, mixed, streams, level, deadline, n_jobs, watch):
             arrows += found["arrows"]
@@ -141,7 +141,7 @@ def _results(
     level: str,
     deadline: float | None,
     n_jobs: int | None,
-    watch: Watch,
+    watch: Clock,
 ) -> Any:
     """Yield what each replicate found, in order, until the watch says stop; unfinished replicates are left out."""
     from joblib import Parallel, delayed
@@ -176,7 +176,7 @@ def _replicate(
 ) -> Mapping[str, Any] | None:
     """Learn from one sample; None where time was up before the end."""
     left = None if deadline is None else max(1e-9, deadline - time())
-    with Watch(left, progress=False) as watch:
+    with Clock(left, progress=False) as watch:
         learned = search.run(mixed.resampled(rng), rng, watch, 1)
         if watch.over():
             return None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.confidence.order_posterior import FamilyLists
 
 REMEMBERED = 200_000
@@ -48,7 +48,7 @@ class OrderChain:
 
 
 def run_order_chain(
-    families: FamilyLists, rng: np.random.Generator, watch: Watch, *, steps: int, warmup: int, thin: int
+    families: FamilyLists, rng: np.random.Generator, watch: Clock, *, steps: int, warmup: int, thin: int
 ) -> OrderChain:
     """Run one chain from a random order; keep every `thin`-th order after the warm-up."""
     n = len(families.masks)

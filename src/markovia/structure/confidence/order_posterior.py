@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import Unanswered
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.scores.scores import Family, LocalScore
 from markovia.structure.task.knowledge import Rules
 
@@ -41,7 +41,7 @@ class FamilyLists:
     weights: list[Array]
 
 
-def family_lists(score: LocalScore, rules: Rules, most: int, watch: Watch, by_size: bool) -> FamilyLists:
+def family_lists(score: LocalScore, rules: Rules, most: int, watch: Clock, by_size: bool) -> FamilyLists:
     """Score every family that the rules allow with at most `most` parents.
 
     With `by_size` each number of parents has the same prior weight, shared by the sets of that size; else each set.
@@ -78,7 +78,7 @@ class OrderPosterior:
         The log of the sum over orders (each with prior 1 / n!) and over parent sets inside them of the families' weights.
     """
 
-    def __init__(self, families: FamilyLists, watch: Watch) -> None:
+    def __init__(self, families: FamilyLists, watch: Clock) -> None:
         self.families = families
         n = self.n = len(families.masks)
         # inside[i][U without bit i]: the families of i inside U
@@ -103,7 +103,7 @@ class OrderPosterior:
         np.clip(self.edges, 0.0, 1.0, out=self.edges)
         self.log_evidence = self.log_total - lgamma(n + 1)
 
-    def _step(self, watch: Watch) -> None:
+    def _step(self, watch: Clock) -> None:
         watch.advance(note="orders")
         if watch.over():
             raise Unanswered(f"stopped ({watch.reason}) before the sums over orders were done")

@@ -25,7 +25,7 @@ from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
 from markovia.runtime import ports
 from markovia.runtime.checks import check_choice, check_count
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator
 from markovia.structure.confidence.model_averaging import EdgeConfidence
 from markovia.structure.confidence.order_mcmc import OrderChain, run_order_chain
@@ -237,7 +237,7 @@ def edge_posterior(
         most = min(most, FEW_PARENTS[method])
         most = max(most, int(rules.required.sum(axis=0).max(initial=0)))
     rng = generator(seed)
-    with Watch(time_limit, progress) as watch:
+    with Clock(time_limit, progress) as watch:
         found = _run(method, bound, rules, most, prior, rng, watch, steps, warmup, chains)
         return EdgePosterior(
             names=mixed.names,
@@ -273,7 +273,7 @@ def _run(
     most: int,
     prior: str,
     rng: np.random.Generator,
-    watch: Watch,
+    watch: Clock,
     steps: int,
     warmup: int,
     chains: int,

@@ -14,7 +14,7 @@ import numpy as np
 
 from markovia.factors.tables.factor import Array
 from markovia.graphs.masks import is_above, mask_of, members
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.task.knowledge import Rules
 
@@ -45,7 +45,7 @@ def run_chain(
     score: LocalScore,
     rules: Rules,
     rng: np.random.Generator,
-    watch: Watch,
+    watch: Clock,
     *,
     steps: int,
     warmup: int,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.runtime.checks import check_count
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
 from markovia.structure.task.knowledge import Rules
 
@@ -61,7 +61,7 @@ def named_separators(
 def adjacency_search(
     test: CITest,
     rules: Rules,
-    watch: Watch,
+    watch: Clock,
     *,
     depth: int | None = None,
     stable: bool = True,
@@ -95,7 +95,7 @@ def adjacency_search(
 
 
 def _frozen_level(
-    test: CITest, skeleton: Skeleton, open_pairs: NDArray[np.bool_], watch: Watch, size: int
+    test: CITest, skeleton: Skeleton, open_pairs: NDArray[np.bool_], watch: Clock, size: int
 ) -> bool:
     """Try sets of one size with neighbours frozen; say whether there was any such set.
 
@@ -131,7 +131,7 @@ def _frozen_level(
 
 
 def _live_level(
-    test: CITest, skeleton: Skeleton, open_pairs: NDArray[np.bool_], watch: Watch, size: int
+    test: CITest, skeleton: Skeleton, open_pairs: NDArray[np.bool_], watch: Clock, size: int
 ) -> bool:
     """Try sets of one size, each removal counting at once; say whether there was any such set."""
     adjacent, busy = skeleton.adjacent, False

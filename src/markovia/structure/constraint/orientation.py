@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
 from markovia.structure.constraint.adjacency_search import Skeleton
 from markovia.structure.task.knowledge import Rules
@@ -51,7 +51,7 @@ class Triples:
 
 
 def decide_triples(
-    test: CITest, skeleton: Skeleton, rule: str, watch: Watch, depth: int | None = None
+    test: CITest, skeleton: Skeleton, rule: str, watch: Clock, depth: int | None = None
 ) -> Triples:
     """Decide which unshielded triples are colliders.
 
@@ -97,7 +97,7 @@ def unshielded(adjacent: Flags) -> Iterator[Triple]:
 
 
 def _separating_sets(
-    test: CITest, adjacent: Flags, x: int, y: int, depth: int | None, watch: Watch
+    test: CITest, adjacent: Flags, x: int, y: int, depth: int | None, watch: Clock
 ) -> set[tuple[int, ...]]:
     queries: dict[Query, None] = {}
     for end, other in ((x, y), (y, x)):

@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
 from markovia.structure.constraint.ancestral_rules import ARROW, NONE, Ancestral, Flags, Marks
 from markovia.structure.task.knowledge import Rules
@@ -67,7 +67,7 @@ def search_possible_d_sep(
     pag: Ancestral,
     test: CITest,
     rules: Rules,
-    watch: Watch,
+    watch: Clock,
     *,
     depth: int | None = None,
     max_path_length: int | None = None,

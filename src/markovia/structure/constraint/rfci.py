@@ -13,7 +13,7 @@ it: as FCI, with dozens of variables or more.
 from collections import deque
 from itertools import combinations, pairwise
 
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
 from markovia.structure.constraint.adjacency_search import adjacency_search
 from markovia.structure.constraint.ancestral_rules import Ancestral, Flags, orient
@@ -83,7 +83,7 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
 class _Careful:
     """The tests that RFCI makes before it trusts a triple or a path."""
 
-    def __init__(self, pag: Ancestral, test: CITest, kept: Flags, watch: Watch) -> None:
+    def __init__(self, pag: Ancestral, test: CITest, kept: Flags, watch: Clock) -> None:
         self.pag = pag
         self.test = test
         self.watch = watch

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime.checks import check_count
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query, ci_test_for
 from markovia.structure.dag_search.hill_climbing import hill_climb
 from markovia.structure.task.knowledge import Rules
@@ -59,7 +59,7 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     """
     test: CITest = ci_test_for(task)
     left = task.watch.left
-    with Watch(TESTING * left if np.isfinite(left) and left > 0 else None, progress=False) as testing:
+    with Clock(TESTING * left if np.isfinite(left) and left > 0 else None, progress=False) as testing:
         pairs = max_min_candidates(test, task.rules, testing, depth=depth, advance=task.watch.advance)
     narrow = Rules(
         task.rules.allowed & (pairs | task.rules.required), task.rules.required, task.rules.max_parents
@@ -81,7 +81,7 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
 def max_min_candidates(
     test: CITest,
     rules: Rules,
-    watch: Watch,
+    watch: Clock,
     *,
     depth: int | None = None,
     advance: Callable[..., None] | None = None,
@@ -105,7 +105,7 @@ def max_min_candidates(
     return both
 
 
-def _candidates(test: CITest, rules: Rules, watch: Watch, target: int, depth: int | None) -> list[int]:
+def _candidates(test: CITest, rules: Rules, watch: Clock, target: int, depth: int | None) -> list[int]:
     kept = np.flatnonzero(rules.required_pairs[target]).tolist()
     waiting = [v for v in np.flatnonzero(rules.pairs[target]).tolist() if v not in kept]
     chosen: list[int] = []
@@ -136,7 +136,7 @@ def _candidates(test: CITest, rules: Rules, watch: Watch, target: int, depth: in
 
 def _lowered(
     test: CITest,
-    watch: Watch,
+    watch: Clock,
     target: int,
     waiting: list[int],
     fresh: Iterable[tuple[int, ...]],
@@ -162,7 +162,7 @@ def _lowered(
 
 
 def _separated(
-    test: CITest, watch: Watch, target: int, other: int, subsets: Iterable[tuple[int, ...]]
+    test: CITest, watch: Clock, target: int, other: int, subsets: Iterable[tuple[int, ...]]
 ) -> bool:
     waiting = list(subsets)
     for first in range(0, len(waiting), max(1, test.batch)):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.exact.order_problem import OrderProblem
 
 
@@ -25,7 +25,7 @@ PLAIN = 9
 """Up to so many variables nothing is compiled for."""
 
 
-def best_order(problem: OrderProblem, watch: Watch, max_gigabytes: float = 4.0) -> list[int] | None:
+def best_order(problem: OrderProblem, watch: Clock, max_gigabytes: float = 4.0) -> list[int] | None:
     """Return the best order of the variables, or None after a stop.
 
     Raises

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.exact.order_problem import OrderProblem
 
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ class PathSearch:
 
 def shortest_order(
     problem: OrderProblem,
-    watch: Watch,
+    watch: Clock,
     order: list[int],
     loss: float,
     *,

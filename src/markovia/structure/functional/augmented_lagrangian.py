@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.task.result import Step
 
 Objective = Callable[[Array], tuple[float, Array, float, Array]]
@@ -31,7 +31,7 @@ def minimise_acyclic(
     objective: Objective,
     start: Array,
     bounds: Array,
-    watch: Watch,
+    watch: Clock,
     *,
     max_iterations: int,
     h_tolerance: float,

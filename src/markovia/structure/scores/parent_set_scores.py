@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.scores.score_bounds import ScoreBound, bound_for
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.scores.subset_likelihoods import Stopped
@@ -73,7 +73,7 @@ class _Level:
     """The best score of a set or its subsets."""
 
 
-def scored_parent_sets(score: LocalScore, rules: Rules, watch: Watch, most: int = 20_000_000) -> ParentSets:
+def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int = 20_000_000) -> ParentSets:
     """Return the parent sets that may be in a best graph under a score.
 
     Parameters
@@ -210,7 +210,7 @@ def _score_all(
     score: LocalScore,
     bound: ScoreBound | None,
     asked: dict[int, Ints],
-    watch: Watch,
+    watch: Clock,
     must: bool,
 ) -> dict[int, Array] | None:
     """Score every set of a level, in batches; None after a stop, unless it `must` be."""

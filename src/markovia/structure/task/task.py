@@ -7,7 +7,7 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Rules
 
 
@@ -36,7 +36,7 @@ class Task:
     names: tuple[str, ...]
     data: MixedTable | None
     rules: Rules
-    watch: Watch
+    watch: Clock
     rng: np.random.Generator
     score: Any = None
     test: Any = None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from markovia.data.moments import moments_of
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Flags
 from markovia.structure.undirected.graphical_lasso import SparsePrecision, scaled_penalty, solve
 from markovia.structure.undirected.lasso_path import penalty_path
@@ -40,7 +40,7 @@ def chosen_rho(
     factors: Array,
     choose: str,
     rng: np.random.Generator,
-    watch: Watch,
+    watch: Clock,
     *,
     n_rhos: int,
     smallest: float,
@@ -129,7 +129,7 @@ def chosen_rho(
     return float(rhos[best]), about
 
 
-def glasso_path(cov: Array, factors: Array, rhos: Array, watch: Watch | None) -> Iterator[SparsePrecision]:
+def glasso_path(cov: Array, factors: Array, rhos: Array, watch: Clock | None) -> Iterator[SparsePrecision]:
     """Yield the solution for each penalty, from the largest on; ends early where the time is over."""
     start = None
     for k, rho in enumerate(rhos):
@@ -147,7 +147,7 @@ def _cross_validated(
     rhos: Array,
     folds: int,
     rng: np.random.Generator,
-    watch: Watch,
+    watch: Clock,
 ) -> Array:
     number = fold_numbers(len(rows), folds, rng)
     cost = np.zeros(len(rhos))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.runtime.threads import in_parallel
 from markovia.structure.task.knowledge import Flags
 from markovia.structure.task.undirected_edges import joined
@@ -76,7 +76,7 @@ def stars(
     n_levels: int,
     n_columns: int,
     rng: np.random.Generator,
-    watch: Watch,
+    watch: Clock,
     *,
     subsamples: int = 20,
     beta: float = 0.05,

@@ -19,7 +19,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Array
-from markovia.runtime.clock import Watch
+from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Flags, Rules
 from markovia.structure.task.task import Task
 from markovia.structure.undirected.penalty_choice import Graphs, need_subsamples, stars
@@ -68,7 +68,7 @@ def stable_edges(
     n_levels: int,
     open_pairs: Flags,
     rng: np.random.Generator,
-    watch: Watch,
+    watch: Clock,
     *,
     subsamples: int = SUBSAMPLES,
     pi: float = 0.75,

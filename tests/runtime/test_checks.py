@@ -1,0 +1,120 @@
+"""Options that engines declare: every bad value is refused in one sentence that names the option."""
+
+from dataclasses import fields
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import markovia as mk
+from markovia.inference.engine import engine_names, get_engine
+from markovia.runtime.checks import (
+    SECONDS,
+    Choice,
+    Flag,
+    Interval,
+    Kind,
+    NameLists,
+    Seeding,
+    Whole,
+    check,
+    declared,
+)
+
+READ_BY_THE_ENGINE = {
+    "conditioning": {"inner"},
+    "marginal-map": {"engine"},
+    "gibbs": {"blocks"},
+    "parallel-tempering": {"temperatures"},
+    "annealed-importance": {"temperatures"},
+    "importance": {"proposal"},
+    "sir": {"proposal"},
+}
+"""Options that need more than one value can say: names of engines, ladders, proposals."""
+
+
+def bad_values(constraint):
+    """Yield values that a constraint must refuse, read off what it declares."""
+    yield SimpleNamespace()
+    if not constraint.none:
+        yield None
+    match constraint:
+        case Whole():
+            yield from (constraint.least - 1, constraint.least + 0.5, str(constraint.least), True, np.nan)
+            if constraint.most is not None:
+                yield constraint.most + 1
+        case Interval():
+            yield from ("1", True, np.nan)
+            if constraint.low > -np.inf:
+                yield constraint.low if constraint.open in ("low", "both") else constraint.low - 1e-9
+            if constraint.high < np.inf:
+                yield constraint.high if constraint.open in ("high", "both") else constraint.high + 1e-9
+        case NameLists():
+            yield from ("no such word", 3, ["a", "b"])
+        case Choice():
+            yield from ("no such word", 3)
+        case Flag():
+            yield from (1, "yes")
+        case Kind():
+            yield 3
+        case Seeding():
+            yield from (-1, 1.5, "zero", True)
+
+
+CASES = [
+    (name, option.name, bad)
+    for name in engine_names()
+    for option in declared(type(get_engine(name)))
+    for bad in bad_values(option.constraint)
+]
+
+
+@pytest.mark.parametrize(("engine", "option", "bad"), CASES, ids=lambda v: repr(v)[:20])
+def test_every_engine_refuses_bad_values_of_every_option_and_names_it(engine, option, bad):
+    with pytest.raises(mk.InvalidArgument, match=f"^{option}= is .*, not "):
+        type(get_engine(engine))(**{option: bad})
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_every_option_of_an_engine_says_what_it_may_be(name):
+    kind = type(get_engine(name))
+    said = {option.name for option in declared(kind)} | READ_BY_THE_ENGINE.get(name, set())
+    assert said == {f.name for f in fields(kind)}
+
+
+def test_a_time_limit_is_refused_with_the_same_sentence_everywhere():
+    from markovia.runtime.clock import Clock
+
+    asia = mk.examples.asia()
+    for ask in (
+        lambda: Clock(-1),
+        lambda: asia.map(time_limit=-1),
+        lambda: asia.log_partition(bounds=True, time_limit=-1),
+        lambda: mk.engines.Gibbs(time_limit=-1),
+        lambda: mk.learn_structure(asia.sample(20, seed=0), time_limit=-1),
+    ):
+        with pytest.raises(mk.InvalidArgument) as caught:
+            ask()
+        assert str(caught.value) == "time_limit= is a positive number of seconds or None, not -1"
+
+
+def test_a_sentence_says_what_would_be_right():
+    for value, constraint, sentence in (
+        (0, Whole(1), "x= is a whole number, 1 or more, not 0"),
+        (0, Whole(1, none=True), "x= is a whole number, 1 or more, or None, not 0"),
+        (9, Whole(1, 8), "x= is a whole number from 1 to 8, not 9"),
+        ("c", Choice(("a", "b")), "x= is 'a' or 'b', not 'c'"),
+        ("c", Choice(("a",), "a mapping", (dict,)), "x= is 'a' or a mapping, not 'c'"),
+        (1, Flag(none=True), "x= is True, False or None, not 1"),
+        (0, SECONDS, "x= is a positive number of seconds or None, not 0"),
+        (2.0, Interval(0.0, 1.0), "x= is a number between 0 and 1, not 2.0"),
+    ):
+        with pytest.raises(mk.InvalidArgument) as caught:
+            check("x", value, constraint)
+        assert str(caught.value) == sentence
+
+
+def test_whole_numbers_and_numbers_of_numpy_are_welcome():
+    check("x", np.int64(3), Whole(1))
+    check("x", np.float32(0.5), Interval(0.0, 1.0, open="both"))
+    check("x", np.True_, Flag())
