@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 STRATEGIES = ("uniform", "quantile", "kmeans", "mdl")
 MOST_ROUNDS = 1000

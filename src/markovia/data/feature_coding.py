@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.state_codes import Codes, code_type, column_codes
+from markovia.data.state_codes import code_type, column_codes
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Codes
 
 
 def coded_features(

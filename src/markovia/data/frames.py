@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from markovia.data.state_codes import MISSING, column_codes
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.array_types import Codes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["MISSING", "Codes", "as_frame", "decode", "decode_column", "encode", "encode_column"]
-
-Codes = NDArray[np.signedinteger[Any]]
 
 
 def as_frame(rows: Any) -> "pd.DataFrame":

@@ -11,16 +11,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable, count_shape
 from markovia.data.state_codes import MISSING, code_type, continuous, inferred
 from markovia.data.table_counts import distinct_rows, merged
 from markovia.errors import InvalidArgument, TooLarge, UnknownState, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array, Ints
 
-Integers = NDArray[np.int64]
 MERGED_CELLS = 4096
 """The largest union that several small tables are grouped in."""
 MAX_VALUES = 2**20
@@ -167,7 +165,7 @@ class GroupedSource:
                 results[place] = table_of.reshape(shape)
         return results
 
-    def distinct(self, scope: Sequence[str]) -> tuple[Integers, Array]:
+    def distinct(self, scope: Sequence[str]) -> tuple[Ints, Array]:
         """Return the configurations of a scope that occur, and their weights; see `RowSource.distinct`."""
         names = self._checked(scope)
         most = MAX_BYTES // (8 * max(1, len(names)))
@@ -207,7 +205,7 @@ class GroupedSource:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _coded(self, names: Sequence[str], groups: Sequence[Group]) -> tuple[Integers, Array]:
+    def _coded(self, names: Sequence[str], groups: Sequence[Group]) -> tuple[Ints, Array]:
         """Return groups as codes, one row a column, and their weights."""
         codes = np.empty((len(names), len(groups)), dtype=np.int64)
         for k, name in enumerate(names):

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.data.row_sources import CodedTable, row_weights
-from markovia.data.state_codes import Codes, code_type, column_codes
+from markovia.data.state_codes import code_type, column_codes
 from markovia.errors import InvalidArgument, MarkoviaError, UnknownVariable
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Codes
 from markovia.runtime.threads import in_parallel, thread_count
 
 MANY_ROWS = 20_000

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.data.table_counts import distinct_rows
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.array_types import Array
 
 DISCRETE, CONTINUOUS = "discrete", "continuous"
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument
+from markovia.runtime.array_types import Array
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.intp]
 Data: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
 """A matrix of rows, a data frame, a mapping from names to columns, or one column."""
@@ -52,7 +52,7 @@ def read_columns(data: Data, prefix: str) -> tuple[tuple[str, ...], list[NDArray
     return names, columns
 
 
-def numeric_matrix(data: Data, prefix: str) -> tuple[tuple[str, ...], FloatArray]:
+def numeric_matrix(data: Data, prefix: str) -> tuple[tuple[str, ...], Array]:
     """Read data whose columns are all numbers, as names and one float matrix with a column each."""
     names, columns = read_columns(data, prefix)
     for name, column in zip(names, columns, strict=True):
@@ -145,7 +145,7 @@ def need_rows(n_rows: int, needed: int, what: str) -> None:
         raise InvalidArgument(f"{what} needs at least {needed} rows; the data have {n_rows}")
 
 
-def numbers(values: ArrayLike, name: str) -> FloatArray:
+def numbers(values: ArrayLike, name: str) -> Array:
     """Return values as an array of finite numbers."""
     try:
         array = np.asarray(values, dtype=np.float64)

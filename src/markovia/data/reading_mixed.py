@@ -19,8 +19,8 @@ from markovia.data.in_memory import Columns, coded_columns, eager_columns, wante
 from markovia.data.mixed_table import CONTINUOUS, DISCRETE, MixedTable
 from markovia.data.row_sources import CodedTable, read_data, row_weights
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
+from markovia.runtime.array_types import Array
 
 __all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "MixedTable", "read_mixed"]
 

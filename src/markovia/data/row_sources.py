@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array, Codes
 
-Codes = NDArray[np.signedinteger[Any]]
 MISSING = -1
 MAX_CELLS = 2**28
 """The largest dense table of counts."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from markovia.data.table_counts import kernel_for
 from markovia.errors import InvalidArgument, UnknownState
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Codes
 
-Codes = NDArray[np.signedinteger[Any]]
 MISSING = -1
 UNKNOWN = -2
 NEAR_VALUES = 2**16

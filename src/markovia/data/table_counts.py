@@ -15,12 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel
-
-Codes = NDArray[np.signedinteger[Any]]
-Integers = NDArray[np.int64]
 
 MERGED_CELLS = 4096
 """The largest table that several small ones are merged into: it stays in the first cache."""
@@ -272,7 +269,7 @@ def distinct_rows(
     n_rows = codes.shape[1]
     # the keys are numbers below `radix`; where the next column would make them too large they are numbered anew
     keys, radix = np.zeros(n_rows, dtype=np.int64), 1
-    books: list[tuple[list[int], Integers | None]] = []
+    books: list[tuple[list[int], Ints | None]] = []
     pending: list[int] = []
     for k, card in enumerate(cards):
         if radix * (card + shift) >= 2**62:
@@ -295,7 +292,7 @@ def distinct_rows(
     return rows, totals
 
 
-def _counted_keys(keys: Integers, weights: Array | None) -> tuple[Integers, Array]:
+def _counted_keys(keys: Ints, weights: Array | None) -> tuple[Ints, Array]:
     """Return the distinct keys in order, and how often each occurs or what its rows weigh."""
     kernel = kernel_for(16 * len(keys))
     if kernel is None:

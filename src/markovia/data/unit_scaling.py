@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 FLAT = 1e-12
 """A spread below this share of a column's largest number is rounding error."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.result import Info
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

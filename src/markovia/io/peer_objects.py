@@ -12,10 +12,11 @@ import numpy as np
 
 from markovia.errors import DuplicateName, InvalidTable, MarkoviaError, ParseError, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array, Factor, product
+from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
 from markovia.io.rows import RowPolicy
 from markovia.models.graphical.factor_model import FactorModel
+from markovia.runtime.array_types import Array
 
 
 def require(module: str, package: str) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidTable, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs import DAG, Mark, MixedGraph, UndirectedGraph
 from markovia.io.peer_objects import PeerTables, one_factor_per_scope, plain_states, require, text_names
@@ -20,6 +20,7 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.runtime.array_types import Array
 
 Model = BayesianNetwork | MarkovNetwork | FactorGraph
 Graph = DAG | UndirectedGraph | MixedGraph

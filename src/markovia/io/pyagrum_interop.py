@@ -14,13 +14,14 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidTable, MarkoviaError, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
 from markovia.io.identifiers import STATES, restored_states, states_mark
 from markovia.io.peer_objects import PeerTables, one_factor_per_scope, require
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.runtime.array_types import Array
 
 DESCRIPTION = "description"
 _LARGEST_INTEGER = 2**31 - 1

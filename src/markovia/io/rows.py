@@ -17,11 +17,10 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import ParseError
+from markovia.runtime.array_types import Array
 
-Array = NDArray[np.float64]
 Locate = Callable[[int], tuple[int, int]]
 
 EXACT = 1e-12

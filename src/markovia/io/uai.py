@@ -26,7 +26,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import CycleError, IncompleteModel, MarkoviaError, ParseError, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
@@ -40,6 +39,7 @@ from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.runtime.array_types import Array
 
 MAX_STATES = 2**20
 _MOST = 2**53
@@ -50,8 +50,6 @@ _AGRUM = re.compile(
     r"BAYES\r?\n\d++\r?\n(?:\d++ )++\r?\n\d++\r?\n(?:\d++(?: \d++)++   # [^\n]*+\n)++\r?\n\r?\n", re.ASCII
 )
 _COMMENT = re.compile(r"#[^\n]*+")
-
-Array = NDArray[np.float64]
 
 
 def read_uai(text: str, source: str | None = None) -> MarkovNetwork | BayesianNetwork:

@@ -15,13 +15,12 @@ from math import log
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.io.source import Source
 from markovia.io.uai import MAX_STATES, NumberStream
+from markovia.runtime.array_types import Array
 
-Array = NDArray[np.float64]
 Evidence = dict[str, int]
 
 _WORD = re.compile(r"\s*+([A-Za-z]++)?")

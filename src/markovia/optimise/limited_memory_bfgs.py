@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 MEMORY = 12
 

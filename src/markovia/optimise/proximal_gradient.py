@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 LOOK_BACK = 5
 """How many values the next one may be compared with; more allow longer steps."""

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.graphs.mixed import Mark
 from markovia.plotting import scene as sc
@@ -16,11 +15,11 @@ from markovia.plotting import style
 from markovia.plotting.labels import text_height
 from markovia.plotting.layout import Layout
 from markovia.plotting.matplotlib_axes import new_axes
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Array = NDArray[np.float64]
 
 MARGIN = 0.12
 LARGEST_FIGURE = (14.0, 9.0)

@@ -16,7 +16,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from markovia.runtime.array_types import Array
+
 Pair = tuple[int, int]
 
 NODE_GAP = 0.28

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable, did_you_mean
 from markovia.plotting.layered_layout import layered_layout
 from markovia.plotting.stress_layout import stress_layout
+from markovia.runtime.array_types import Array
 
-Array = NDArray[np.float64]
 Pair = tuple[int, int]
 
 MAX_NODES = 1500

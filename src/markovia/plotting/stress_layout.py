@@ -12,11 +12,10 @@ Cost: O(n (n + m)) for the distances, O(n^3) once and O(n^2) a step. Good up to 
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
 
-Array = NDArray[np.float64]
 Pair = tuple[int, int]
 
 

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable, did_you_mean
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES, Codes, Conditional, draw_rows, table_shape
-from markovia.factors.tables.factor import MAX_AXES, Array, Factor
+from markovia.factors.tables.factor import MAX_AXES, Factor
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 Contribution = NDArray[Any]
 _SHOWN_PARENTS = 6

@@ -12,7 +12,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.local_models.local_model import (
@@ -23,11 +22,9 @@ from markovia.factors.local_models.local_model import (
     on_code,
 )
 from markovia.factors.tables.conditional import Codes
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array, Flags, Ints
 
-Integers = NDArray[np.int64]
-Truth = NDArray[np.bool_]
 _MAX_OUTCOMES = 2**20
 _MAX_VALUE = 2**40
 
@@ -39,10 +36,10 @@ class DeterministicConditional(CausalIndependence):
         self,
         variable: Variable,
         parents: tuple[Variable, ...],
-        contributions: Sequence[Integers],
+        contributions: Sequence[Ints],
         combine: np.ufunc,
-        outcomes: Integers,
-        codes: Integers,
+        outcomes: Ints,
+        codes: Ints,
     ) -> None:
         super().__init__(variable, parents, contributions, np.array([_identity(combine)]))
         self.combine = combine
@@ -54,7 +51,7 @@ class DeterministicConditional(CausalIndependence):
         """Zero: nothing is free."""
         return 0
 
-    def sample(self, parents: Sequence[Codes], size: int, rng: np.random.Generator) -> Integers:
+    def sample(self, parents: Sequence[Codes], size: int, rng: np.random.Generator) -> Ints:
         """Return the child code of each of `size` rows of parent codes."""
         combined: Contribution = np.broadcast_to(self.start, (size, 1))
         for contribution, codes in zip(self.contributions, parents, strict=True):
@@ -105,15 +102,15 @@ class Deterministic(Recipe):
         return DeterministicConditional(variable, parents, contributions, self._combine, outcomes, codes)
 
     @abstractmethod
-    def _contributions(self, parents: tuple[Variable, ...]) -> list[Integers]:
+    def _contributions(self, parents: tuple[Variable, ...]) -> list[Ints]:
         """Return the integer that each state of each parent stands for, shape (states, 1)."""
 
     @abstractmethod
-    def _outcomes(self, contributions: list[Integers]) -> Integers:
+    def _outcomes(self, contributions: list[Ints]) -> Ints:
         """Return every combined value that can occur, sorted."""
 
     @abstractmethod
-    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Integers) -> Integers:
+    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Ints) -> Ints:
         """Return the child code of each outcome."""
 
     def __repr__(self) -> str:
@@ -140,7 +137,7 @@ class Counting(Deterministic):
         if parents:
             check_names(self.on, parents, f"on= of {type(self).__name__}")
 
-    def _contributions(self, parents: tuple[Variable, ...]) -> list[Integers]:
+    def _contributions(self, parents: tuple[Variable, ...]) -> list[Ints]:
         check_names(self.on, [p.name for p in parents], f"on= of {type(self).__name__}")
         chosen = self.on if self.of is None else {p.name: self.of for p in parents} | self.on
         cure = "choose it with of= or on={...}"
@@ -149,7 +146,7 @@ class Counting(Deterministic):
             for p in parents
         ]
 
-    def _outcomes(self, contributions: list[Integers]) -> Integers:
+    def _outcomes(self, contributions: list[Ints]) -> Ints:
         return np.arange(len(contributions) + 1, dtype=np.int64)
 
 
@@ -160,12 +157,12 @@ class Gate(Counting):
         """Return False and True."""
         return [False, True]
 
-    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Integers) -> Integers:
+    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Ints) -> Ints:
         self._check_binary(variable)
         return self._true(outcomes, len(parents)).astype(np.int64)
 
     @abstractmethod
-    def _true(self, counts: Integers, n: int) -> Truth:
+    def _true(self, counts: Ints, n: int) -> Flags:
         """Say for each count of parents that are on, out of n, whether the gate is true."""
 
 
@@ -181,7 +178,7 @@ class AndGate(Gate):
 
     kind = "and gate"
 
-    def _true(self, counts: Integers, n: int) -> Truth:
+    def _true(self, counts: Ints, n: int) -> Flags:
         return np.equal(counts, n)
 
 
@@ -197,7 +194,7 @@ class OrGate(Gate):
 
     kind = "or gate"
 
-    def _true(self, counts: Integers, n: int) -> Truth:
+    def _true(self, counts: Ints, n: int) -> Flags:
         return counts >= 1
 
 
@@ -213,7 +210,7 @@ class XorGate(Gate):
 
     kind = "xor gate"
 
-    def _true(self, counts: Integers, n: int) -> Truth:
+    def _true(self, counts: Ints, n: int) -> Flags:
         return np.equal(counts % 2, 1)
 
 
@@ -234,7 +231,7 @@ class NotGate(Gate):
             raise InvalidArgument(f"a not gate has one parent; {variable.name!r} has {len(parents)}")
         return super().bind(variable, parents)
 
-    def _true(self, counts: Integers, n: int) -> Truth:
+    def _true(self, counts: Ints, n: int) -> Flags:
         return np.equal(counts, 0)
 
 
@@ -259,7 +256,7 @@ class AtLeast(Gate):
         super().__init__(*parents, of=of, on=on)
         self.k = int(k)
 
-    def _true(self, counts: Integers, n: int) -> Truth:
+    def _true(self, counts: Ints, n: int) -> Flags:
         return counts >= self.k
 
     def __repr__(self) -> str:
@@ -311,7 +308,7 @@ class Count(Counting):
         """Return 0 to the number of parents."""
         return list(range(len(parents) + 1))
 
-    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Integers) -> Integers:
+    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Ints) -> Ints:
         return _find(variable, self.kind, [int(n) for n in outcomes])
 
 
@@ -323,7 +320,7 @@ class Arithmetic(Deterministic):
         meaning = self._meaning(parents)
         return [meaning(int(n)) for n in self._outcomes(self._contributions(parents))]
 
-    def _contributions(self, parents: tuple[Variable, ...]) -> list[Integers]:
+    def _contributions(self, parents: tuple[Variable, ...]) -> list[Ints]:
         if not parents:
             raise InvalidArgument(f"a {self.kind} needs at least one parent")
         values = []
@@ -341,15 +338,15 @@ class Arithmetic(Deterministic):
             values.append(np.array(numbers, dtype=np.int64)[:, None])
         return values
 
-    def _outcomes(self, contributions: list[Integers]) -> Integers:
-        reached: Integers = np.unique(contributions[0])
+    def _outcomes(self, contributions: list[Ints]) -> Ints:
+        reached: Ints = np.unique(contributions[0])
         for contribution in contributions[1:]:
             reached = np.unique(self._combine.outer(reached, np.unique(contribution)))
             if len(reached) > _MAX_OUTCOMES:
                 raise TooLarge(f"the {self.kind} of {len(contributions)} parents has over a million outcomes")
         return reached
 
-    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Integers) -> Integers:
+    def _codes(self, variable: Variable, parents: tuple[Variable, ...], outcomes: Ints) -> Ints:
         meaning = self._meaning(parents)
         return _find(variable, self.kind, [meaning(int(n)) for n in outcomes])
 
@@ -377,7 +374,7 @@ class Sum(Arithmetic):
 class Extremum(Arithmetic):
     """The smallest or largest parent: by value for integers, else by position in states all parents share."""
 
-    def _contributions(self, parents: tuple[Variable, ...]) -> list[Integers]:
+    def _contributions(self, parents: tuple[Variable, ...]) -> list[Ints]:
         if self._ordinal(parents):
             return [np.arange(len(p), dtype=np.int64)[:, None] for p in parents]
         return super()._contributions(parents)
@@ -424,7 +421,7 @@ class Min(Extremum):
     _combine = np.minimum
 
 
-def _find(variable: Variable, kind: str, results: Sequence[State]) -> Integers:
+def _find(variable: Variable, kind: str, results: Sequence[State]) -> Ints:
     missing = [r for r in results if r not in variable.codes]
     if missing:
         raise InvalidArgument(

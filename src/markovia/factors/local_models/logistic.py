@@ -21,8 +21,8 @@ from markovia.factors.local_models.local_model import (
     check_mapping,
     number,
 )
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 Weight = float | Mapping[Any, float]
 

@@ -32,8 +32,8 @@ from markovia.factors.local_models.local_model import (
     on_code,
 )
 from markovia.factors.tables.conditional import ROW_TOLERANCE
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 
 class NoisyMaxConditional(CausalIndependence):

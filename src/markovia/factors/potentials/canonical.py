@@ -20,9 +20,10 @@ from math import prod
 import numpy as np
 
 from markovia.errors import InvalidGraph, InvalidTable, TooLarge, UnknownVariable
-from markovia.factors.tables.factor import Array, Factor, product, union_of_axes
+from markovia.factors.tables.factor import Factor, product, union_of_axes
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs import UndirectedGraph
+from markovia.runtime.array_types import Array
 
 _MAX_ENTRIES = 2**26
 

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.potentials import SPINS, exponential, finite
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
 
 Coupling = float | tuple[ArrayLike, ArrayLike] | Literal["random"]

@@ -18,8 +18,9 @@ from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, TooLarg
 from markovia.factors.local_models.local_model import number
 from markovia.factors.potentials.potentials import exponential, finite
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES
-from markovia.factors.tables.factor import Array, Factor, product
+from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 Instance = tuple[tuple[Variable, ...], Array]
 

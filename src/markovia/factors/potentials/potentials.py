@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, InvalidTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 Edge = tuple[str, str]
 SPINS = np.array([-1.0, 1.0])

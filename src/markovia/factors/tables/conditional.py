@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
-from markovia.factors.tables.factor import Array, Factor, check_non_negative
+from markovia.factors.tables.factor import Factor, check_non_negative
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 Codes = NDArray[np.integer[Any]]
 ROW_TOLERANCE = 1e-6

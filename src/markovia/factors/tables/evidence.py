@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidEvidence, UnknownVariable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 
 class Not:

@@ -11,16 +11,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Array = NDArray[np.float64]
 MAX_AXES = 64
 MAX_ENTRIES = 2**30
 _ROUNDING = 1e-12

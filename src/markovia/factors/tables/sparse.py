@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge
-from markovia.factors.tables.factor import MAX_AXES, Array, Factor
+from markovia.factors.tables.factor import MAX_AXES, Factor
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime.array_types import Array
 
 MAX_DENSE = 2**28
 

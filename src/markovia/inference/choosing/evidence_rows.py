@@ -15,18 +15,15 @@ from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Finding
-from markovia.factors.tables.factor import Array
 from markovia.inference.choosing.auto import Auto
 from markovia.inference.engine import Engine
 from markovia.inference.exact.junction_tree import JunctionTree
 from markovia.inference.exact.row_programs import MISSING, RowProgram, compile_rows
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.clock import now
-
-Codes = NDArray[np.signedinteger[Any]]
 
 ANSWER = "markovia.kernels.clique_trees.evidence_rows:answer_rows"
 LOAD_SECONDS, COMPILE_SECONDS = 1.0, 20.0

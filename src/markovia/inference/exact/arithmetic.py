@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 T = TypeVar("T")
 Scoped = tuple[tuple[int, ...], Array]

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.inference.exact.arithmetic import Arithmetic, Scoped
 from markovia.inference.problem import Part
+from markovia.runtime.array_types import Array
 
 
 class Net:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Finding
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.progress import bar_wanted
 
 Codes = tuple[int, ...]

@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.factors.tables.factor import Array
 from markovia.graphs.elimination import greedy_order
 from markovia.inference.exact.arithmetic import Arithmetic, Scoped, in_range
 from markovia.inference.problem import Part, Problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.memory_budget import default_budget, readable
 
 

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import draw_rows
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.arithmetic import Logarithmic
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, check_options
 
 

@@ -26,13 +26,12 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.evidence import Findings
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.tree_answers import by_regret, cut_up, onto, subtree
 from markovia.inference.exact.tree_plan import (
     SEARCH_MOST,
     SEARCH_SHARE,
     CompiledTree,
-    Ints,
     Plan,
     Structure,
     known_plan,
@@ -44,6 +43,7 @@ from markovia.inference.exact.tree_state import DONE, IMPOSSIBLE, OutOfRange, Tr
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Bytes, Kind, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 

@@ -25,9 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.exact.arithmetic import Arithmetic, Plain, Ranged, Scoped
 from markovia.inference.exact.bucket_tree import Plan, beliefs, sweep
+from markovia.runtime.array_types import Array
 
 States = NDArray[np.int64]
 Weighted = tuple[dict[int, int], float]

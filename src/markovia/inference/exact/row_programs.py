@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.exact.tree_plan import Ints, Structure, plan_for, scope_of
+from markovia.inference.exact.tree_plan import Structure, plan_for, scope_of
 from markovia.inference.problem import Piece, Problem
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
 MISSING = -1

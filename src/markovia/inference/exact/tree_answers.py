@@ -6,11 +6,12 @@ from itertools import count
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array, Factor
-from markovia.inference.exact.tree_plan import Ints, Plan
+from markovia.factors.tables.factor import Factor
+from markovia.inference.exact.tree_plan import Plan
 from markovia.inference.exact.tree_state import TreeState
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
+from markovia.runtime.array_types import Array, Ints
 
 
 def cut_up(

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.problem import Piece
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import thread_count
 
 if TYPE_CHECKING:
     from markovia.inference.exact.tree_state import TreeState
 
 T = TypeVar("T")
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 SEARCH_SHARE = 0.12
 """Steps of order search that a table entry of the expected run is worth."""
@@ -346,7 +345,7 @@ class CompiledTree:
         self.variables = variables
         slots: list[int] = plan.section(20).tolist()
         self.slot_of = dict(zip([v.name for v in variables], slots, strict=True))
-        self.raw: Floats = np.concatenate(tables, axis=None) if tables else np.empty(0)
+        self.raw: Array = np.concatenate(tables, axis=None) if tables else np.empty(0)
         self.states: list[TreeState] = []
         self.max_states: list[TreeState] = []
         self.runs = 0

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Finding, Findings
-from markovia.factors.tables.factor import Array
-from markovia.inference.exact.tree_plan import SPLIT, CompiledTree, Floats, Ints
+from markovia.inference.exact.tree_plan import SPLIT, CompiledTree
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
-Room = tuple[Floats, Ints]
+Room = tuple[Array, Ints]
 LIST_AT = 3
 """The run of a tree at which its mostly-zero cliques are listed."""
 LISTED = 0.3
@@ -51,9 +51,9 @@ class TreeState:
         self.tables_at = n_values
         self.posterior_at = at
         at += n_values - n_factor_values - n_marginals
-        self.marginals: Floats = floats[at : at + n_marginals]
+        self.marginals: Array = floats[at : at + n_marginals]
         at += n_marginals
-        self.log_scale: Floats = floats[at : at + n]
+        self.log_scale: Array = floats[at : at + n]
         self._soft_base = n_factor_values
         self._floats = floats
         self.code: Ints = ints[:k]

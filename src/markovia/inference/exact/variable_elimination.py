@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidGraph, TooLarge
 from markovia.factors.tables.conditional import draw_rows
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.elimination import Heuristic, check_heuristic, eliminate, follow
 from markovia.inference.exact.arithmetic import Arithmetic, in_range
 from markovia.inference.exact.bucket_tree import Bucket, Net, Plan, beliefs, by_regret, sweep
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Bytes, Kind, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 

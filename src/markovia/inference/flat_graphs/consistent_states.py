@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.runtime.array_types import Ints
 
 NODES = 20_000
 """Choices in one search before it starts again with other random numbers."""

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Findings
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.flat_graphs.flat_tables import cut_tables, same_pieces
 from markovia.inference.problem import Piece, Problem
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 REMEMBERED = "flat graph"
 
 

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.problem import Piece, Problem
+from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Ints = NDArray[np.int64]
 REMEMBERED = "whole tables"
 LARGE = 2**22
 """Entries from which on the copy is not kept for a model without evidence."""

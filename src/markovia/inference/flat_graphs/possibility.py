@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import MarkoviaError, TooLarge
-from markovia.factors.tables.factor import Array
 from markovia.inference.engine import get_engine
 from markovia.inference.flat_graphs.consistent_states import States, configuration, consistent_states
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, build_flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, build_flat_graph
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Ints
 
 DECIDING_SECONDS = 10.0
 """Time of an exact answer where the search gave up."""

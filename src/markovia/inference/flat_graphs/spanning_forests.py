@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.runtime.array_types import Array, Ints
 
 EXACT = 150
 """Factors up to which the uniform distribution over spanning trees is matched exactly."""

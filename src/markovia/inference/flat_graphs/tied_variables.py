@@ -8,8 +8,8 @@ becomes a block of its own, which may overlap others.
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.runtime.array_types import Array, Ints
 
 LARGEST_TABLE = 1 << 16
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, UnknownVariable
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
     BestSoFar,
     SearchSpace,
@@ -27,6 +26,7 @@ from markovia.inference.local_search.search_space import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, FromZero, NameLists, Start, TimeLimit
 from markovia.runtime.seeds import generator
 

@@ -15,7 +15,6 @@ from typing import ClassVar
 import numpy as np
 
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
     BestSoFar,
     SearchSpace,
@@ -25,6 +24,7 @@ from markovia.inference.local_search.search_space import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, CountOrNone, Positive, Start, TimeLimit
 from markovia.runtime.seeds import generator
 

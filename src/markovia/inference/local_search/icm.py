@@ -15,10 +15,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_space import (
     BestSoFar,
     SearchSpace,
@@ -28,6 +26,7 @@ from markovia.inference.local_search.search_space import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import AnySeed, FromZero, Start, TimeLimit
 from markovia.runtime.seeds import generator
 

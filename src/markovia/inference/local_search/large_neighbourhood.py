@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.search_core import core_of
 from markovia.inference.local_search.search_space import (
     TABLES,
@@ -33,6 +32,7 @@ from markovia.inference.local_search.search_space import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.seeds import generator
 from markovia.runtime.threads import in_parallel

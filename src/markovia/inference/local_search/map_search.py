@@ -17,7 +17,7 @@ import numpy as np
 from markovia.errors import TooLarge
 from markovia.inference.approximate import Approximate
 from markovia.inference.exact.tree_plan import Structure, plan_for
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.local_search.guided_local_search import guided
 from markovia.inference.local_search.large_neighbourhood import RegionSearch
 from markovia.inference.local_search.search_core import core_of
@@ -30,6 +30,7 @@ from markovia.inference.local_search.search_space import (
 from markovia.inference.local_search.tabu_search import tabu
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator

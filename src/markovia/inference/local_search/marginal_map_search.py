@@ -18,11 +18,11 @@ import numpy as np
 
 from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, Unanswered
 from markovia.factors.tables.evidence import read_finding
-from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate, can_answer
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import AnySeed, Count, FromZero, TimeLimit
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import generator

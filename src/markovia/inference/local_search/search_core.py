@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.local_search.search_space import SearchSpace
+from markovia.runtime.array_types import Array, Ints
 
 BITS = 6.0
 """Log2 of the entries of the largest table that is maximised."""

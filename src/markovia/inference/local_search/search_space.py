@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole
 from markovia.runtime.clock import Clock
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.local_search.icm import climb
 from markovia.inference.local_search.search_space import (
     BestSoFar,
@@ -27,6 +26,7 @@ from markovia.inference.local_search.search_space import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, FromZero, Positive, Start, TimeLimit
 from markovia.runtime.seeds import generator
 

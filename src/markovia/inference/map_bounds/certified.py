@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.array_types import Array, Flags, Ints
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 PROOF = 1e-9
 """A gap this small beside the size of the numbers is rounding."""
 

@@ -12,12 +12,10 @@ entries of tables, plus the number of short cycles.
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.map_bounds.dual_regions import Regions
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 Cycle = tuple[int, ...]
 MOST_CYCLES = 200_000
 LONGEST = 40

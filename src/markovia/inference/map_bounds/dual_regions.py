@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 
-Ints = NDArray[np.int64]
 CHUNK = 500_000
 """Table entries between two looks at the clock."""
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 
-Ints = NDArray[np.int64]
 SLICE = 20_000
 """Paths between two looks at the clock."""
 RELATIVE = 1e-14

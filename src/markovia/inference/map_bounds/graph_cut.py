@@ -15,20 +15,17 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import Unanswered
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import Certified, answer, nothing, polished
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import TimeLimit
 from markovia.runtime.clock import now
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 ROUNDING = 1e-10
 """How far from submodular a pair may be, relative to its log values, and still count as rounding."""
 

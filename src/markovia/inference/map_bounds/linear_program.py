@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
@@ -30,10 +28,10 @@ from markovia.inference.map_bounds.certified import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit
 from markovia.runtime.clock import now
 
-Ints = NDArray[np.int64]
 INTEGRAL = 1e-6
 
 

@@ -19,10 +19,8 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import Unanswered
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
@@ -35,10 +33,10 @@ from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.inference.map_bounds.trw_s import PairSweeps
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, FromZero, TimeLimit
 from markovia.runtime.clock import now
 
-Ints = NDArray[np.int64]
 Move = tuple[Ints, Ints, Ints]
 Nonmetric = Literal["truncate", "refuse"]
 ROUNDING = 1e-9

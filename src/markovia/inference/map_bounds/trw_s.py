@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
@@ -33,10 +32,10 @@ from markovia.inference.map_bounds.certified import (
 from markovia.inference.map_bounds.dual_regions import Regions
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import CountOrNone, TimeLimit, Tolerance
 from markovia.runtime.clock import now
 
-Ints = NDArray[np.int64]
 ITERATIONS = 1000
 """Iterations at most where neither their number nor the time is limited."""
 CHUNK = 500_000

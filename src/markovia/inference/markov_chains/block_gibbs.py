@@ -14,9 +14,9 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.evidence import read_finding
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
     from markovia.kernels.sampling.chains import Chain, Graph

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, Unanswered
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.markov_chains.chain_starts import chain_starts
 from markovia.inference.markov_chains.diagnostics import Diagnostics, diagnose
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Whole, WholeSeed
 from markovia.runtime.clock import Clock, now
 from markovia.runtime.threads import in_parallel

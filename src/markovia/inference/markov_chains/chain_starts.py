@@ -14,10 +14,11 @@ import numpy as np
 
 from markovia.errors import TooLarge, Unanswered
 from markovia.inference.flat_graphs.consistent_states import configuration, consistent_states
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Ints
 
 if TYPE_CHECKING:
     from markovia.kernels.sampling.chains import Graph

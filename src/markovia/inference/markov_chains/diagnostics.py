@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.flat_graphs.tied_variables import tied_blocks
 from markovia.inference.markov_chains.block_gibbs import Blocks, check_blocks, make_blocks, two_colours
 from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, check_count
 from markovia.runtime.seeds import Seed, generator
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Interval, Whole
 
 if TYPE_CHECKING:

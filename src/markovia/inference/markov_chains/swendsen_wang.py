@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from markovia.errors import Unanswered
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
     from markovia.kernels.sampling.chains import Chain, Graph

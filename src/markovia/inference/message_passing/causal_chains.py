@@ -18,10 +18,11 @@ from math import prod
 import numpy as np
 
 from markovia.factors.local_models.local_model import CausalIndependence
-from markovia.factors.local_models.logical import DeterministicConditional, Integers
+from markovia.factors.local_models.logical import DeterministicConditional
 from markovia.factors.local_models.noisy import NoisyMaxConditional
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.array_types import Array, Ints
 
 MAX_PARTIAL = 2**16
 MAX_CHAIN = 2**27
@@ -115,7 +116,7 @@ def _noisy_steps(piece: NoisyMaxConditional, start: Array, contributions: list[A
 
 
 def _function_steps(
-    piece: DeterministicConditional, start: Integers, contributions: list[Integers], seen: int | None
+    piece: DeterministicConditional, start: Ints, contributions: list[Ints], seen: int | None
 ) -> list[Array] | None:
     """Return tables of zeros and ones that carry the partial result along, with as few states as will do."""
     reached = [np.asarray(start).reshape(-1)]

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.message_passing.cluster_tables import (
     Domain,
     Relation,
@@ -22,6 +21,7 @@ from markovia.inference.message_passing.cluster_tables import (
     numbered,
     shared_codes,
 )
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
 

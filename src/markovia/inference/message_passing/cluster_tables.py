@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.runtime.array_types import Array, Ints
 
 DIRECT = 1 << 22
 """Code spaces up to this size are addressed directly, larger ones by sorting."""

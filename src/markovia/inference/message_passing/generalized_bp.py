@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import proved_impossible
@@ -47,6 +47,7 @@ from markovia.inference.message_passing.region_graph import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, NameLists, TimeLimit, Tolerance, Whole
 from markovia.runtime.clock import now
 

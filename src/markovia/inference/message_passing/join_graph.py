@@ -20,10 +20,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate, joint_by_conditioning
 from markovia.inference.exact.junction_tree import JunctionTree
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import plausible_mass, proved_impossible
 from markovia.inference.flat_graphs.symmetry import Broken, break_symmetries
 from markovia.inference.message_passing.cluster_messages import ClusterMessages, OutOfTime, Separator
@@ -31,6 +31,7 @@ from markovia.inference.message_passing.cluster_tables import Domain, maximal, m
 from markovia.inference.message_passing.region_graph import join_edges
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, Damping, TimeLimit, Tolerance
 from markovia.runtime.clock import now
 from markovia.runtime.memory_budget import default_budget

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.message_passing.message_graph import MessageGraph, message_graph, remember, remembered
@@ -31,6 +31,7 @@ from markovia.inference.message_passing.schedules import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Tables
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual', or engine='generalized-bp' or 'gibbs'"

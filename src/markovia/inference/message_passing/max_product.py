@@ -15,7 +15,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.message_passing.message_graph import MessageGraph, message_graph
 from markovia.inference.message_passing.schedules import (
@@ -29,6 +28,7 @@ from markovia.inference.message_passing.schedules import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual' or restarts=10; the states are the best that were found"

@@ -13,12 +13,11 @@ import numpy as np
 
 from markovia.factors.local_models.local_model import CausalIndependence
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.sparse import SparseFactor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.flat_graphs.flat_graph import (
     FlatGraph,
-    Ints,
     build_flat_graph,
     flat_graph,
     from_factors,
@@ -26,6 +25,7 @@ from markovia.inference.flat_graphs.flat_graph import (
 )
 from markovia.inference.message_passing.causal_chains import causal_chain
 from markovia.inference.problem import Piece, Problem
+from markovia.runtime.array_types import Array, Ints
 
 REMEMBERED = "message graph"
 _WORTH_IT = 4

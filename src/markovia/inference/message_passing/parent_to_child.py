@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.message_passing.cluster_tables import Domain, Relation
 from markovia.inference.message_passing.region_graph import RegionGraph
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 
 LINKS_A_SLICE = 256

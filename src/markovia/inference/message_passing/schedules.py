@@ -14,9 +14,8 @@ from typing import Literal
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.message_passing.message_graph import MessageGraph
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Interval
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.factors.tables.evidence import Finding
-from markovia.factors.tables.factor import Array
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
 from markovia.inference.questions.aligned_text import aligned
 from markovia.inference.result import Info
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

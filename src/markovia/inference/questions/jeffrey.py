@@ -19,10 +19,10 @@ import numpy as np
 
 from markovia.errors import InvalidEvidence, TooLarge
 from markovia.factors.tables.evidence import Finding
-from markovia.factors.tables.factor import Array
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 
 TOLERANCE = 1e-13
 JOINT_ENTRIES = 2**10

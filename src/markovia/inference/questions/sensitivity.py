@@ -20,12 +20,12 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Finding
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.exact.derivatives import MassGradient, mass_gradient
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.aligned_text import aligned
 from markovia.inference.result import Info
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,8 +17,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import draw_rows
-from markovia.factors.tables.factor import Array
 from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
 

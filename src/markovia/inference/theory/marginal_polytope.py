@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.potentials.log_linear import LogLinear
-from markovia.factors.tables.factor import Array, Factor, union_of_axes
+from markovia.factors.tables.factor import Factor, union_of_axes
 from markovia.factors.tables.variable import Variable
-from markovia.inference.flat_graphs.flat_graph import Ints
 from markovia.inference.theory.variational_theory import Tables, as_tables
+from markovia.runtime.array_types import Array, Ints
 
 MOST = 1 << 14
 """Configurations up to which the polytope is listed."""

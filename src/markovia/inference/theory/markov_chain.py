@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge
-from markovia.factors.tables.factor import Array
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import Seed, generator
 
 TOLERANCE = 1e-9

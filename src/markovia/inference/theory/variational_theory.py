@@ -21,11 +21,12 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import LogLinear
 from markovia.factors.tables.evidence import read_evidence
-from markovia.factors.tables.factor import Array, Factor, product
+from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import Variable
 from markovia.inference.choosing.auto import Auto
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 
 Tables: TypeAlias = "Factor | Posterior | Iterable[Factor | Posterior] | Mapping[Any, Factor | Posterior]"
 Scope = tuple[str, ...]

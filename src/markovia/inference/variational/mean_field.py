@@ -24,13 +24,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from markovia.errors import TooLarge, Unanswered
-from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.consistent_states import States, configuration, consistent_states
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, codes_of, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import largest, polished
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator

@@ -17,7 +17,8 @@ from math import log
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.runtime.array_types import Ints
 
 Clusters = list[list[int]]
 KINDS = ("auto", "blocks", "chains", "trees")

@@ -19,16 +19,17 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from markovia.factors.tables.evidence import Finding
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.choosing.auto import Auto, kernels_loaded, kernels_on_disk
 from markovia.inference.engine import Engine
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, codes_of, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Tables
 from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.mean_field_clusters import KINDS, clusters_of
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, NameLists, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 

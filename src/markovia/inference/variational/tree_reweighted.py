@@ -30,16 +30,16 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs import spanning_forests
 from markovia.inference.flat_graphs.consistent_states import consistent_states
-from markovia.inference.flat_graphs.flat_graph import FlatGraph, Ints, flat_graph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator

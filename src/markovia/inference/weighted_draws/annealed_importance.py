@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, Unanswered
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import judged_log_mass
@@ -46,6 +46,7 @@ from markovia.inference.weighted_draws.weighted_engine import (
     proved_impossible,
     tables_of,
 )
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import POSITIVE, Count, Positive, TimeLimit, Whole, WholeSeed, check
 from markovia.runtime.clock import now
 from markovia.runtime.threads import thread_count

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.weighted_draws.sequential_draws import Codes
 from markovia.inference.weighted_draws.weight_diagnostics import Sums, summed
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.elimination import eliminate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
@@ -27,6 +26,7 @@ from markovia.inference.weighted_draws.sequential_draws import (
     in_order,
     local_of,
 )
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 
 FLOOR = 0.01  # share of the uniform distribution that learned and given marginals are mixed with

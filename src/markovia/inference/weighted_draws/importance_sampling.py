@@ -25,7 +25,6 @@ from typing import Annotated, Any, ClassVar
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.inference.problem import Problem
 from markovia.inference.weighted_draws.importance_proposals import (
     adapted_sampler,
@@ -36,6 +35,7 @@ from markovia.inference.weighted_draws.importance_proposals import (
 from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler
 from markovia.inference.weighted_draws.weight_diagnostics import Sums
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, FromZero, Interval
 
 ENTRIES_A_SECOND = 5e6

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.inference.problem import Problem
 from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler, ancestral_sampler
 from markovia.inference.weighted_draws.weight_diagnostics import Sums
 from markovia.inference.weighted_draws.weighted_engine import Counter, WeightedEngine
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
 from markovia.inference.weighted_draws.importance_sampling import ImportanceSampling
@@ -32,6 +31,7 @@ from markovia.inference.weighted_draws.weighted_engine import (
     proved_impossible,
     tables_of,
 )
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import CountOrNone, check_choice, check_count
 from markovia.runtime.seeds import Seed, generator
 

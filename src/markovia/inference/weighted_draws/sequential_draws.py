@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from markovia.errors import CycleError, UnsupportedModel
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, draw_rows
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.problem import Piece, Problem
+from markovia.runtime.array_types import Array
 
 Codes = NDArray[np.int32]
 SMALL_TABLE = 2**14  # a structured conditional of at most this many entries is drawn from as a table

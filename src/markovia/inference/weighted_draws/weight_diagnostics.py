@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 KEPT_TOPS = 2**18
 MAX_TAIL_INDEX = 0.7

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, Unanswered
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import judged_log_mass
@@ -26,6 +26,7 @@ from markovia.inference.weighted_draws.weight_diagnostics import (
     Sums,
     summed,
 )
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import POSITIVE, CountOrNone, TimeLimit, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.plain_columns import Data, FloatArray, need_rows, numbers, numeric_matrix, same_length
+from markovia.data.plain_columns import Data, need_rows, numbers, numeric_matrix, same_length
 from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,7 @@ class AssociationMatrix:
 
     measure: str
     names: tuple[str, ...]
-    values: FloatArray
+    values: Array
     n_rows: int
 
     def __post_init__(self) -> None:
@@ -247,9 +248,7 @@ def partial_correlation(
     )
 
 
-def mahalanobis(
-    x: ArrayLike, mean: ArrayLike, cov: ArrayLike, *, squared: bool = False
-) -> float | FloatArray:
+def mahalanobis(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, *, squared: bool = False) -> float | Array:
     """Compute the Mahalanobis distance ``sqrt((x - mean)' cov^-1 (x - mean))`` of one point or of many rows.
 
     Parameters
@@ -297,13 +296,13 @@ def mahalanobis(
     except np.linalg.LinAlgError:
         raise InvalidArgument("the covariance is not positive definite; its inverse does not exist") from None
     whitened = np.linalg.solve(lower, np.atleast_2d(points - centre).T)
-    distance: FloatArray = (whitened**2).sum(axis=0)
+    distance: Array = (whitened**2).sum(axis=0)
     if not squared:
         distance = np.sqrt(distance)
     return float(distance[0]) if points.ndim == 1 else distance
 
 
-def _side_by_side(x: Data, y: ArrayLike) -> tuple[tuple[str, ...], FloatArray]:
+def _side_by_side(x: Data, y: ArrayLike) -> tuple[tuple[str, ...], Array]:
     vectors = [numeric_matrix(x, "x"), numeric_matrix(y, "y")]
     for label, (names, matrix) in zip(("x", "y"), vectors, strict=True):
         if len(names) != 1:
@@ -313,11 +312,11 @@ def _side_by_side(x: Data, y: ArrayLike) -> tuple[tuple[str, ...], FloatArray]:
     return x_names + y_names, np.column_stack([first, second])
 
 
-def _standardised(names: Sequence[str], matrix: FloatArray) -> FloatArray:
+def _standardised(names: Sequence[str], matrix: Array) -> Array:
     need_rows(len(matrix), 2, "a correlation")
     scale = np.abs(matrix).max(axis=0)
     # Scaling first keeps sums of huge values finite; correlations do not depend on it.
-    centred: FloatArray = matrix / np.where(scale > 0, scale, 1.0)
+    centred: Array = matrix / np.where(scale > 0, scale, 1.0)
     centred -= centred.mean(axis=0)
     norms = np.linalg.norm(centred, axis=0)
     for name, norm in zip(names, norms, strict=True):
@@ -327,7 +326,7 @@ def _standardised(names: Sequence[str], matrix: FloatArray) -> FloatArray:
     return centred
 
 
-def _singular_values(names: Sequence[str], unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _singular_values(names: Sequence[str], unit: Array) -> tuple[Array, Array]:
     _, singular, directions = np.linalg.svd(unit, full_matrices=False)
     if singular[-1] < _COLLINEAR * singular[0]:
         involved = [name for name, v in zip(names, directions[-1], strict=True) if abs(v) > 1e-6]
@@ -337,14 +336,14 @@ def _singular_values(names: Sequence[str], unit: FloatArray) -> tuple[FloatArray
     return singular, directions
 
 
-def _negated_and_scaled(precision: FloatArray) -> FloatArray:
+def _negated_and_scaled(precision: Array) -> Array:
     root = np.sqrt(np.diag(precision))
-    values: FloatArray = np.clip(-precision / np.outer(root, root), -1.0, 1.0)
+    values: Array = np.clip(-precision / np.outer(root, root), -1.0, 1.0)
     np.fill_diagonal(values, 1.0)
     return values
 
 
-def _residual_correlation(unit: FloatArray, i: int, j: int) -> float:
+def _residual_correlation(unit: Array, i: int, j: int) -> float:
     design = np.column_stack([np.ones(len(unit)), np.delete(unit, [i, j], axis=1)])
     pair = unit[:, [i, j]]
     residuals = pair - design @ np.linalg.lstsq(design, pair, rcond=None)[0]

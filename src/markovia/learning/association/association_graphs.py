@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.plain_columns import Data, FloatArray, is_numeric, read_columns
+from markovia.data.plain_columns import Data, is_numeric, read_columns
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.graphs import UndirectedGraph
 from markovia.learning.association.association import AssociationMatrix, partial_correlation, pearson
@@ -36,6 +36,7 @@ from markovia.learning.association.kernel_tests import (
     hsic_test,
     permutation_test,
 )
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 PairCorrection: TypeAlias = Literal["none", "bonferroni", "benjamini-hochberg"]
@@ -228,7 +229,7 @@ def _from_correlations(
     return _graph(matrix.names, pairs, accepted)
 
 
-def fisher_z_p_values(sizes: FloatArray, n_rows: int, n_given: int) -> FloatArray:
+def fisher_z_p_values(sizes: Array, n_rows: int, n_given: int) -> Array:
     """Two-sided p-values of ``atanh(r) sqrt(rows - given - 3)`` under a standard normal."""
     from scipy.special import erfc
 
@@ -240,11 +241,11 @@ def fisher_z_p_values(sizes: FloatArray, n_rows: int, n_given: int) -> FloatArra
         )
     with np.errstate(divide="ignore"):
         z = np.arctanh(sizes) * math.sqrt(freedom)
-    p_values: FloatArray = erfc(z / math.sqrt(2.0))
+    p_values: Array = erfc(z / math.sqrt(2.0))
     return p_values
 
 
-def significant(p_values: FloatArray, alpha: float, correction: PairCorrection) -> NDArray[np.bool_]:
+def significant(p_values: Array, alpha: float, correction: PairCorrection) -> NDArray[np.bool_]:
     """Say which tests reject, corrected for their number as asked."""
     count = len(p_values)
     if correction == "none":

@@ -15,16 +15,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.plain_columns import (
-    Codes,
-    Data,
-    FloatArray,
-    discrete_codes,
-    numbers,
-    paired_codes,
-    same_length,
-)
+from markovia.data.plain_columns import Codes, Data, discrete_codes, numbers, paired_codes, same_length
 from markovia.errors import InvalidArgument
+from markovia.runtime.array_types import Array
 
 BiasCorrection: TypeAlias = Literal["none", "miller-madow"]
 
@@ -223,7 +216,7 @@ def _log_base(base: float) -> float:
     return math.log(base)
 
 
-def _probabilities(table: ArrayLike, name: str) -> FloatArray:
+def _probabilities(table: ArrayLike, name: str) -> Array:
     array = numbers(table, name)
     if (array < 0).any():
         raise InvalidArgument(f"{name} has a negative entry; probabilities are between 0 and 1")

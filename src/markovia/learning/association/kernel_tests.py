@@ -27,18 +27,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from markovia.data.plain_columns import (
-    Data,
-    FloatArray,
-    discrete_codes,
-    is_numeric,
-    numeric_matrix,
-    read_columns,
-)
+from markovia.data.plain_columns import Data, discrete_codes, is_numeric, numeric_matrix, read_columns
 from markovia.errors import InvalidArgument, did_you_mean
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
-Kernel: TypeAlias = Literal["rbf", "linear", "discrete"] | Callable[[FloatArray, FloatArray], ArrayLike]
+Kernel: TypeAlias = Literal["rbf", "linear", "discrete"] | Callable[[Array, Array], ArrayLike]
 Bandwidth: TypeAlias = Literal["median"] | float
 Estimator: TypeAlias = Literal["biased", "unbiased"]
 
@@ -324,7 +318,7 @@ def _dependence(
     kernel: Kernel | tuple[Kernel, Kernel],
     bandwidth: Bandwidth | tuple[Bandwidth, Bandwidth],
     estimator: Estimator,
-) -> tuple[FloatArray, FloatArray, float]:
+) -> tuple[Array, Array, float]:
     """Return a centred matrix for x, a kernel matrix for y, and the scale that makes their product HSIC.
 
     Centring one side is enough, and permuting the other then commutes with it.
@@ -352,7 +346,7 @@ def _dependence(
     return first, second, 1.0 / (n * (n - 3))
 
 
-def _pooled_gram(x: Data, y: Data, kernel: Kernel, bandwidth: Bandwidth) -> tuple[FloatArray, int]:
+def _pooled_gram(x: Data, y: Data, kernel: Kernel, bandwidth: Bandwidth) -> tuple[Array, int]:
     _check_bandwidth_used((kernel,), (bandwidth,))
     # One prefix for both, so that unnamed columns match and named ones must.
     x_names, x_columns = read_columns(x, "x")
@@ -376,7 +370,7 @@ def _pooled_gram(x: Data, y: Data, kernel: Kernel, bandwidth: Bandwidth) -> tupl
     return _gram(pooled, "x", kernel, bandwidth), len(x_columns[0])
 
 
-def _squared_discrepancies(gram: FloatArray, first: FloatArray, estimator: Estimator) -> FloatArray:
+def _squared_discrepancies(gram: Array, first: Array, estimator: Estimator) -> Array:
     """Compute the squared MMD for each row of 0/1 memberships in the first sample."""
     n_x = first[0].sum()
     n_y = first.shape[1] - n_x
@@ -387,17 +381,17 @@ def _squared_discrepancies(gram: FloatArray, first: FloatArray, estimator: Estim
     within_x = ((first @ gram) * first).sum(axis=1)
     across = first @ gram.sum(axis=1) - within_x
     within_y = gram.sum() - within_x - 2 * across
-    result: FloatArray = (
+    result: Array = (
         within_x / (n_x * (n_x - spare)) + within_y / (n_y * (n_y - spare)) - 2 * across / (n_x * n_y)
     )
     return result
 
 
-def _gram(data: Data, label: str, kernel: Kernel, bandwidth: Bandwidth) -> FloatArray:
+def _gram(data: Data, label: str, kernel: Kernel, bandwidth: Bandwidth) -> Array:
     if kernel == "discrete":
         codes = discrete_codes(data, label)
         _check_size(len(codes))
-        same: FloatArray = (codes[:, None] == codes[None, :]).astype(np.float64)
+        same: Array = (codes[:, None] == codes[None, :]).astype(np.float64)
         return same
     points = numeric_matrix(data, label)[1]
     _check_size(len(points))
@@ -414,14 +408,14 @@ def _gram(data: Data, label: str, kernel: Kernel, bandwidth: Bandwidth) -> Float
     if kernel == "linear":
         # HSIC and MMD with this kernel do not change under a shift, and rounding is least around zero.
         points = points - points.mean(axis=0)
-        linear: FloatArray = points @ points.T
+        linear: Array = points @ points.T
         return linear
     if kernel == "rbf":
         return _rbf(points, bandwidth)
     raise InvalidArgument(f"kernel must be 'rbf', 'linear', 'discrete' or a function, not {kernel!r}")
 
 
-def _rbf(points: FloatArray, bandwidth: Bandwidth) -> FloatArray:
+def _rbf(points: Array, bandwidth: Bandwidth) -> Array:
     from scipy.spatial.distance import pdist, squareform
 
     distances = pdist(points)
@@ -434,12 +428,12 @@ def _rbf(points: FloatArray, bandwidth: Bandwidth) -> FloatArray:
     else:
         raise InvalidArgument(f"bandwidth must be 'median' or a positive number, not {bandwidth!r}")
     similar = np.exp(-0.5 * (distances / length) ** 2)
-    matrix: FloatArray = squareform(similar)
+    matrix: Array = squareform(similar)
     np.fill_diagonal(matrix, 1.0)
     return matrix
 
 
-def _outcome(name: str, observed: float, null: FloatArray, n_points: int) -> PermutationTest:
+def _outcome(name: str, observed: float, null: Array, n_points: int) -> PermutationTest:
     reached = int(np.count_nonzero(null >= observed - _TIE * abs(observed)))
     quantiles = dict(zip(_QUANTILES, map(float, np.quantile(null, _QUANTILES)), strict=True))
     return PermutationTest(name, observed, (1 + reached) / (1 + len(null)), quantiles, len(null), n_points)

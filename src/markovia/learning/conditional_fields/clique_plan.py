@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
-from markovia.factors.tables.factor import Array
 from markovia.graphs.elimination import eliminate
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 MOST_ENTRIES = 2**20
 """Entries of all cliques together up to which a graph counts as narrow enough for exact marginals."""
 MOST_NODES = 2500

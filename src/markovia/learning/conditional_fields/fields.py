@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidGraph, TooLarge
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES, MOST_NODES, CliquePlan, clique_plan
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
-Ints = NDArray[np.int64]
 BLOCK = 4096
 """Nodes that one thread takes at a time."""
 SHARED_ENTRIES = 1 << 15

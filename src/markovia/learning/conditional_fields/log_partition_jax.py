@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidGraph, MarkoviaError
-from markovia.learning.conditional_fields.fields import Fields, Ints
+from markovia.learning.conditional_fields.fields import Fields
+from markovia.runtime.array_types import Ints
 
 
 class MissingJax(MarkoviaError, ImportError):

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge, did_you_mean
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES
 from markovia.learning.conditional_fields.fields import Fields
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
-Ints = NDArray[np.int64]
 Method = Literal["auto", "exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood"]
 METHODS = ("auto", "exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood")
 

@@ -15,14 +15,12 @@ penalised. Cost: one pass of inference and two products with the node features.
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import Method, Sampler, field_marginals
 from markovia.learning.conditional_fields.tree_lanes import Lanes
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 EdgeWeights = Literal["full", "symmetric", "same"]
 
 

@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.graphs.undirected import UndirectedGraph
-
-Ints = NDArray[np.int64]
+from markovia.runtime.array_types import Array, Ints
 
 
 @dataclass(frozen=True)

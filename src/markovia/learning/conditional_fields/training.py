@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.objective import PairwiseObjective
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.progress import progress_bar
 

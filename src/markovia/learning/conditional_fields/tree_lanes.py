@@ -13,11 +13,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.fields import Fields
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
-Ints = NDArray[np.int64]
 WIDE = 64
 """Instances in a block."""
 FEWEST = 16

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.inference.engine import get_engine
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, from_factors
 from markovia.inference.message_passing.loopy_bp import LoopyBP
@@ -28,6 +27,7 @@ from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.tree_reweighted import TreeReweighted
 from markovia.learning.fields.exact_expectations import layout_factors
 from markovia.learning.fields.field_layout import Layout
+from markovia.runtime.array_types import Array
 
 ROUNDS = 200
 """Rounds of scaling that give the pair marginals of reweighted trees."""

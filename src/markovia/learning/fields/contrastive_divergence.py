@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.learning.fields.field_layout import Layout
 from markovia.learning.fields.penalties import Penalty
 from markovia.learning.fields.pseudo_likelihood import ordered_codes
 from markovia.learning.fields.stochastic_gradient import Descent, descend
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.threads import in_parallel
 

@@ -13,12 +13,13 @@ from math import prod
 import numpy as np
 
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.hopeless_width import HOPELESS, SMALL
 from markovia.inference.exact.tree_plan import CompiledTree, Plan, Structure, plan_for
 from markovia.inference.exact.tree_state import OutOfRange, TreeState
 from markovia.inference.problem import Problem
 from markovia.learning.fields.field_layout import Layout
+from markovia.runtime.array_types import Array
 from markovia.runtime.memory_budget import default_budget, readable
 
 WRITTEN_OUT = 1 << 15

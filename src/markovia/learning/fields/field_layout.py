@@ -19,15 +19,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.data.row_sources import MAX_CELLS, RowSource
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge
 from markovia.factors.potentials.log_linear import Feature
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 Entry = tuple[tuple[Variable, ...], Array]
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import ApproximateWarning, ConvergenceWarning, InvalidArgument, TooLarge, did_you_mean
 from markovia.factors.potentials.log_linear import Feature
-from markovia.factors.tables.factor import Array
 from markovia.inference.markov_chains.gibbs import Gibbs
 from markovia.inference.message_passing.loopy_bp import LoopyBP
 from markovia.inference.result import outside
@@ -43,6 +42,7 @@ from markovia.learning.fields.log_linear_fit import (
 from markovia.learning.fields.penalties import Penalty, read_penalty
 from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood, ordered_codes
 from markovia.learning.fields.stochastic_gradient import descend
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import Seed, generator
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import Feature
-from markovia.factors.tables.factor import Array
 from markovia.learning.fields.field_layout import Layout, layout_of_features
+from markovia.runtime.array_types import Array
 
 MOST = 4000
 """Weights of a connected part up to which singular values are taken."""

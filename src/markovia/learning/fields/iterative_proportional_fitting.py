@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.learning.fields.exact_expectations import ExactExpectations, exact_expectations
 from markovia.learning.fields.field_layout import Layout
+from markovia.runtime.array_types import Array
 from markovia.runtime.progress import progress_bar
 
 JOINT = 1 << 20

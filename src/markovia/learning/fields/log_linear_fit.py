@@ -20,12 +20,12 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import Feature, LogLinear
-from markovia.factors.tables.factor import Array
 from markovia.learning.fields.field_layout import Layout
 from markovia.learning.fields.identifiability import Identifiability, identifiability_of, most_free
 from markovia.learning.fields.penalties import Penalty
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
 from markovia.optimise.proximal_gradient import minimise_composite
+from markovia.runtime.array_types import Array
 from markovia.runtime.progress import Advance, progress_bar
 
 OPTIMISERS = ("auto", "lbfgs", "proximal", "sgd")

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
-from markovia.learning.fields.field_layout import Ints, Layout
+from markovia.learning.fields.field_layout import Layout
+from markovia.runtime.array_types import Array, Ints
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import Feature, LogLinear
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.fields.exact_expectations import exact_expectations
 from markovia.learning.fields.field_layout import layout_of_features
 from markovia.optimise.proximal_gradient import minimise_composite
+from markovia.runtime.array_types import Array
 
 FAR = 1e3
 """A multiplier times its feature's range beyond which constraints count as contradictory."""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable
-from markovia.factors.tables.factor import Array
-from markovia.learning.fields.field_layout import Ints, Layout, require_rows
+from markovia.learning.fields.field_layout import Layout, require_rows
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 FEW_STATES = 64

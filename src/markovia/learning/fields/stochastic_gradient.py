@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.learning.fields.penalties import Penalty
+from markovia.runtime.array_types import Array
 from markovia.runtime.progress import progress_bar
 
 LAST = 0.25

@@ -13,11 +13,12 @@ import numpy as np
 
 from markovia.errors import ImpossibleEvidence
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import can_answer
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
 from markovia.learning.incomplete.incomplete_rows import IncompleteRows
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
 
 DRAWS = 1000

@@ -14,10 +14,10 @@ import numpy as np
 from markovia.data.row_sources import CodedTable, read_data
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.inference.engine import Engine, get_engine
 from markovia.learning.incomplete.incomplete_rows import LARGEST, IncompleteRows
 from markovia.learning.tables.table_learner import Family, weighted_log
+from markovia.runtime.array_types import Array
 
 EXACT = ("junction-tree", "variable-elimination", "enumeration", "conditioning")
 

@@ -23,12 +23,12 @@ import numpy as np
 from markovia.data.row_sources import CodedTable
 from markovia.errors import ApproximateWarning, ConvergenceWarning, ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.result import outside
 from markovia.learning.incomplete.e_step import Expectation, ExpectedCounter
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.table_learner import TableLearner
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.progress import progress_bar

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from markovia.data.row_sources import CodedTable, count_shape
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.learning.tables.table_learner import Family
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
-Ints = NDArray[np.int64]
 LARGEST = 1 << 20
 """Entries of the largest clique that is summed exactly."""
 SHARES = 16

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import Seed, generator
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from markovia.data.row_sources import row_weights
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

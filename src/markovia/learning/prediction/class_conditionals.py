@@ -11,13 +11,11 @@ from math import pi
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.learning.tables.table_learner import normalised_rows, weighted_log
+from markovia.runtime.array_types import Array, Codes
 
-Codes = NDArray[np.signedinteger[Any]]
 IN_CACHE = 1 << 15
 """Cells of a stretch of rows that are worked on at a time."""
 

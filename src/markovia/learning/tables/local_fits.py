@@ -18,10 +18,10 @@ from markovia.factors.local_models.local_model import CausalIndependence
 from markovia.factors.local_models.logistic import SoftmaxConditional
 from markovia.factors.local_models.noisy import NoisyMaxConditional
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.learning.tables.priors import Gaussian, Prior
 from markovia.learning.tables.row_counts import RowCounts
+from markovia.runtime.array_types import Array
 
 
 class LocalFit(Protocol):

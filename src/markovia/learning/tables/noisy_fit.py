@@ -17,15 +17,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.data.row_sources import Codes
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.local_models.noisy import NoisyMaxConditional, NoisyOrConditional
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.inference.result import outside
 from markovia.learning.tables.row_counts import RowCounts
+from markovia.runtime.array_types import Array, Codes, Flags
 
 CYCLES = 3000
 TOLERANCE = 1e-14
@@ -33,7 +31,6 @@ POLISHED = (20, 100, 500)
 """Cycles before which Newton's method is tried, for a child of two states."""
 PATIENCE = 3
 """Cycles in a row that gain nothing before the fit stops."""
-Flags = NDArray[np.bool_]
 NEARLY_NOTHING = 1e-300
 """What a leak or effect that never shows comes out as, so that it is not taken for one that was left out."""
 CERTAIN = 40.0

@@ -18,8 +18,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import table_shape
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.array_types import Array
 
 
 @runtime_checkable

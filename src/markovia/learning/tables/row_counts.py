@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from markovia.data.row_sources import CodedTable, Codes, RowSource
+from markovia.data.row_sources import CodedTable, RowSource
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Codes
 
 if TYPE_CHECKING:
     from markovia.learning.tables.table_learner import Family

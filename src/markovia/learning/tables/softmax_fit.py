@@ -17,17 +17,16 @@ from itertools import pairwise
 
 import numpy as np
 
-from markovia.data.row_sources import Codes
 from markovia.errors import ConvergenceWarning
 from markovia.factors.local_models.logistic import LogisticConditional, SoftmaxConditional
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.inference.result import outside
 from markovia.learning.regression.iteratively_reweighted import newton
 from markovia.learning.regression.objectives import SoftmaxObjective
 from markovia.learning.regression.separated_data import separated_classes
 from markovia.learning.tables.row_counts import RowCounts
+from markovia.runtime.array_types import Array, Codes
 
 NEWTON = 400
 STEPS = 200

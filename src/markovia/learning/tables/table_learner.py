@@ -16,11 +16,11 @@ import numpy as np
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.local_models.local_model import CausalIndependence
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.learning.tables.local_fits import LocalFit, local_fit
 from markovia.learning.tables.priors import Dirichlet, Prior
 from markovia.learning.tables.row_counts import Counts, RowCounts, pooled
+from markovia.runtime.array_types import Array
 
 DENSE_LOCAL = 2**14
 """Cells up to which a local model's counts are a dense table; beyond, only the rows that occur are kept."""

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.learning.tables.row_counts import Counts, RowCounts, family_log_likelihood, pooled
 from markovia.learning.tables.table_learner import Family, TableLearner, normalised_rows
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,10 +15,8 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 
 from markovia.data.row_sources import row_weights
 from markovia.errors import DuplicateName, ImpossibleEvidence, InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
-
-Codes = NDArray[np.signedinteger[Any]]
+from markovia.runtime.array_types import Array, Codes
 
 
 class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

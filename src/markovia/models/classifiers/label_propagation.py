@@ -17,9 +17,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.learning.prediction.label_propagation import propagate_labels, unreached
 from markovia.models.classifiers.input_checks import class_codes, kept_on_failure, labels
+from markovia.runtime.array_types import Array
 
 GRAPHS = ("rbf", "knn", "precomputed")
 

@@ -12,7 +12,6 @@ import numpy as np
 from markovia.data.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnknownVariable, did_you_mean
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.prediction.class_conditionals import (
     BernoulliColumns,
@@ -27,6 +26,7 @@ from markovia.models.classifiers.naive_bayes import (
     check_amount,
     gaussian_features,
 )
+from markovia.runtime.array_types import Array
 
 KINDS = ("gaussian", "bernoulli", "categorical")
 

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.data.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.prediction.class_conditionals import (
     BernoulliColumns,
@@ -40,6 +39,7 @@ from markovia.models.classifiers.input_checks import (
     zeros_and_ones,
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.array_types import Array
 
 
 class NaiveBayesClassifier(ProbabilisticClassifier):

@@ -14,10 +14,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.feature_coding import coded_features
-from markovia.data.row_sources import MISSING, CodedTable, Codes
+from markovia.data.row_sources import MISSING, CodedTable
 from markovia.data.state_codes import code_type
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.choosing.evidence_rows import answers, compiled_for
 from markovia.inference.engine import Engine, get_engine
@@ -37,6 +36,7 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.fitting import without_states
+from markovia.runtime.array_types import Array, Codes
 
 
 class NetworkClassifier(ProbabilisticClassifier):

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markovia.data.row_sources import CodedTable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
 from markovia.inference.engine import Engine
 from markovia.models.classifiers.network_classifier import NetworkClassifier
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.array_types import Array
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
 
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from markovia.errors import ApproximateWarning, ConvergenceWarning, IncompleteModel
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import Marginals, Method, field_marginals
 from markovia.learning.conditional_fields.reading import Graph, code_labels, read_labels
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 LARGEST_LOG = 600.0
 
 

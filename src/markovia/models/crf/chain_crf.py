@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.marginals import Method
 from markovia.learning.conditional_fields.reading import Inputs
 from markovia.models.crf.crf import CRF, log_weights
+from markovia.runtime.array_types import Array
 
 
 class ChainCRF(CRF):

@@ -22,11 +22,11 @@ from sklearn.base import BaseEstimator
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnknownVariable
 from markovia.factors.local_models.local_model import number
 from markovia.factors.potentials.log_linear import Feature, LogLinear
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.conditional_fields.clique_plan import CliquePlan, clique_plan
 from markovia.learning.conditional_fields.training import Training, minimise
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.runtime.array_types import Array
 
 Labelling = Mapping[str, State] | Sequence[State]
 

@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.factors.potentials import grids
-from markovia.factors.tables.factor import Array
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.learning.conditional_fields.marginals import Method
 from markovia.learning.conditional_fields.reading import Graph, Inputs
 from markovia.models.crf.base import LARGEST_LOG, Scored, largest_range
 from markovia.models.crf.crf import CRF
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 EdgeFeatures = Literal["constant", "contrast"]
 
 

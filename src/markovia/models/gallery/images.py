@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials import grids
 from markovia.factors.potentials.potentials import exponential, finite
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.runtime.array_types import Array
 
 __all__ = ["denoising_model", "image_labels", "segmentation_model"]
 

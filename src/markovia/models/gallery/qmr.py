@@ -5,9 +5,9 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.local_models.noisy import NoisyOrConditional
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
 
 

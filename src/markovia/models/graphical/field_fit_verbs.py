@@ -10,10 +10,11 @@ import numpy as np
 from markovia.data.row_sources import RowSource, read_data
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
 from markovia.factors.potentials.log_linear import Feature, LogLinear
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.dependence import MeasuredModel
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed

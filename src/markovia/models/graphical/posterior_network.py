@@ -15,7 +15,7 @@ import numpy as np
 from markovia.data.row_sources import read_data
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array, Factor
+from markovia.factors.tables.factor import Factor
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
@@ -23,6 +23,7 @@ from markovia.learning.tables.row_counts import Counts, family_counts
 from markovia.learning.tables.table_learner import TableLearner
 from markovia.learning.tables.table_posterior import TablePosterior, check_level
 from markovia.models.graphical.base import Given
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed, generator

@@ -10,23 +10,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.data.frames import MISSING, Codes, as_frame, encode
+from markovia.data.frames import MISSING, as_frame, encode
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
 from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from markovia.models.graphical.base import GraphicalModel
-
-Floats = NDArray[np.float64]
 
 
 def are_rows(given: Any) -> bool:
@@ -38,7 +36,7 @@ def are_rows(given: Any) -> bool:
     return hasattr(given, "columns") and (hasattr(given, "iloc") or hasattr(given, "to_pandas"))
 
 
-def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Floats:
+def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Array:
     """Return the log probability of each row; missing cells and columns are summed out."""
     columns, table = encode(as_frame(frame), _variables(model))
     log_z = 0.0 if model.normalised else model._log_z(engine)
@@ -150,7 +148,7 @@ def _problem(model: "GraphicalModel") -> Problem:
     return Problem(_variables(model), model.pieces(), {}, model.__dict__.setdefault("_memory", {}))
 
 
-def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> Floats:
+def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> Array:
     """Return the log of the product of the pieces for complete rows."""
     total = np.zeros(n)
     for piece in model.pieces():

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.array_types import Array
 from markovia.structure.task.result import Found, LearnedStructure
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules

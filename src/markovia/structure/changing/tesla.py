@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_number
 from markovia.runtime.threads import in_parallel, thread_count
 from markovia.structure.changing.changing_network import changing_result, condition_spins, timed_spins

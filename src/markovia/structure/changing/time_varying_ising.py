@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_number
 from markovia.runtime.threads import in_parallel
 from markovia.structure.changing.changing_network import changing_result, timed_spins

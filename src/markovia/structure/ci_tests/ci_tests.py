@@ -16,12 +16,12 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
 from markovia.graphs.masks import mask_of, members, turned
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.named import Names, as_names
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_level
 from markovia.runtime.clock import Clock, now
 from markovia.runtime.registry import named

@@ -17,7 +17,7 @@ import numpy as np
 from markovia.data.reading_mixed import MixedTable
 from markovia.data.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query
 
 EXACT = 1e-10

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.ci_tests.incomplete_cholesky import gaussian_factor, median_distance
 
 

@@ -7,7 +7,7 @@ O(n³) with the whole matrix costs O(n r²).
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 
 def gaussian_factor(points: Array, length: float, tolerance: float = 1e-8, most: int = 100) -> Array:

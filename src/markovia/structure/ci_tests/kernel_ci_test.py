@@ -29,7 +29,7 @@ import numpy as np
 from markovia.data.reading_mixed import MixedTable
 from markovia.data.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query, one_blas_thread
 from markovia.structure.ci_tests.gamma_hsic import log_gamma_tail

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from markovia.data.reading_mixed import CONTINUOUS, DISCRETE, MixedTable
 from markovia.data.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query, one_blas_thread
 from markovia.structure.ci_tests.fisher_z_test import FisherZ
 from markovia.structure.ci_tests.table_tests import G2

@@ -17,7 +17,7 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query
 from markovia.structure.ci_tests.table_tests import discrete_table, stratified, table_statistic

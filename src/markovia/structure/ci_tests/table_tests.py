@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from markovia.data.reading_mixed import MixedTable
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count

@@ -16,6 +16,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs.masks import mask_of
+from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 from markovia.structure.classes_and_orders.cpdag_masks import topological
 from markovia.structure.classes_and_orders.cpdag_moves import LEAST_GAIN
@@ -24,7 +25,7 @@ from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees, O
 from markovia.structure.scores.family_rows import FamilyRows
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.acyclicity import reachable
-from markovia.structure.task.knowledge import Flags, Rules
+from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 

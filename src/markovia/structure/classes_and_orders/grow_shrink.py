@@ -10,15 +10,12 @@ costs a look at each branch.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.graphs.masks import mask_of, members
+from markovia.runtime.array_types import Array, Ints
 from markovia.structure.classes_and_orders.cpdag_moves import LEAST_GAIN
 from markovia.structure.scores.family_rows import FamilyRows
 from markovia.structure.task.knowledge import Rules
-
-Integers = NDArray[np.int64]
 
 
 class GrowShrinkTrees:
@@ -50,13 +47,13 @@ class GrowShrinkTrees:
         self.kept: list[int] = []
         self.better: list[int] = []
         self.n_nodes = 0
-        self.first: Integers = np.zeros(64, dtype=np.int64)
-        self.count: Integers = np.zeros(64, dtype=np.int64)
+        self.first: Ints = np.zeros(64, dtype=np.int64)
+        self.count: Ints = np.zeros(64, dtype=np.int64)
         self.score: Array = np.zeros(64)
         self.n_branches = 0
-        self.branch: Integers = np.zeros(256, dtype=np.int64)
-        self.follow: Integers = np.zeros(256, dtype=np.int64)
-        self.origin: Integers = np.zeros(256, dtype=np.int64)
+        self.branch: Ints = np.zeros(256, dtype=np.int64)
+        self.follow: Ints = np.zeros(256, dtype=np.int64)
+        self.origin: Ints = np.zeros(256, dtype=np.int64)
         self._required = [mask_of(rules.required[:, y].nonzero()[0].tolist()) for y in range(rows.n)]
         self._allowed = [rules.allowed[:, y] for y in range(rows.n)]
         for y in range(rows.n):

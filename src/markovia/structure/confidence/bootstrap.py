@@ -13,7 +13,6 @@ from time import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
@@ -26,8 +25,6 @@ from markovia.structure.confidence.model_averaging import LEVELS, EdgeConfidence
 from markovia.structure.learn import Search, counts_do, plan_search
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.task.settings import sorted_settings
-
-Flags = NDArray[np.bool_]
 
 
 def bootstrap_structure(

@@ -13,11 +13,11 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import State
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.structure.ci_tests.ci_tests import CITest, bind_test
 from markovia.structure.ci_tests.table_tests import table_statistic

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend, meek
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Graph, LearnedStructure
 

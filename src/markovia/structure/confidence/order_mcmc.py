@@ -14,7 +14,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 from markovia.structure.confidence.order_posterior import FamilyLists
 

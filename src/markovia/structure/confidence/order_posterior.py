@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import Unanswered
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 from markovia.structure.scores.scores import Family, LocalScore
 from markovia.structure.task.knowledge import Rules

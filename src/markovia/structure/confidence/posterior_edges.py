@@ -21,9 +21,9 @@ from markovia.errors import (
     UnknownArgument,
     did_you_mean,
 )
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator

@@ -12,8 +12,8 @@ from math import exp
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.graphs.masks import is_above, mask_of, members
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.task.knowledge import Rules

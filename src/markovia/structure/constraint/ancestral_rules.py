@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.runtime.array_types import Flags
 from markovia.structure.task.knowledge import Rules
 
 NONE, CIRCLE, ARROW, TAIL = 0, 1, 2, 3
 Marks = NDArray[np.int8]
-Flags = NDArray[np.bool_]
 Separators = Mapping[tuple[int, int], tuple[int, ...]]
 PathCheck = Callable[[list[int]], bool]
 """Asked before R4 uses a discriminating path; False if it changed the graph, so that the path may be gone."""

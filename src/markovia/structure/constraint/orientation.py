@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.runtime.array_types import Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
 from markovia.structure.constraint.adjacency_search import Skeleton
 from markovia.structure.task.knowledge import Rules
 
-Flags = NDArray[np.bool_]
 Triple = tuple[int, int, int]
 """x, z, y: the one in the middle is in the middle, x < y."""
 

@@ -13,9 +13,10 @@ from itertools import combinations
 
 import numpy as np
 
+from markovia.runtime.array_types import Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
-from markovia.structure.constraint.ancestral_rules import ARROW, NONE, Ancestral, Flags, Marks
+from markovia.structure.constraint.ancestral_rules import ARROW, NONE, Ancestral, Marks
 from markovia.structure.task.knowledge import Rules
 
 MOST_AT_ONCE = 256

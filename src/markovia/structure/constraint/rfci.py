@@ -13,10 +13,11 @@ it: as FCI, with dozens of variables or more.
 from collections import deque
 from itertools import combinations, pairwise
 
+from markovia.runtime.array_types import Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
 from markovia.structure.constraint.adjacency_search import adjacency_search
-from markovia.structure.constraint.ancestral_rules import Ancestral, Flags, orient
+from markovia.structure.constraint.ancestral_rules import Ancestral, orient
 from markovia.structure.constraint.fci import STOPPED, as_found, check_limits
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task

@@ -17,14 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import now
 from markovia.structure.scores.scores import Family, LocalScore
 from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.knowledge import Rules
-
-Flags = NDArray[np.bool_]
 
 ADD, REMOVE, REVERSE = 0, 1, 2
 WORDS = ("add", "remove", "reverse")

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
-from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Flags, start_edges
+from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, start_edges
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.result import Found, Step

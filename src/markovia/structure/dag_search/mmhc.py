@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query, ci_test_for
@@ -27,7 +27,6 @@ from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 
-Flags = NDArray[np.bool_]
 TESTING = 0.7
 """The share of a time limit that the tests may take; the rest is for the climb."""
 

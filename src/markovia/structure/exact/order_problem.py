@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.structure.scores.parent_set_scores import ParentSets
 from markovia.structure.task.acyclicity import reachable
 
-Ints = NDArray[np.int64]
 TOLERANCE = 1e-11
 """Differences below this share of the whole score are rounding."""
 

@@ -14,12 +14,10 @@ Use it beyond 20 variables, or wherever the data leave few candidate parent sets
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.runtime.clock import Clock
 from markovia.structure.exact.order_problem import OrderProblem
 
-Ints = NDArray[np.int64]
 GROUP = 18
 """The most variables in a group of the pattern database."""
 STEPS = 20_000

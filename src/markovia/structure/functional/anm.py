@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_level
 from markovia.structure.ci_tests.gamma_hsic import HsicTest, centred_factor, factored_hsic
 from markovia.structure.functional.checked_matrix import measured_columns

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 from markovia.structure.task.result import Step
 

@@ -1,7 +1,7 @@
 """The matrix of numbers that functional methods start from, checked."""
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.task.task import Task
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.structure.ci_tests.incomplete_cholesky import gaussian_factor
 from markovia.structure.functional.checked_matrix import measured_columns

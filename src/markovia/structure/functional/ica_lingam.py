@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.structure.functional.checked_matrix import measured_columns
 from markovia.structure.functional.direct_lingam import linear_result

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import check_choice, check_level, check_number
 from markovia.structure.task.acyclicity import limited_parents, possible_edges, reachable
-from markovia.structure.task.knowledge import Flags, Rules
+from markovia.structure.task.knowledge import Rules
 
 PRUNINGS = ("adaptive-lasso", "wald", "threshold", "none")
 

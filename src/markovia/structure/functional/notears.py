@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_number
 from markovia.structure.ci_tests.ci_tests import one_blas_thread
 from markovia.structure.functional.augmented_lagrangian import Minimum, Objective, minimise_acyclic

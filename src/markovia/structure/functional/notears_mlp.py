@@ -11,7 +11,7 @@ some ten to some tens of variables with nonlinear effects; what `notears` says a
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_number
 from markovia.structure.functional.augmented_lagrangian import Minimum, Objective, minimise_acyclic
 from markovia.structure.functional.checked_matrix import measured_columns

@@ -13,7 +13,7 @@ import numpy as np
 
 from markovia.data.unit_scaling import unit_scaled
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_level
 from markovia.structure.ci_tests.gamma_hsic import HsicTest, gamma_hsic
 from markovia.structure.functional.pnl import post_nonlinear_noise

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.functional.checked_matrix import measured_columns
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 
 def independence_p_values(residuals: Array, order: Sequence[int] | None = None) -> Array:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.ci_tests.incomplete_cholesky import gaussian_factor
 
 LENGTHS = (0.1, 0.17, 0.3, 0.5, 0.85, 1.4, 2.4, 4.0)

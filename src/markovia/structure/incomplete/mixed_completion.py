@@ -13,16 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.data.row_sources import CodedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.array_types import Array, Ints
 from markovia.structure.incomplete.table_completion import MOST_ROWS, every_completion
 
-Ints = NDArray[np.int64]
 Parents = Sequence[Sequence[int]]
 LEAST = 1e-6
 """The least share of a column's variance that a regression may leave."""

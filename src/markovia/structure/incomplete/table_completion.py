@@ -11,19 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.data.row_sources import CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.factor import Array
 from markovia.factors.tables.variable import Variable
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.incomplete.em import EM, run_em, starting_tables
 from markovia.learning.tables.table_learner import Family, TableLearner, weighted_log
+from markovia.runtime.array_types import Array, Ints
 
-Ints = NDArray[np.int64]
 Parents = Sequence[Sequence[int]]
 MOST_ROWS = 1_000_000
 """Completed rows up to which each row is completed in every way."""

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from markovia.data.reading_mixed import DISCRETE, MixedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number
 from markovia.structure.scores.gaussian_scores import SINGULAR, moments
 from markovia.structure.scores.scores import Family, LocalScore

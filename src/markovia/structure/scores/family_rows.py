@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.graphs.masks import mask_of, members
+from markovia.runtime.array_types import Array, Flags
 from markovia.structure.scores.scores import LocalScore
-from markovia.structure.task.knowledge import Flags
 
 
 class FamilyRows:

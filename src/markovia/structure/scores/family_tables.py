@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
 from markovia.structure.scores.scores import Extension

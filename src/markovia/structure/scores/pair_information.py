@@ -16,7 +16,7 @@ import numpy as np
 from markovia.data.reading_mixed import MixedTable
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.scores.family_tables import LIKELIHOOD, NO_CHILD, NOTHING, FamilyTables
 
 CELLS_AT_ONCE = 1 << 24

@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import Clock
 from markovia.structure.scores.score_bounds import ScoreBound, bound_for
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.scores.subset_likelihoods import Stopped
 from markovia.structure.task.knowledge import Rules
 
-Ints = NDArray[np.int64]
 BATCH = 1 << 15
 """Families that are scored between two looks at the clock."""
 PIECE = 1 << 20

@@ -14,7 +14,7 @@ from math import exp, lgamma, log, log1p, sqrt
 import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.structure.scores.scores import LocalScore
 from markovia.structure.scores.table_scores import TableScore
 

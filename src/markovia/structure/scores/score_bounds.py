@@ -5,15 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.structure.scores.scores import Family, LocalScore
 from markovia.structure.scores.subset_likelihoods import SetSums, fits
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 NeverPays = Callable[[int, Ints, Ints], Flags]
 MOST_COLUMNS = 62
 """Sets of so many columns fit into one number."""

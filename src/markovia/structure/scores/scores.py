@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number
 from markovia.runtime.registry import named
 from markovia.structure.task.task import Task

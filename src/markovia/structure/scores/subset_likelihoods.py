@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
-Ints = NDArray[np.int64]
 PART = 2048
 """Sets that a thread takes at a time."""
 MOST_WHOLE = 1 << 24

@@ -13,7 +13,7 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number
 from markovia.structure.scores.family_tables import (
     LIKELIHOOD,

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
-from markovia.structure.task.knowledge import Flags, Rules
+from markovia.runtime.array_types import Array, Flags
+from markovia.structure.task.knowledge import Rules
 
 
 def acyclicity(weights: Array) -> tuple[float, Array]:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import CycleError, InvalidArgument, UnknownVariable
 from markovia.graphs.directed import DAG
+from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 
 Pairs = Iterable[tuple[str, str]]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

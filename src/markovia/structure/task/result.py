@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markovia.data.row_sources import CodedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd

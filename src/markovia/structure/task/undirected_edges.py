@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import check_choice
-from markovia.structure.task.knowledge import Flags, Rules
+from markovia.structure.task.knowledge import Rules
 
 
 def joined(coefficients: Array, rule: str) -> Flags:

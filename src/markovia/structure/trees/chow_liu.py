@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
+from markovia.runtime.array_types import Array
 from markovia.structure.scores.pair_information import pair_information
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found, Step

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 
 def maximum_spanning_tree(weights: Array, root: int) -> list[int]:

@@ -13,8 +13,8 @@ import numpy as np
 
 from markovia.data.row_sources import RowSource
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.factor import Array
 from markovia.graphs.directed import DAG
+from markovia.runtime.array_types import Array
 from markovia.structure.scores.pair_information import table_information
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found, Step

@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 
 from markovia.data.moments import moments
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import check_number
-from markovia.structure.task.knowledge import Flags
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import (

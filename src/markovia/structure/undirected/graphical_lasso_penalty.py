@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from markovia.data.moments import moments_of
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
-from markovia.structure.task.knowledge import Flags
 from markovia.structure.undirected.graphical_lasso import SparsePrecision, scaled_penalty, solve
 from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.penalty_choice import fold_numbers, repeated_rows, stars

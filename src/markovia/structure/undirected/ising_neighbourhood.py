@@ -12,10 +12,9 @@ Use it for two-state columns and for many of them; `l1-pseudo-likelihood` fits o
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import penalty_given
 from markovia.runtime.threads import in_parallel
-from markovia.structure.task.knowledge import Flags
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules

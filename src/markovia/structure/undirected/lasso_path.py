@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from markovia.data.moments import moments_of
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 TOLERANCE = 1e-9
 MAX_SWEEPS = 100_000

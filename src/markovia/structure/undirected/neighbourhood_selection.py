@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from markovia.data.moments import Moments, moments, moments_of
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import penalty_given
 from markovia.runtime.threads import in_parallel
-from markovia.structure.task.knowledge import Flags
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules

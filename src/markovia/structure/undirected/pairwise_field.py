@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 BLOCK = 512
 """Rows worked on at once: few enough to stay in the processor's cache."""

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.factor import Array
 from markovia.optimise.proximal_gradient import minimise_composite
+from markovia.runtime.array_types import Array
 from markovia.structure.undirected.pairwise_field import PairwiseField
 
 MAX_STEPS = 60

@@ -13,7 +13,6 @@ import numpy as np
 
 from markovia.data.moments import Moments, moments
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
 from markovia.learning.association.association import partial_correlation
 from markovia.learning.association.association_graphs import (
     PairCorrection,
@@ -21,6 +20,7 @@ from markovia.learning.association.association_graphs import (
     fisher_z_p_values,
     significant,
 )
+from markovia.runtime.array_types import Array
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import (

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
 from markovia.runtime.threads import in_parallel
-from markovia.structure.task.knowledge import Flags
 from markovia.structure.task.undirected_edges import joined
 
 

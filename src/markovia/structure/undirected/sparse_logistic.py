@@ -15,7 +15,7 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_level
 from markovia.structure.task.knowledge import Rules
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import penalty_given
-from markovia.structure.task.knowledge import Flags, Rules
+from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import undirected_graph, within_rules

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
-from markovia.structure.task.knowledge import Flags, Rules
+from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.task import Task
 from markovia.structure.undirected.penalty_choice import Graphs, need_subsamples, stars
 
