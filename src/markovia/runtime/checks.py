@@ -9,7 +9,6 @@ test that tries bad values.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -194,7 +193,9 @@ class Option(NamedTuple):
     default: Any
 
 
-@cache
+_declared: dict[type, tuple[Option, ...]] = {}
+
+
 def declared(settings: type) -> tuple[Option, ...]:
     """Return the constraints that a dataclass declares with its options.
 
@@ -204,8 +205,10 @@ def declared(settings: type) -> tuple[Option, ...]:
     >>> str(next(o.constraint for o in declared(TabuSearch) if o.name == "time_limit"))
     'a positive number of seconds or None'
     """
-    found = [(f, _constraint(f.type)) for f in fields(settings)]
-    return tuple([Option(f.name, constraint, f.default) for f, constraint in found if constraint is not None])
+    if settings not in _declared:
+        found = [(f, _constraint(f.type)) for f in fields(settings)]
+        _declared[settings] = tuple([Option(f.name, said, f.default) for f, said in found if said is not None])
+    return _declared[settings]
 
 
 def _constraint(annotation: Any) -> Constraint | None:
@@ -218,7 +221,7 @@ def _constraint(annotation: Any) -> Constraint | None:
     return Flag() if annotation is bool else Flag(none=True) if annotation == bool | None else None
 
 
-def check_options(settings: Any) -> None:
+def check_options(settings: object) -> None:
     """Raise for the first option of a settings dataclass that is not what it declares.
 
     Examples

@@ -84,8 +84,8 @@ class Clock:
         Whether to show a bar; None shows one on a terminal once it takes long.
     total, unit
         How many steps there are, where that is known, and what one is called.
-    scale
-        Whether the bar shortens large numbers to k and M.
+    scale, name
+        Whether the bar shortens large numbers to k and M, and who works.
     start
         When the work began, by `now()`; by default now.
 
@@ -113,6 +113,7 @@ class Clock:
         total: int | None = None,
         unit: str = "step",
         scale: bool = False,
+        name: str = "",
         start: float | None = None,
     ) -> None:
         check("time_limit", time_limit, SECONDS)
@@ -120,7 +121,9 @@ class Clock:
         self.progress = progress
         self.reason: str | None = None
         self.start = now() if start is None else start
-        self._bar: AbstractContextManager[Any] = progress_bar(progress, total, unit=unit, scale=scale)
+        self._bar: AbstractContextManager[Any] = progress_bar(
+            progress, total, unit=unit, scale=scale, name=name
+        )
         self._advance: Any = lambda n=1, note="": None
         self._outer: Clock | None = None
         self._guards: list[Clock] = []

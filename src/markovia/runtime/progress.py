@@ -44,7 +44,7 @@ def bar_wanted(progress: bool | None) -> bool:
 
 @contextmanager
 def progress_bar(
-    progress: bool | None, total: int | None = None, *, unit: str = "step", scale: bool = False
+    progress: bool | None, total: int | None = None, *, unit: str = "step", scale: bool = False, name: str = ""
 ) -> Iterator[Advance]:
     """Give a function that counts what is done.
 
@@ -58,6 +58,8 @@ def progress_bar(
         What is counted.
     scale
         Whether large numbers are shortened to k and M.
+    name
+        Who works; written before the bar.
 
     Examples
     --------
@@ -71,7 +73,8 @@ def progress_bar(
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, unit=unit, unit_scale=scale, delay=LONG if progress is None else 0.0) as bar:
+    wait = LONG if progress is None else 0.0
+    with tqdm(total=total, unit=unit, unit_scale=scale, delay=wait, desc=name or None) as bar:
 
         def advance(n: Any = 1, note: str = "") -> None:
             if note:

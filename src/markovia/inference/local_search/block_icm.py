@@ -82,7 +82,7 @@ class BlockICM(Approximate):
             return known
         rng, finished = generator(self.seed), False
         fixed = None if self.blocks == "forests" else self._orders(space, rng)
-        with BestSoFar(space, self.time_limit, self.progress) as done:
+        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
             for number in range(self.restarts + 1):
                 if number:
                     codes = space.at_random(rng)

@@ -79,7 +79,7 @@ class GuidedLocalSearch(Approximate):
             return known
         codes = space.best_alone() if self.start is None else space.read(self.start)
         most = self.max_climbs if self.max_climbs or self.time_limit else 5_000
-        with BestSoFar(space, self.time_limit, self.progress) as done:
+        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
             guided(space, codes, self.strength, most, self.smooth_every, generator(self.seed), done)
         return done.answer(True)
 

@@ -200,7 +200,7 @@ class IteratedConditionalModes(Approximate):
             return known
         rng = generator(self.seed)
         finished = False
-        with BestSoFar(space, self.time_limit, self.progress) as done:
+        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
             for number in range(self.restarts + 1):
                 if number:
                     codes = space.at_random(rng)

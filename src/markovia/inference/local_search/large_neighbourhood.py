@@ -96,7 +96,7 @@ class LargeNeighbourhood(Approximate):
         known = nothing_to_search(space)
         if known is not None:
             return known
-        with BestSoFar(space, self.time_limit, self.progress) as done:
+        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
             core = core_of(space)
             done.lift = core.lift
             first = core.space.best_alone() if self.start is None else core.down(space.read(self.start))

@@ -95,7 +95,7 @@ class MapSearch(Approximate):
         if known is not None:
             return known
         left = None if self.time_limit is None else max(self.time_limit - (now() - begin), 1e-3)
-        with BestSoFar(space, left, self.progress) as done:
+        with BestSoFar(space, left, self.progress, self.name) as done:
             core = core_of(space)
             done.lift = core.lift
             rng = generator(self.seed)
@@ -130,7 +130,7 @@ class MapSearch(Approximate):
         limit = None if self.time_limit is None else FIRST_SHARE * self.time_limit
         for number in range(2):
             codes = space.best_alone()
-            with BestSoFar(space, limit, False) as quick:
+            with BestSoFar(space, limit, False, self.name) as quick:
                 if number == 0:
                     most = max(1, FIRST_WORK // (len(space.unary) + len(space.graph.scope)))
                     guided(space, codes, 0.3, most, 200, rng, quick)

@@ -150,9 +150,9 @@ class BestSoFar(Clock):
     """
 
     def __init__(
-        self, space: SearchSpace, time_limit: float | None = None, progress: bool | None = None
+        self, space: SearchSpace, time_limit: float | None, progress: bool | None, name: str
     ) -> None:
-        super().__init__(time_limit, progress, unit="change", scale=True)
+        super().__init__(time_limit, progress, unit="change", scale=True, name=name)
         self.space = space
         self.lift: Callable[[Ints], Ints] = np.copy
         self.codes: Ints = np.zeros(0, dtype=np.int64)

@@ -87,7 +87,7 @@ class SimulatedAnnealing(Approximate):
         if known is not None:
             return known
         rng, finished, number = generator(self.seed), False, 0
-        with BestSoFar(space, self.time_limit, self.progress) as done:
+        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
             while number <= self.restarts or self.time_limit is not None:
                 done.restarts = number
                 codes = space.at_random(rng) if number or self.start is None else space.read(self.start)

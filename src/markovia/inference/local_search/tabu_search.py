@@ -77,7 +77,7 @@ class TabuSearch(Approximate):
             return known
         codes = space.best_alone() if self.start is None else space.read(self.start)
         most = self.max_moves if self.max_moves or self.time_limit else 50_000
-        with BestSoFar(space, self.time_limit, self.progress) as done:
+        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
             tabu(space, codes, self.tenure, most, self.patience, generator(self.seed), done)
         return done.answer(True)
 

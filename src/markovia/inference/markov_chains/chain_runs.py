@@ -239,8 +239,8 @@ class ChainEngine(Approximate):
         ]
         stepper = self._stepper(problem, graph, arrays, wanted, chains, seeds[self.chains :], thin)
         warm = [np.zeros(burn) for _ in chains]
-        total = (burn + draws) * self.chains
-        clock = Clock(self.time_limit, self.progress, total=total, unit="draw", scale=True, start=begun)
+        bar: dict[str, Any] = {"total": (burn + draws) * self.chains, "unit": "draw", "scale": True}
+        clock = Clock(self.time_limit, self.progress, start=begun, name=self.name, **bar)
         work = max(1, len(graph.variables)) * thin
         with clock:
             burned = self._slices(stepper, chains, burn, warm, clock, work, share=1 / 3)
