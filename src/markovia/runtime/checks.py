@@ -207,7 +207,9 @@ def declared(settings: type) -> tuple[Option, ...]:
     """
     if settings not in _declared:
         found = [(f, _constraint(f.type)) for f in fields(settings)]
-        _declared[settings] = tuple([Option(f.name, said, f.default) for f, said in found if said is not None])
+        _declared[settings] = tuple(
+            [Option(f.name, said, f.default) for f, said in found if said is not None]
+        )
     return _declared[settings]
 
 

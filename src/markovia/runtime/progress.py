@@ -44,7 +44,12 @@ def bar_wanted(progress: bool | None) -> bool:
 
 @contextmanager
 def progress_bar(
-    progress: bool | None, total: int | None = None, *, unit: str = "step", scale: bool = False, name: str = ""
+    progress: bool | None,
+    total: int | None = None,
+    *,
+    unit: str = "step",
+    scale: bool = False,
+    name: str = "",
 ) -> Iterator[Advance]:
     """Give a function that counts what is done.
 

@@ -1,11 +1,10 @@
 """Numbers as distributions take them: arrays of floats, refused in one sentence where they are anything else."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-
-Array = NDArray[np.float64]
+from markovia.runtime.array_types import Array
 
 
 def as_numbers(values: ArrayLike, what: str) -> Array:

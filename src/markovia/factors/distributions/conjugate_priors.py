@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import (
-    Array,
     as_numbers,
     draws,
     finite_numbers,
@@ -31,6 +30,7 @@ from markovia.factors.distributions.checked_numbers import (
     vectors,
 )
 from markovia.factors.distributions.exponential_family import ExponentialFamily, total_statistics, weighted
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 

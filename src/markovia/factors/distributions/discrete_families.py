@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import (
-    Array,
     as_numbers,
     concentrations,
     draws,
@@ -30,6 +29,7 @@ from markovia.factors.distributions.checked_numbers import (
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
 from markovia.factors.distributions.exponential_family import ExponentialFamily, Fitted
 from markovia.factors.distributions.positive_families import Beta, Dirichlet, Gamma
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 _TINY = 1e-300

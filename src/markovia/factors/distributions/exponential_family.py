@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, UnsupportedModel
-from markovia.factors.distributions.checked_numbers import Array, as_numbers, finite_numbers
+from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed
 
 _STEPS = 200

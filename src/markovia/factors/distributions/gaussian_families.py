@@ -15,14 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.checked_numbers import (
-    Array,
-    as_numbers,
-    draws,
-    finite_numbers,
-    number,
-    positive,
-)
+from markovia.factors.distributions.checked_numbers import as_numbers, draws, finite_numbers, number, positive
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior, StudentT
 from markovia.factors.distributions.exponential_family import (
     ExponentialFamily,
@@ -31,6 +24,7 @@ from markovia.factors.distributions.exponential_family import (
     only_known,
     weighted,
 )
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.distributions.checked_numbers import (
-    Array,
     as_numbers,
     draws,
     finite_numbers,
@@ -35,6 +34,7 @@ from markovia.factors.distributions.exponential_family import (
 )
 from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 _ZERO = 1e-10

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import (
-    Array,
     as_numbers,
     concentrations,
     draws,
@@ -26,6 +25,7 @@ from markovia.factors.distributions.checked_numbers import (
 )
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
 from markovia.factors.distributions.exponential_family import Fitted, newton_to_natural, total_statistics
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 

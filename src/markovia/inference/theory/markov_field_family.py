@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.distributions.checked_numbers import Array, finite_numbers
+from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.factors.distributions.exponential_family import (
     ExponentialFamily,
     average_statistics,
@@ -32,6 +32,7 @@ from markovia.inference.exact.junction_tree import JunctionTree
 from markovia.inference.problem import Problem
 from markovia.inference.theory.marginal_polytope import _codes, _features, _support, conjugate_dual
 from markovia.inference.theory.variational_theory import as_problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 
 _MOST_FEATURES = 1 << 16

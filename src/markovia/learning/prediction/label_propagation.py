@@ -20,7 +20,7 @@ import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.multivariate_gaussian import MultivariateGaussian
-from markovia.factors.tables.factor import Array
+from markovia.runtime.array_types import Array
 
 DIRECT_UP_TO = 1_000
 """Unknown labels up to which sparse systems are factorised rather than iterated on."""

@@ -8,9 +8,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.families import family_and_link
 from markovia.learning.regression.solving import SOLVERS, Problem, Settings
+from markovia.runtime.array_types import Array
 
 CLASSIFIERS = ("bernoulli", "categorical")
 

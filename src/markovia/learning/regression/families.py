@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, did_you_mean
-from markovia.factors.distributions.checked_numbers import Array
+from markovia.runtime.array_types import Array
 
 _TINY = 1e-300
 

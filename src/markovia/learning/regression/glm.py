@@ -24,7 +24,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
-from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.checked_design import (
     CLASSIFIERS,
     link_name,
@@ -37,6 +36,7 @@ from markovia.learning.regression.families import family_and_link
 from markovia.learning.regression.nodes import node_of
 from markovia.learning.regression.solving import solve
 from markovia.learning.regression.summary import GlmSummary, coefficient_table
+from markovia.runtime.array_types import Array
 
 
 def _online(model: "GLM") -> bool:

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.checked_numbers import Array, finite_numbers
+from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.learning.regression.objectives import Objective, SoftmaxObjective
+from markovia.runtime.array_types import Array
 
 
 @dataclass(frozen=True)

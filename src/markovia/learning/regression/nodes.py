@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable, UnsupportedModel
-from markovia.factors.distributions.checked_numbers import Array
 from markovia.factors.local_models.local_model import CausalIndependence, Contribution, Recipe
 from markovia.factors.local_models.logistic import Logistic, LogisticConditional, Softmax, SoftmaxConditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.regression.families import LINKS, family_and_link
+from markovia.runtime.array_types import Array
 
 Weights = dict[str, float | dict[State, float]]
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.families import Link, Response
+from markovia.runtime.array_types import Array
 
 
 class Objective(Protocol):

@@ -11,8 +11,8 @@ faster and exact.
 
 import numpy as np
 
-from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.objectives import GlmObjective, SoftmaxObjective
+from markovia.runtime.array_types import Array
 
 
 def lms_pass(objective: GlmObjective | SoftmaxObjective, l2: Array, b: Array, rho: float) -> Array:

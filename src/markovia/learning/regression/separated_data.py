@@ -10,7 +10,7 @@ Cost: one linear program with a row an observation (equal rows count once); n p^
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.distributions.checked_numbers import Array
+from markovia.runtime.array_types import Array
 
 _LARGEST = 400_000
 """Entries up to which the linear program is solved; beyond it the answer is not known."""

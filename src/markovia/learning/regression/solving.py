@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.distributions.checked_numbers import Array
 from markovia.learning.regression.families import Link, Response
 from markovia.learning.regression.iteratively_reweighted import Solution, newton
 from markovia.learning.regression.objectives import GlmObjective, SoftmaxObjective
 from markovia.learning.regression.online import lms_pass, safe_rate, sgd_pass
 from markovia.learning.regression.separated_data import dependent_columns, separated_classes, separated_counts
+from markovia.runtime.array_types import Array
 
 SOLVERS = ("irls", "newton", "lbfgs", "lms", "sgd")
 

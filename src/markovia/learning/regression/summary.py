@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.factors.distributions.checked_numbers import Array
+from markovia.runtime.array_types import Array
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method
 from markovia.learning.conditional_fields.objective import EdgeWeights, PairwiseObjective, edge_tables
 from markovia.learning.conditional_fields.reading import Graph, Inputs, code_labels, read_inputs, read_labels
 from markovia.learning.conditional_fields.training import Training, descend, minimise
 from markovia.models.crf.base import Scored, StructuredModel
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
 
 

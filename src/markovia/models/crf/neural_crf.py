@@ -18,12 +18,12 @@ import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
-from markovia.factors.tables.factor import Array
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.log_partition_jax import import_jax
 from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method, field_marginals
 from markovia.learning.conditional_fields.reading import Graph, code_labels, graph_edges, read_labels
-from markovia.models.crf.base import Ints, Scored, StructuredModel
+from markovia.models.crf.base import Scored, StructuredModel
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import generator
 
