@@ -71,7 +71,7 @@ CASES = [
 
 @pytest.mark.parametrize(("engine", "option", "bad"), CASES, ids=lambda v: repr(v)[:20])
 def test_every_engine_refuses_bad_values_of_every_option_and_names_it(engine, option, bad):
-    with pytest.raises(mk.InvalidArgument, match=f"^{option}= is .*, not "):
+    with pytest.raises(mk.errors.InvalidArgument, match=f"^{option}= is .*, not "):
         type(get_engine(engine))(**{option: bad})
 
 
@@ -93,7 +93,7 @@ def test_a_time_limit_is_refused_with_the_same_sentence_everywhere():
         lambda: mk.engines.Gibbs(time_limit=-1),
         lambda: mk.learn_structure(asia.sample(20, seed=0), time_limit=-1),
     ):
-        with pytest.raises(mk.InvalidArgument) as caught:
+        with pytest.raises(mk.errors.InvalidArgument) as caught:
             ask()
         assert str(caught.value) == "time_limit= is a positive number of seconds or None, not -1"
 
@@ -109,7 +109,7 @@ def test_a_sentence_says_what_would_be_right():
         (0, SECONDS, "x= is a positive number of seconds or None, not 0"),
         (2.0, Interval(0.0, 1.0), "x= is a number between 0 and 1, not 2.0"),
     ):
-        with pytest.raises(mk.InvalidArgument) as caught:
+        with pytest.raises(mk.errors.InvalidArgument) as caught:
             check("x", value, constraint)
         assert str(caught.value) == sentence
 
