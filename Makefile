@@ -18,11 +18,9 @@ test-all: kernels
 coverage: kernels
 	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term
 
-# compiled once and kept on disk; two processes, so that the tests do not compile the same thing twice
+# compiled once and kept on disk, so that the tests do not compile the same thing twice
 kernels: $(STAMP)-test
-	@$(BIN)/python -m markovia.inference.choosing.kernel_loading & first=$$!; \
-	$(BIN)/python -c "import markovia as mk; mk.engines.load_kernels()"; wait $$first
-	@$(BIN)/python -m markovia.models.kernel_loading
+	@$(BIN)/markovia compile
 
 lint: $(STAMP)-lint
 	$(BIN)/ruff check .

@@ -42,6 +42,8 @@ Learning
     bootstrap_structure, edge_posterior, edge_strength, edges_over_time
     scores, ci_tests                what structure learning takes as score= and test=
     learning                        association, information, calibration, expected counts
+First runs
+    compile                         compile everything beforehand, for containers
 Examples and pictures
     examples, generators, images    networks of the textbooks, random models, pictures to segment
     plotting                        what `.plot()` calls, and Graphviz text

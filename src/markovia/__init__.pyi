@@ -46,6 +46,7 @@ from markovia.models.classifiers.network_classifier import (
     BayesianNetworkClassifier as BayesianNetworkClassifier,
 )
 from markovia.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
+from markovia.models.compiling import compile as compile
 from markovia.models.crf.chain_crf import ChainCRF as ChainCRF
 from markovia.models.crf.crf import CRF as CRF
 from markovia.models.crf.feature_crf import ConditionalFeature as ConditionalFeature, FeatureCRF as FeatureCRF

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from markovia import __version__
 from markovia.cli import (
     compare,
+    compiling,
     convert,
     demo,
     explain,
@@ -108,8 +109,10 @@ for module in (
     score,
     predict,
     compare,
+    compiling,
     convert,
     listing,
+    compiling,
     demo,
 ):
     module.register(app)

@@ -11,11 +11,16 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent
 _IMPORT = re.compile(r"^from markovia\.kernels([\w.]*) import ([\w, ]+|\([^)]*\))", re.MULTILINE)
+
+_preferred: ContextVar[bool] = ContextVar("preferred", default=False)
 
 
 def loaded(home: str) -> bool:
@@ -48,7 +53,17 @@ def worth_loading(home: str, plain: float, load: float, compiling: float) -> boo
     load, compiling
         The seconds until the kernel is there, from disk or from its source.
     """
-    return loaded(home) or plain >= (load if on_disk(home) else compiling)
+    return _preferred.get() or loaded(home) or plain >= (load if on_disk(home) else compiling)
+
+
+@contextmanager
+def preferred() -> Iterator[None]:
+    """Find every kernel worth loading while this is open, however small the work: to compile beforehand, and for tests."""
+    token = _preferred.set(True)
+    try:
+        yield
+    finally:
+        _preferred.reset(token)
 
 
 @cache

@@ -1,0 +1,194 @@
+"""Compiling beforehand what engines and learners need, so that no first use waits: `mk.compile()`, `markovia compile`.
+
+Each engine is asked tiny questions and each learner fits tiny data, in as many processes as there are processors; what they
+compile stays on disk. Cost: about a hundred seconds of processor for everything, once an installation; a few seconds where
+the code is there already.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument, did_you_mean
+from markovia.inference.choosing.auto import load_kernels
+from markovia.inference.choosing.kernel_loading import load_engines
+from markovia.inference.engine import engine_names
+from markovia.runtime.parallel_tasks import task_results
+from markovia.runtime.threads import thread_count
+
+
+def compile(  # noqa: A001 (it is mk.compile)
+    what: str | Sequence[str] = "all", *, jobs: int | None = None, progress: bool | None = None
+) -> float:
+    """Compile what engines and learners need and keep it on disk; return the seconds it took.
+
+    Nothing needs this: whatever is missing is compiled when it is first used. It is for places where every run is a first
+    run (containers, continuous integration) and for those who would rather wait once.
+
+    Parameters
+    ----------
+    what
+        "all", or names: of engines (`mk.engines.engine_names()`) and of learners ("tables", "em", "fields", "crf",
+        "scores", "tests", "orders", "exact-search", "sparse-graphs", "changing-graphs", "lingam").
+    jobs
+        Processes; as many as there are processors by default.
+    progress
+        Whether to show a bar; by default on a terminal, once it takes long.
+
+    Examples
+    --------
+    >>> mk.compile("enumeration") >= 0.0  # needs no compiled code
+    True
+    """
+    start = perf_counter()
+    names = _names(what)
+    jobs = min(len(names), thread_count() if jobs is None else jobs)
+    for _ in task_results(_use, names, n_jobs=jobs, progress=progress, unit="part"):
+        pass
+    return perf_counter() - start
+
+
+def _names(what: str | Sequence[str]) -> list[str]:
+    known = [n for n in engine_names() if n != "auto"] + [*LEARNERS]
+    if isinstance(what, str):
+        if what == "all":
+            return known
+        what = [what]
+    if not isinstance(what, Iterable):
+        raise InvalidArgument(f"what to compile is 'all' or names, not {what!r}")
+    names = list(what)
+    for name in names:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise InvalidArgument(
+                f"nothing to compile is called {name!r}{near}; there are {', '.join(known)}"
+            )
+    if not names:
+        raise InvalidArgument("name at least one engine or learner to compile, or 'all'")
+    return names
+
+
+def _use(name: str) -> None:
+    """Use an engine or a learner for a moment."""
+    from markovia.kernels.compiled_code import preferred
+
+    with warnings.catch_warnings(), preferred():
+        warnings.simplefilter("ignore")
+        if name == "junction-tree":
+            load_kernels()
+        elif name in LEARNERS:
+            LEARNERS[name]()
+        else:
+            load_engines(name)
+
+
+def _bits(rows: int = 200, columns: int = 13) -> Any:
+    return (np.cumsum(np.random.default_rng(0).normal(size=(rows, columns)), axis=1) > 0).astype(int)
+
+
+def _columns() -> dict[str, list[Any]]:
+    return {n: column.tolist() for n, column in zip("abc", _bits(40, 3).astype(object).T, strict=True)}
+
+
+def _tables() -> None:
+    import_module("markovia.kernels.counting").load()
+
+
+def _em() -> None:
+    from markovia.learning.incomplete.em import EM
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+
+    rng = np.random.default_rng(0)
+    holes = {n: [None if rng.random() < 0.3 else cell for cell in column] for n, column in _columns().items()}
+    network = BayesianNetwork("a->b; a->c; b->c", states=dict.fromkeys("abc", 2))
+    network.fit(holes, missing=EM(max_iterations=3, seed=0, progress=False), prior="bdeu")
+    network.impute(holes)
+
+
+def _fields() -> None:
+    from markovia.factors.tables.factor import Factor
+    from markovia.factors.tables.variable import Variable
+    from markovia.models.graphical.markov_network import MarkovNetwork
+
+    a, b, c = (Variable(n, 2) for n in "abc")
+    field = MarkovNetwork(factors=[Factor.of(pair, np.ones((2, 2))) for pair in ((a, b), (b, c), (a, c))])
+    for method in ("pseudo-likelihood", "cd"):
+        field.copy().fit(_columns(), method=method)
+
+
+def _crf() -> None:
+    from markovia.models.crf.crf import CRF
+
+    rng = np.random.default_rng(0)
+    chain = [rng.normal(size=(4, 2)) for _ in range(3)]
+    ring = [(x, [(0, 1), (1, 2), (2, 3), (0, 3)]) for x in chain]
+    labels = [rng.integers(0, 2, 4) for _ in chain]
+    CRF(max_iter=2, progress=False).fit(chain, labels).predict(chain)
+    for how in ("exact", "loopy-bp", "mean-field", "pseudo-likelihood", "gibbs"):
+        solver = "sgd" if how == "gibbs" else "lbfgs"
+        crf = CRF(None, inference=how, solver=solver, max_iter=2, random_state=0, progress=False)  # type: ignore[arg-type]
+        crf.fit(ring, labels).predict(ring)
+
+
+def _learn(data: Any, *methods: str, **options: Any) -> None:
+    from markovia.structure.learn import learn_structure
+
+    for method in methods:
+        learn_structure(data, method, progress=False, **options)
+
+
+def _scores() -> None:
+    import_module("markovia.kernels.structure.edge_steps").load()
+    import_module("markovia.kernels.structure.family_scores").load()
+
+
+def _tests() -> None:
+    import_module("markovia.kernels.structure.table_tests").load()
+
+
+def _orders() -> None:
+    _learn(_bits(), "boss", seed=0)
+    _learn(_bits(), "boss", seed=0, required=[("x0", "x1")])
+
+
+def _exact_search() -> None:
+    for algorithm in ("dynamic-programming", "a-star"):
+        _learn(_bits(), "exact", algorithm=algorithm, max_parents=2)
+
+
+def _sparse_graphs() -> None:
+    _learn(_bits(columns=4), "ising")
+    _learn(_numbers(), "graphical-lasso", "neighbourhood")
+
+
+def _changing_graphs() -> None:
+    _learn(_bits(columns=4), "kernel-weighted", times=np.arange(200.0))
+    _learn(_bits(columns=4), "tesla", times=np.arange(200) // 100, tolerance=1e-2)
+
+
+def _lingam() -> None:
+    _learn(_numbers(), "direct-lingam")
+
+
+def _numbers() -> Any:
+    return np.cumsum(np.random.default_rng(0).uniform(-1.0, 1.0, (200, 4)), axis=1)
+
+
+LEARNERS: dict[str, Callable[[], None]] = {
+    "tables": _tables,
+    "em": _em,
+    "fields": _fields,
+    "crf": _crf,
+    "scores": _scores,
+    "tests": _tests,
+    "orders": _orders,
+    "exact-search": _exact_search,
+    "sparse-graphs": _sparse_graphs,
+    "changing-graphs": _changing_graphs,
+    "lingam": _lingam,
+}
+"""What learners need, by name."""

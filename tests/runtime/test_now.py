@@ -1,0 +1,57 @@
+"""Time stands still while code is compiled or loaded."""
+
+import threading
+import time
+
+from markovia.runtime.clock import go_on, now, stand_still, standing_still
+
+
+def test_waiting_takes_no_time_and_the_rest_does():
+    start, real = now(), time.perf_counter()
+    with standing_still():
+        time.sleep(0.1)
+        with standing_still():  # as one kernel compiles another
+            time.sleep(0.1)
+        inside = now()
+    time.sleep(0.05)
+    took = now() - start
+    assert inside - start < 0.05
+    assert 0.05 <= took < time.perf_counter() - real - 0.19
+
+
+def test_the_clock_never_runs_backwards_while_threads_wait():
+    stop = threading.Event()
+
+    def waits():
+        while not stop.is_set():
+            stand_still()
+            time.sleep(0.001)
+            go_on()
+
+    threads = [threading.Thread(target=waits) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    seen = [now() for _ in range(2000)]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert seen == sorted(seen)
+
+
+def test_compiling_stops_the_clock():
+    import numpy as np
+
+    from markovia.kernels.kernel import inner
+
+    def plus(x):
+        return x + 1.0
+
+    def caller(x):
+        return made(x) * 2.0
+
+    from numba import njit
+
+    made = inner(plus)
+    began, start = time.perf_counter(), now()
+    assert njit(caller)(np.float64(1.0)) == 4.0
+    assert now() - start < 0.5 * (time.perf_counter() - began)
