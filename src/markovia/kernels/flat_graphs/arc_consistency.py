@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def revise(f, cards, starts, scope_ptr, scope, table_ptr, values, dom, seen, at, gone):
     """Find the states of a factor's variables that no positive entry supports; return how many, positions in `gone`."""
     s0, s1 = scope_ptr[f], scope_ptr[f + 1]
@@ -135,7 +135,7 @@ def zero_free(cards, starts, scope_ptr, scope, table_ptr, values, has_zero, dom,
     return True
 
 
-@kernel
+@inner
 def uniform(state):
     """Return the next number in [0, 1) of a splitmix64 generator."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)

@@ -7,10 +7,10 @@ outside, so those of two runs that start differently can be compared.
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def _mixed(x):
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

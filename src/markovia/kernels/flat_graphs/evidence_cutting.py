@@ -6,10 +6,10 @@ The tables lie in `values`, table f from `begins[f]` (in a flat graph `table_ptr
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def relevant(scope_ptr, scope, child, needed, kept):
     """Clear `kept` for conditionals that sum to one: the child (-1 for any other table) is neither needed nor mentioned."""
     mentions = np.zeros(len(needed), np.int64)
@@ -42,7 +42,7 @@ def relevant(scope_ptr, scope, child, needed, kept):
                     n += 1
 
 
-@kernel
+@inner
 def cut(cards, scope_ptr, scope, begins, values, code, kept, number, starts, logs):
     """Return what the observed states leave of the kept tables: pointers, scopes, pointers, entries, log of numbers.
 
@@ -127,7 +127,7 @@ def cut(cards, scope_ptr, scope, begins, values, code, kept, number, starts, log
     return new_ptr, new_scope, new_table, found, log_scale
 
 
-@kernel
+@inner
 def absorb(cards, scope_ptr, scope, table_ptr, values):
     """Multiply every table whose variables all occur in another one into that one; return what is left.
 
@@ -210,7 +210,7 @@ def absorb(cards, scope_ptr, scope, table_ptr, values):
     return new_ptr, new_scope[:edges].copy(), new_table, values[:entries].copy()
 
 
-@kernel
+@inner
 def _multiply(cards, a, b, c, d, scope, small, large, end, values, steps, states):
     """Multiply the table over scope[a:b] into the one over scope[c:d], which holds all its variables."""
     for e in range(c, d):
@@ -234,7 +234,7 @@ def _multiply(cards, a, b, c, d, scope, small, large, end, values, steps, states
             states[k] = 0
 
 
-@kernel
+@inner
 def finish(cards, starts, scope_ptr, scope, table_ptr, values, logs):
     """Divide the tables and, in `logs`, the variables by their largest entries, and index the edges.
 

@@ -10,7 +10,7 @@ Cost: a few nanoseconds for each entry of each table.
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 MOST_AXES = 40
 
@@ -210,7 +210,7 @@ def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng,
     return found
 
 
-@kernel
+@inner
 def _add(table, n_axes, dims, strides, values, at, shape, step):
     """Add values laid out by strides to a table in C order; neighbouring axes that run on are walked as one."""
     m = 0

@@ -11,7 +11,7 @@ and `said` (what it says), those of separators at `sep_at` in `belief` and `weig
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 TINY = 1e-250
 """Totals below this are computed again with logarithms."""
@@ -72,7 +72,7 @@ def paired(codes, left, start, order, right, total):
     return out
 
 
-@kernel
+@inner
 def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room):
     """Multiply a cluster's weights with what it is told, up to a constant; return the total."""
     first, last = entry_ptr[c], entry_ptr[c + 1]
@@ -107,7 +107,7 @@ def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room
     return total
 
 
-@kernel
+@inner
 def _say(
     slot,
     c,
@@ -150,7 +150,7 @@ def _say(
     return top > 0.0
 
 
-@kernel
+@inner
 def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, belief, weight, sums):
     """Combine what clusters say at a separator, tell each what the others said; return the change, -1 if impossible."""
     a, z = sep_ptr[sep], sep_ptr[sep + 1]

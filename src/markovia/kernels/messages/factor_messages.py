@@ -11,10 +11,10 @@ loops of their own that also normalise and store.
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def _room_for(cards, scope, first, last, stack):
     """Return the room that the contraction of one table takes."""
     total = 0
@@ -61,7 +61,7 @@ def room_needed(cards, scope_ptr, scope, n_dense):
     return most
 
 
-@kernel
+@inner
 def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
     """Contract a left-by-right table with a vector on either side, in one pass (two for sums of exponentials)."""
     if kind == 0:
@@ -115,7 +115,7 @@ def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
             work[orr + r] += np.log(work[spare + r])
 
 
-@kernel
+@inner
 def _outer(kind, first, last, at, n, work, w):
     """Write the product of the messages of some edges as one vector over their joint states."""
     size = 1
@@ -131,7 +131,7 @@ def _outer(kind, first, last, at, n, work, w):
     return size
 
 
-@kernel
+@inner
 def _pair(kind, t, ka, kb, oa, ob, values, n, raw):
     """Compute both messages of a table over two variables into raw[: ka + kb]."""
     if kind == 0:
@@ -176,7 +176,7 @@ def _pair(kind, t, ka, kb, oa, ob, values, n, raw):
             raw[ka + j] = top + np.log(total)
 
 
-@kernel
+@inner
 def _wide(kind, first, last, t, at, values, n, work, stack):
     """Compute all messages of a table over three or more variables into work[: states of its variables]."""
     base = at[first]
@@ -222,7 +222,7 @@ def _wide(kind, first, last, t, at, values, n, work, stack):
         depth += 2
 
 
-@kernel
+@inner
 def _sparse(kind, first, last, begin, end, code, at, codes, logs, n, work):
     """Compute all messages of a listed factor into work[: states]; return the log that was divided out of edge one."""
     base = at[first]
@@ -275,7 +275,7 @@ def _sparse(kind, first, last, begin, end, code, at, codes, logs, n, work):
     return shift
 
 
-@kernel
+@inner
 def factor_messages(
     kind, f, n_dense, scope_ptr, table_ptr, values, at, entry_ptr, code_ptr, codes, logs, n, work, stack
 ):
@@ -296,7 +296,7 @@ def factor_messages(
     return 0.0
 
 
-@kernel
+@inner
 def pair_of_four(damping, t, oa, ob, values, n, m):
     """Send both messages of a table over two variables of four states; return the larger move, or -1."""
     b0 = n[ob]
@@ -349,7 +349,7 @@ def pair_of_four(damping, t, oa, ob, values, n, m):
     return max(left, max(max(abs(e0), abs(e1)), max(abs(e2), abs(e3))))
 
 
-@kernel
+@inner
 def pair_of_two(damping, t, oa, ob, values, n, m):
     """Send both messages of a table over two variables of two states; return the larger move, or -1."""
     r0 = values[t] * n[ob] + values[t + 1] * n[ob + 1]
@@ -371,7 +371,7 @@ def pair_of_two(damping, t, oa, ob, values, n, m):
     return max(max(abs(d0), abs(d1)), max(abs(e0), abs(e1)))
 
 
-@kernel
+@inner
 def pair_of_any(damping, t, ka, kb, oa, ob, values, n, m, work):
     """Send both messages of a table over two variables in one pass over it; return the larger move, or -1."""
     total = 0.0

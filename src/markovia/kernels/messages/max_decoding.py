@@ -6,10 +6,10 @@ factor's table. `codes` is the configuration, -1 where a variable has no state y
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def _dense_scores(e, first, last, t, at, strides, scope, values, n, state, room, axes, count, score):
     """Add to score what a table gives each state of edge e, maximised over variables without a state."""
     k = at[e + 1] - at[e]
@@ -52,7 +52,7 @@ def _dense_scores(e, first, last, t, at, strides, scope, values, n, state, room,
     return True
 
 
-@kernel
+@inner
 def _sparse_scores(e, first, last, begin, end, code, at, scope, codes, logs, n, state, room, score):
     """Add to score what a factor given by its entries gives each state of edge e."""
     k = at[e + 1] - at[e]

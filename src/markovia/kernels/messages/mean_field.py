@@ -6,10 +6,10 @@
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def expected(f, a, cards, starts, scope_ptr, scope, table_ptr, logs, q, buffer, out):
     """Write to `out` the expectation of one log table for each state of the variable at place `a` of its scope."""
     s0, s1 = scope_ptr[f], scope_ptr[f + 1]

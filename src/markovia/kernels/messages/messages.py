@@ -11,7 +11,7 @@ edge_factor) and `floats` (unary, values, logs); see `inference/message_graph.py
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.messages.factor_messages import factor_messages, pair_of_any, pair_of_four, pair_of_two
 from markovia.kernels.uncounted_arrays import bare_floats, bare_ints
 
@@ -19,7 +19,7 @@ TINY = 1e-100
 """Products below it are scaled up."""
 
 
-@kernel
+@inner
 def gather(kind, v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
     """Compute the messages from one variable to all its factors: products of all messages but one."""
     k = cards[v]
@@ -64,7 +64,7 @@ def gather(kind, v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
         _rescale(n, o, k)
 
 
-@kernel
+@inner
 def _rescale(x, o, k):
     top = x[o]
     for s in range(1, k):
@@ -74,7 +74,7 @@ def _rescale(x, o, k):
             x[o + s] /= top
 
 
-@kernel
+@inner
 def _log_dot(kind, x, a, y, b, k):
     """Return the log of the sum of products of two messages."""
     if kind == 0:
@@ -93,7 +93,7 @@ def _log_dot(kind, x, a, y, b, k):
     return top + np.log(total)
 
 
-@kernel
+@inner
 def _commit(kind, damping, o, k, work, w, m):
     """Normalise, damp and store one message; return how far it moved in probability, or -1 if it vanished."""
     moved = 0.0
@@ -137,7 +137,7 @@ def _commit(kind, damping, o, k, work, w, m):
     return moved
 
 
-@kernel
+@inner
 def _send(kind, damping, f, scope_ptr, at, work, m):
     """Store the messages of one factor; return the largest move, or -1 if one vanished."""
     first = scope_ptr[f]
@@ -291,7 +291,7 @@ def residual(kind, damping, tolerance, n_dense, steps, heap, place, urgency, int
     return steps, urgency[heap[0]]
 
 
-@kernel
+@inner
 def _to_one(kind, e, v, cards, starts, unary, edge_ptr, edges, at, m, n):
     """Compute the message from a variable to one factor."""
     k = cards[v]
@@ -311,7 +311,7 @@ def _to_one(kind, e, v, cards, starts, unary, edge_ptr, edges, at, m, n):
             _rescale(n, o, k)
 
 
-@kernel
+@inner
 def _sift(heap, place, urgency, f):
     """Move a factor to where its urgency belongs."""
     i = place[f]

@@ -7,10 +7,10 @@ finite messages add up to the same model when a factor occurs with probability r
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def message(f, a, inv, cards, scope_ptr, scope, table_ptr, logs, first, g, buffer, out):
     """Write to `out` the log of a table's sum over all variables but the one at place `a`, weighted by exp(g)."""
     s0, s1 = scope_ptr[f], scope_ptr[f + 1]
@@ -62,7 +62,7 @@ def message(f, a, inv, cards, scope_ptr, scope, table_ptr, logs, first, g, buffe
         out[o] = buffer[o]
 
 
-@kernel
+@inner
 def sweep(
     backward, damping, cards, starts, scope_ptr, scope, table_ptr, logs, first, rho, node, lam, g, buffer, out
 ):
@@ -94,7 +94,7 @@ def sweep(
                     g[first[e] - base + x] = node[s + x] - new * inv
 
 
-@kernel
+@inner
 def normalise(cards, starts, node, belief):
     """Write the distributions proportional to exp(node); return the largest change against what was there."""
     change = 0.0
@@ -159,7 +159,7 @@ def iterate(
     return sweeps, change
 
 
-@kernel
+@inner
 def forest_pass(
     factors,
     parents,

@@ -9,10 +9,10 @@ Random numbers are xoshiro256++ (Blackman and Vigna 2019); the state is four wor
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def _uniform(state):
     """Return the next number in [0, 1) and move the state on."""
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]

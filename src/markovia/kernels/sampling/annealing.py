@@ -8,10 +8,10 @@ Random numbers are xoshiro256++ (Blackman and Vigna 2019); the state is four wor
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def _uniform(state):
     """Return the next number in [0, 1) and move the state on."""
     s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
@@ -48,7 +48,7 @@ def start(state, codes, cards, starts, unary):
             codes[p, i] = drawn
 
 
-@kernel
+@inner
 def measure(codes, scope_ptr, scope, strides, table_ptr, logs, energy, holes):
     """Compute E and H of every particle."""
     for p in range(codes.shape[0]):
@@ -66,7 +66,7 @@ def measure(codes, scope_ptr, scope, strides, table_ptr, logs, energy, holes):
         holes[p] = h
 
 
-@kernel
+@inner
 def _scores(
     codes,
     p,

@@ -7,7 +7,7 @@ variable of a violated table takes a state with the fewest violations, or now an
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.sampling.chains import below, pick, place, put, uniform
 
 NOISE = 0.08
@@ -120,7 +120,7 @@ def repair(graph, rng, x, offset, flips):
     return n_bad
 
 
-@kernel
+@inner
 def _note(graph, offset, f, bad, where, n_bad):
     """Put a factor on the list of violated ones, or take it off."""
     if graph.values[offset[f]] == 0.0:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 INDICATORS, HELD, FRESH = 0, 1, 2
 """What a record adds up: states, the conditionals the sampler left in `held`, or conditionals worked out anew."""
@@ -59,7 +59,7 @@ class Chain(NamedTuple):
     best: NDArray[np.int64]
 
 
-@kernel
+@inner
 def next_bits(s):
     """Return 64 random bits and move the generator on."""
     a, b, c, d = s[0], s[1], s[2], s[3]
@@ -76,19 +76,19 @@ def next_bits(s):
     return out
 
 
-@kernel
+@inner
 def uniform(s):
     """Return a number in [0, 1)."""
     return (next_bits(s) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@kernel
+@inner
 def below(s, n):
     """Return a whole number in 0 ... n-1; the bias is below n / 2**53."""
     return np.int64(uniform(s) * n)
 
 
-@kernel
+@inner
 def conditional(graph, unary, values, i, here, offset, w):
     """Write the full conditional of variable i into w, summing to one."""
     cards, edge_factor, edge_ptr, edge_stride = (
@@ -134,7 +134,7 @@ def conditional(graph, unary, values, i, here, offset, w):
         w[k] /= total
 
 
-@kernel
+@inner
 def pick(w, card, u):
     """Return the state that a uniform number falls on; never one of weight zero."""
     last = 0
@@ -147,7 +147,7 @@ def pick(w, card, u):
     return last
 
 
-@kernel
+@inner
 def put(graph, x, offset, i, new):
     """Give variable i a state."""
     edge_factor, edge_ptr, edge_stride = graph.edge_factor, graph.edge_ptr, graph.edge_stride
@@ -181,7 +181,7 @@ def log_weight(graph, x, offset):
     return total
 
 
-@kernel
+@inner
 def refresh(graph, x, offset, held):
     """Write the full conditionals of all variables into `held`."""
     starts, unary, values = graph.starts, graph.unary, graph.values

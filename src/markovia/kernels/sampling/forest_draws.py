@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.sampling.chains import (
     LOG_WEIGHT,
     TINY,
@@ -46,7 +46,7 @@ class Forest(NamedTuple):
     shares: NDArray[np.float64]
 
 
-@kernel
+@inner
 def _find(root, i):
     while root[i] != i:
         root[i] = root[root[i]]
@@ -54,7 +54,7 @@ def _find(root, i):
     return i
 
 
-@kernel
+@inner
 def _tie(link, head, at, a, b, f, mine, theirs):
     link[at, 0], link[at, 1] = b, f
     link[at, 2], link[at, 3] = mine, theirs
@@ -132,7 +132,7 @@ def clean(graph, size, forest):
         forest.stamp[v] = -1
 
 
-@kernel
+@inner
 def draw_forest(graph, chain, size, forest):
     """Draw the forest in `nodes` from its distribution given all other variables."""
     cards, edge_factor, edge_ptr, edge_stride = (
@@ -227,7 +227,7 @@ def draw_forest(graph, chain, size, forest):
             x[v] = new
 
 
-@kernel
+@inner
 def draw_small(graph, chain, block, factors, forest):
     """Draw a block of few joint states by enumerating them."""
     x, offset = chain.x, chain.offset
@@ -260,7 +260,7 @@ def draw_small(graph, chain, block, factors, forest):
         chosen //= graph.cards[v]
 
 
-@kernel
+@inner
 def sweep_trees(graph, chain, forest):
     """Update every variable once, in random induced forests; `shares` counts the size of the first one."""
     n = len(chain.x)

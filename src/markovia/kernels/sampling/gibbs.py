@@ -9,7 +9,7 @@ from math import exp, log
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.sampling.chains import (
     INDICATORS,
     LOG_WEIGHT,
@@ -154,7 +154,7 @@ def update_binary(ptr, other, coupling, field, first, odds, chance, bits, held, 
     return gained
 
 
-@kernel
+@inner
 def _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low, high):
     """As `update_binary`, by looking up; random numbers as `uniform`, with the generator's state in registers."""
     a, b, c, d = rng[0], rng[1], rng[2], rng[3]

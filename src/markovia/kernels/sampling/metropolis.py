@@ -4,7 +4,7 @@ from math import exp
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.sampling.chains import (
     ACCEPTED,
     LOG_WEIGHT,
@@ -20,7 +20,7 @@ from markovia.kernels.sampling.chains import (
 FLIP, SWAP = 0, 1
 
 
-@kernel
+@inner
 def _shift(graph, x, offset, i, new, change):
     """Give variable i a state; adds to `change` the finite part of the log weight's change, and the number of zeros."""
     edge_factor, edge_ptr, edge_stride, log_unary = (

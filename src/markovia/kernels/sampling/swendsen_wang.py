@@ -8,7 +8,7 @@ from math import exp
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.sampling.chains import (
     LOG_WEIGHT,
     below,
@@ -20,7 +20,7 @@ from markovia.kernels.sampling.chains import (
 )
 
 
-@kernel
+@inner
 def _root(roots, i):
     while roots[i] != i:
         roots[i] = roots[roots[i]]
@@ -28,7 +28,7 @@ def _root(roots, i):
     return i
 
 
-@kernel
+@inner
 def _state(weights, at, q, rng):
     """Draw a state from q log weights that begin at `at`."""
     top = -np.inf
@@ -49,7 +49,7 @@ def _state(weights, at, q, rng):
     return last
 
 
-@kernel
+@inner
 def sweep_all(x, rng, first, second, bond, field, q, roots, weights, chosen):
     """Bond, and give every cluster a new state; returns how many clusters there were."""
     n = len(x)
@@ -79,7 +79,7 @@ def sweep_all(x, rng, first, second, bond, field, q, roots, weights, chosen):
     return clusters
 
 
-@kernel
+@inner
 def step_one(x, rng, ptr, other, bond_at, field, q, stamp, mark, queue, weights):
     """Grow the cluster of a random variable and give it a new state; returns its size."""
     start = below(rng, len(x))
