@@ -1,9 +1,10 @@
 """The decorators that make a function a kernel: `kernel` for what Python calls, `inner` for what only kernels call.
 
 Both are Numba's `njit` without the interpreter lock and with NumPy's way of dividing by zero. A kernel is kept on disk
-(`compiled_code`); an inner function is not, and has no wrappers for callers from Python: it lives on in the kernels that
-call it, and is optimised and turned into machine code only there. Clocks stand still while code is compiled or loaded, so that waiting is never charged to a time limit, an estimate
-or a choice, and a line says so when something is compiled for the first time.
+(`compiled_code`); an inner function is not, and has no wrappers for callers from Python: it lives on in the kernels
+that call it, and is optimised and turned into machine code only there. Clocks stand still while code is compiled or
+loaded, so that waiting is never charged to a time limit, an estimate or a choice, and a line says so when something is
+compiled for the first time.
 """
 
 from collections.abc import Callable
