@@ -6,6 +6,8 @@ separator. Every factor has a home clique and a map from the home's entries to i
 underflows. Cost: two passes over the entries and over the maps.
 """
 
+from math import exp, log
+
 import numpy as np
 
 from markovia.kernels.kernel import kernel
@@ -28,7 +30,9 @@ def clique_tree_marginals(
 ):
     """Return the log mass of the product of factors `exp(logs)` and write the marginal of every factor."""
     n = len(parent)
-    table = np.zeros(table_ptr[n])
+    table = np.empty(table_ptr[n])
+    for x in range(table_ptr[n]):
+        table[x] = 0.0
     message = np.empty(sep_ptr[n])
     top = np.empty(sep_ptr[n])
     for f in range(len(home)):
@@ -48,9 +52,9 @@ def clique_tree_marginals(
         for x in range(table_ptr[c], table_ptr[c + 1]):
             s = first + up_map[x]
             if table[x] > -np.inf:
-                message[s] += np.exp(table[x] - top[s])
+                message[s] += exp(table[x] - top[s])
         for s in range(first, last):
-            message[s] = top[s] + np.log(message[s]) if message[s] > 0.0 else -np.inf
+            message[s] = top[s] + log(message[s]) if message[s] > 0.0 else -np.inf
         p = parent[c]
         if p < 0:
             mass += message[first]
@@ -71,7 +75,7 @@ def clique_tree_marginals(
                 top[first + down_map[down_ptr[c] + x]] += table[table_ptr[p] + x]
         for x in range(table_ptr[c], table_ptr[c + 1]):
             s = first + up_map[x]
-            table[x] = np.exp(table[x] - message[s]) * top[s] if table[x] > -np.inf else 0.0
+            table[x] = exp(table[x] - message[s]) * top[s] if table[x] > -np.inf else 0.0
     for f in range(len(home)):
         at = table_ptr[home[f]]
         for y in range(factor_ptr[f], factor_ptr[f + 1]):

@@ -6,31 +6,14 @@ a tree whose messages underflow gets log mass NaN and is left to a method in log
 kernels from several threads with different lists `which`. Cost: nodes times k squared.
 """
 
+from math import exp, isfinite, log
+
 import numpy as np
 
 from markovia.kernels.kernel import kernel
 
 REORDERED = {"reassoc", "contract"}
 """Sums may be added in another order, which lets the compiler use vector instructions."""
-
-
-@kernel
-def link_nodes(n, tails, heads):
-    """Return for every node its edges: pointers, then edge numbers."""
-    ptr = np.zeros(n + 1, np.int64)
-    for e in range(len(tails)):
-        ptr[tails[e] + 1] += 1
-        ptr[heads[e] + 1] += 1
-    for i in range(n):
-        ptr[i + 1] += ptr[i]
-    place = ptr[:n].copy()
-    links = np.empty(ptr[n], np.int64)
-    for e in range(len(tails)):
-        links[place[tails[e]]] = e
-        place[tails[e]] += 1
-        links[place[heads[e]]] = e
-        place[heads[e]] += 1
-    return ptr, links
 
 
 @kernel
@@ -114,17 +97,17 @@ def forest_marginals(
             loss = np.empty(last - first)
         total = 0.0
         fine = True
-        loss[: last - first] = (
-            1e-305  # the share of the mass that underflow may have taken, carried to the root
-        )
         for i in range(first, last):
+            loss[i - first] = (
+                1e-305  # the share of the mass that underflow may have taken, carried to the root
+            )
             top = scores[i, 0]
             for a in range(1, k):
                 if scores[i, a] > top:
                     top = scores[i, a]
             total += top
             for a in range(k):
-                up[i - first, a] = np.exp(scores[i, a] - top)
+                up[i - first, a] = exp(scores[i, a] - top)
         scale = 1.0
         for at in range(last - 1, first - 1, -1):
             i = order[at]
@@ -134,7 +117,7 @@ def forest_marginals(
                 size += up[o, a]
             scale *= size
             if not 1e-100 < scale < 1e100:
-                total += np.log(scale)
+                total += log(scale)
                 scale = 1.0
             inverse = 1.0 / size
             for a in range(k):
@@ -165,10 +148,12 @@ def forest_marginals(
                 up[p, b] *= message[o, b]
                 if 0.0 < message[o, b] < 1e-150:
                     fine = False
-        total += np.log(scale)
-        if not (fine and np.isfinite(total)):
+        total += log(scale)
+        if not (fine and isfinite(total)):
             log_mass[g] = np.nan
-            beliefs[first:last] = 0.0
+            for i in range(first, last):
+                for a in range(k):
+                    beliefs[i, a] = 0.0
             continue
         log_mass[g] = total
         for at in range(first, last):
@@ -210,33 +195,36 @@ def forest_best(which, node_ptr, order, parent, parent_edge, heads, row, scores,
     for w in range(len(which)):
         g = which[w]
         first, last = node_ptr[g], node_ptr[g + 1]
-        up = scores[first:last].copy()
+        up = np.empty((last - first, k))
         choice = np.empty((last - first, k), np.int64)
+        for i in range(first, last):
+            for a in range(k):
+                up[i - first, a] = scores[i, a]
         weight[g] = 0.0
         for at in range(last - 1, first - 1, -1):
             i = order[at]
-            own = up[i - first]
+            own = i - first
             p = parent[i]
             if p < 0:
                 top = 0
                 for a in range(1, k):
-                    if own[a] > own[top]:
+                    if up[own, a] > up[own, top]:
                         top = a
                 best[i] = top
-                weight[g] += own[top]
+                weight[g] += up[own, top]
                 continue
             e = parent_edge[i]
-            table = tables[row[e]]
+            r = row[e]
             forward = heads[e] == i
             for b in range(k):
                 top = 0
                 value = -np.inf
                 for a in range(k):
-                    tried = own[a] + (table[b, a] if forward else table[a, b])
+                    tried = up[own, a] + (tables[r, b, a] if forward else tables[r, a, b])
                     if tried > value:
                         value = tried
                         top = a
-                choice[i - first, b] = top
+                choice[own, b] = top
                 up[p - first, b] += value
         for at in range(first, last):
             i = order[at]

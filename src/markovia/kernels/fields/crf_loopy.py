@@ -6,6 +6,8 @@ appearance probabilities `rho` below one it is the tree-reweighted form, whose v
 bounds it from below. Cost of a sweep: edges times k squared exponentials (mean field and Gibbs: additions).
 """
 
+from math import exp, log
+
 import numpy as np
 
 from markovia.kernels.kernel import kernel
@@ -61,13 +63,13 @@ def propagate_fields(
                                 top = inner[a]
                         value = 0.0
                         for a in range(k):
-                            value += np.exp(inner[a] - top)
-                        fresh[b] = top + np.log(value)
+                            value += exp(inner[a] - top)
+                        fresh[b] = top + log(value)
                         if fresh[b] > top_all:
                             top_all = fresh[b]
                     for b in range(k):
                         new = (1.0 - damping) * (fresh[b] - top_all) + damping * message[going, b]
-                        moved = abs(np.exp(new) - np.exp(message[going, b]))
+                        moved = abs(exp(new) - exp(message[going, b]))
                         if moved > change:
                             change = moved
                         message[going, b] = new
@@ -87,13 +89,13 @@ def propagate_fields(
                     top = total[a]
             size = 0.0
             for a in range(k):
-                total[a] = np.exp(total[a] - top)
+                total[a] = exp(total[a] - top)
                 size += total[a]
             for a in range(k):
                 q = total[a] / size
                 beliefs[i, a] = q
                 if q > 0.0:
-                    mass += q * (scores[i, a] - np.log(q))
+                    mass += q * (scores[i, a] - log(q))
         for i in range(first, last):
             for at in range(ptr[i], ptr[i + 1]):
                 e = links[at]
@@ -103,8 +105,8 @@ def propagate_fields(
                 size = 0.0
                 top = -np.inf
                 for a in range(k):
-                    left[a] = np.log(beliefs[i, a] + 1e-300) - message[2 * e + 1, a]
-                    right[a] = np.log(beliefs[j, a] + 1e-300) - message[2 * e, a]
+                    left[a] = log(beliefs[i, a] + 1e-300) - message[2 * e + 1, a]
+                    right[a] = log(beliefs[j, a] + 1e-300) - message[2 * e, a]
                 for a in range(k):
                     for b in range(k):
                         joint[a, b] = left[a] + right[b] + tables[row[e], a, b] / rho[e]
@@ -112,7 +114,7 @@ def propagate_fields(
                             top = joint[a, b]
                 for a in range(k):
                     for b in range(k):
-                        joint[a, b] = np.exp(joint[a, b] - top)
+                        joint[a, b] = exp(joint[a, b] - top)
                         size += joint[a, b]
                 for a in range(k):
                     left[a] = 0.0
@@ -127,7 +129,7 @@ def propagate_fields(
                         q = joint[a, b]
                         pairs[row[e], a, b] += q
                         if q > 0.0:
-                            mass += q * (tables[row[e], a, b] - rho[e] * np.log(q / (left[a] * right[b])))
+                            mass += q * (tables[row[e], a, b] - rho[e] * log(q / (left[a] * right[b])))
         log_mass[g] = mass
 
 
@@ -156,10 +158,13 @@ def mean_fields(
         g = which[w]
         first, last = node_ptr[g], node_ptr[g + 1]
         for i in range(first, last):
-            top = scores[i].max()
+            top = scores[i, 0]
+            for a in range(1, k):
+                if scores[i, a] > top:
+                    top = scores[i, a]
             size = 0.0
             for a in range(k):
-                beliefs[i, a] = np.exp(scores[i, a] - top)
+                beliefs[i, a] = exp(scores[i, a] - top)
                 size += beliefs[i, a]
             for a in range(k):
                 beliefs[i, a] /= size
@@ -181,10 +186,13 @@ def mean_fields(
                             total[a] += beliefs[j, b] * (
                                 tables[row[e], a, b] if from_tail else tables[row[e], b, a]
                             )
-                top = total.max()
+                top = total[0]
+                for a in range(1, k):
+                    if total[a] > top:
+                        top = total[a]
                 size = 0.0
                 for a in range(k):
-                    total[a] = np.exp(total[a] - top)
+                    total[a] = exp(total[a] - top)
                     size += total[a]
                 for a in range(k):
                     moved = abs(total[a] / size - beliefs[i, a])
@@ -197,7 +205,7 @@ def mean_fields(
             for a in range(k):
                 q = beliefs[i, a]
                 if q > 0.0:
-                    mass += q * (scores[i, a] - np.log(q))
+                    mass += q * (scores[i, a] - log(q))
             for at in range(ptr[i], ptr[i + 1]):
                 e = links[at]
                 if tails[e] != i:
@@ -238,7 +246,9 @@ def gibbs_sweeps(
     for w in range(len(which)):
         g = which[w]
         first, last = node_ptr[g], node_ptr[g + 1]
-        beliefs[first:last] = 0.0
+        for i in range(first, last):
+            for a in range(k):
+                beliefs[i, a] = 0.0
         seed = random[g]
         for sweep in range(burn_in + sweeps):
             for i in range(first, last):
@@ -252,10 +262,13 @@ def gibbs_sweeps(
                     else:
                         for a in range(k):
                             total[a] += tables[row[e], state[tails[e]], a]
-                top = total.max()
+                top = total[0]
+                for a in range(1, k):
+                    if total[a] > top:
+                        top = total[a]
                 size = 0.0
                 for a in range(k):
-                    total[a] = np.exp(total[a] - top)
+                    total[a] = exp(total[a] - top)
                     size += total[a]
                 seed += np.uint64(0x9E3779B97F4A7C15)
                 z = seed
@@ -305,12 +318,15 @@ def pseudo_likelihoods(
                     b = labels[tails[e]]
                     for a in range(k):
                         total[a] += tables[row[e], b, a]
-            top = total.max()
+            top = total[0]
+            for a in range(1, k):
+                if total[a] > top:
+                    top = total[a]
             size = 0.0
             for a in range(k):
-                beliefs[i, a] = np.exp(total[a] - top)
+                beliefs[i, a] = exp(total[a] - top)
                 size += beliefs[i, a]
-            mass += top + np.log(size)
+            mass += top + log(size)
             for a in range(k):
                 beliefs[i, a] /= size
             for at in range(ptr[i], ptr[i + 1]):

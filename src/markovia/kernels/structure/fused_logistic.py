@@ -1,11 +1,13 @@
 """L1-penalised logistic regression of one spin on the others, with parameters that change over time or conditions."""
 
+from math import exp, log1p, sqrt
+
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def total_variation(y, lam, x):
     """Fill x with the minimiser of `sum (x - y)^2 / 2 + lam * sum |x_t - x_{t-1}|` (Condat 2013)."""
     n = len(y)
@@ -92,10 +94,12 @@ def total_variation(y, lam, x):
             high_sum = -lam
 
 
-@kernel(fastmath={"reassoc", "contract"})
-def _loss_and_slope(design, y, weights, time, theta, live, n_live, want, gradient):
+@inner(fastmath={"reassoc", "contract"})
+def _loss_and_slope(design, y, weights, time, theta, live, n_live, edges, bend, margin, gradient):
+    """Return the loss of the live columns and `bend` times squared changes along edges; fill its gradient if not empty."""
     n = design.shape[1]
-    margin = np.zeros(n)
+    for r in range(n):
+        margin[r] = 0.0
     for s in range(n_live):
         j = live[s]
         for r in range(n):
@@ -103,51 +107,63 @@ def _loss_and_slope(design, y, weights, time, theta, live, n_live, want, gradien
     loss = 0.0
     for r in range(n):
         u = -2.0 * y[r] * margin[r]
-        e = np.exp(-abs(u))
-        loss += weights[r] * (max(u, 0.0) + np.log1p(e))
-        q = 1.0 / (1.0 + e) if u > 0.0 else e / (1.0 + e)
-        margin[r] = -2.0 * weights[r] * y[r] * q
-    if want:
-        for s in range(n_live):
-            j = live[s]
-            gradient[j] = 0.0
+        e = exp(-abs(u))
+        share = 1.0 / (1.0 + e)
+        loss += weights[r] * log1p(e)
+        if u > 0.0:
+            loss += weights[r] * u
+        else:
+            share *= e
+        margin[r] = -2.0 * weights[r] * y[r] * share
+    for s in range(n_live):
+        j = live[s]
+        if len(gradient):
+            for t in range(theta.shape[1]):
+                gradient[j, t] = 0.0
             for r in range(n):
                 gradient[j, time[r]] += margin[r] * design[j, r]
+        if bend > 0.0:
+            for e in range(len(edges)):
+                d = theta[j, edges[e, 1]] - theta[j, edges[e, 0]]
+                loss += bend * d * d
+                if len(gradient):
+                    gradient[j, edges[e, 1]] += 2.0 * bend * d
+                    gradient[j, edges[e, 0]] -= 2.0 * bend * d
     return loss
 
 
-@kernel
-def _smoothed(y, cut, smooth, work, x):
+@inner
+def _smoothed(y, cut, smooth, work, sign, below, x):
     # sum (x - y)^2 / 2 + cut sum |x| + smooth sum (x_t - x_{t-1})^2: guess the signs, solve the tridiagonal system of
     # those that are not zero, guess again (a primal-dual active set)
     n = len(y)
-    sign = np.zeros(n)
-    below = np.empty(n)
     for t in range(n):
         sign[t] = 1.0 if y[t] > cut else (-1.0 if y[t] < -cut else 0.0)
     for _ in range(60):
         for t in range(n):
+            below[t] = 0.0
+            work[t] = 0.0
+            if sign[t] == 0.0:
+                continue
             own = 1.0 + 2.0 * smooth * ((t > 0) + (t < n - 1))
             right = y[t] - cut * sign[t]
-            if sign[t] == 0.0:
-                below[t] = 0.0
-                work[t] = 0.0
-                continue
             if t > 0 and sign[t - 1] != 0.0:
                 own += 2.0 * smooth * below[t - 1]
                 right += 2.0 * smooth * work[t - 1]
-            below[t] = -2.0 * smooth / own if t < n - 1 and sign[t + 1] != 0.0 else 0.0
+            if t < n - 1 and sign[t + 1] != 0.0:
+                below[t] = -2.0 * smooth / own
             work[t] = right / own
+        after = 0.0
         for t in range(n - 1, -1, -1):
-            x[t] = work[t] - below[t] * x[t + 1] if t < n - 1 else work[t]
+            after = work[t] - below[t] * after
+            x[t] = after
         same = True
         for t in range(n):
-            pull = y[t] - x[t]
+            z = y[t]
             if t > 0:
-                pull -= 2.0 * smooth * (x[t] - x[t - 1])
+                z -= 2.0 * smooth * (x[t] - x[t - 1])
             if t < n - 1:
-                pull -= 2.0 * smooth * (x[t] - x[t + 1])
-            z = x[t] + pull
+                z -= 2.0 * smooth * (x[t] - x[t + 1])
             new = 1.0 if z > cut else (-1.0 if z < -cut else 0.0)
             if new != sign[t]:
                 same = False
@@ -156,36 +172,42 @@ def _smoothed(y, cut, smooth, work, x):
             return
 
 
-@kernel
-def _shrink(y, cut, fused, smooth, edges, chain, work, x):
+@inner
+def _shrink(y, cut, fused, smooth, edges, chain, work, pull, sign, x):
+    """Fill x with the proximal step from y: cut times its size, fused and smooth times its changes along edges."""
     n = len(y)
     if chain and smooth > 0.0:
-        _smoothed(y, cut, smooth, work, x)
+        _smoothed(y, cut, smooth, work, sign, pull, x)
         return
     if fused > 0.0 and chain:
         total_variation(y, fused, work)
-    elif fused > 0.0:
-        # the dual of total variation over a graph, one edge at a time
-        work[:] = y
-        pull = np.zeros(len(edges))
+    else:
         size = 1e-300
         for t in range(n):
-            size = max(size, abs(y[t]))
-        for _ in range(20000):
-            most = 0.0
+            work[t] = y[t]
+            if abs(y[t]) > size:
+                size = abs(y[t])
+        if fused > 0.0:  # the dual of total variation over a graph, one edge at a time
             for e in range(len(edges)):
-                a = edges[e, 0]
-                b = edges[e, 1]
-                new = min(max(pull[e] + 0.5 * (work[a] - work[b]), -fused), fused)
-                d = new - pull[e]
-                pull[e] = new
-                work[a] -= d
-                work[b] += d
-                most = max(most, abs(d))
-            if most <= 1e-11 * size:
-                break
-    else:
-        work[:] = y
+                pull[e] = 0.0
+            for _ in range(20000):
+                most = 0.0
+                for e in range(len(edges)):
+                    a = edges[e, 0]
+                    b = edges[e, 1]
+                    new = pull[e] + 0.5 * (work[a] - work[b])
+                    if new < -fused:
+                        new = -fused
+                    elif new > fused:
+                        new = fused
+                    d = new - pull[e]
+                    pull[e] = new
+                    work[a] -= d
+                    work[b] += d
+                    if abs(d) > most:
+                        most = abs(d)
+                if most <= 1e-11 * size:
+                    break
     for t in range(n):
         v = work[t]
         x[t] = v - cut if v > cut else (v + cut if v < -cut else 0.0)
@@ -195,7 +217,7 @@ def _shrink(y, cut, fused, smooth, edges, chain, work, x):
 def fused_node(
     design, node, weights, time, factor, alpha, fused, smooth, edges, chain, tolerance, max_steps, theta
 ):
-    """Fit one spin with parameters that change over time; theta (columns x times) is the start and gets the result.
+    """Fit one spin with parameters that change over time; theta (columns x times) is zero and gets the result.
 
     Minimises `sum_r w_r log(1 + exp(-2 y_r m_r)) + alpha sum_jt factor_j |theta_jt| + fused sum_jst |theta_js - theta_jt|
     + smooth sum_jst (theta_js - theta_jt)^2`, with (s, t) the edges between times (`chain`: each with the next), by
@@ -203,74 +225,67 @@ def fused_node(
     Returns the optimality residual (the largest move of a proximal step of length one), the steps
     and the objective.
     """
-    p = len(design)
-    n_times = theta.shape[1]
+    p, n_times = theta.shape
     y = design[node]
-    everyone = np.empty(p, dtype=np.int64)
-    n_all = 0
+    everyone = np.empty(p, np.int64)
+    live = np.empty(p, np.int64)
+    gradient = np.empty((p, n_times))
+    ahead = np.empty((p, n_times))
+    fresh = np.empty((p, n_times))
+    nothing = np.empty((0, n_times))
+    margin = np.empty(design.shape[1])
+    room = np.empty(n_times)
+    work = np.empty(n_times)
+    found = np.empty(n_times)
+    sign = np.empty(n_times)
+    pull = np.empty(n_times + len(edges))
+    n_all = np.int64(0)  # of this type throughout: a literal 0 would compile what takes it twice
+    n_live = np.int64(0)
     for j in range(p):
         if j != node and factor[j] < np.inf:
             everyone[n_all] = j
             n_all += 1
-        else:
-            theta[j] = 0.0
-    live = np.empty(p, dtype=np.int64)
-    is_live = np.zeros(p, dtype=np.bool_)
-    gradient = np.zeros((p, n_times))
-    ahead = theta.copy()
-    fresh = theta.copy()
-    room = np.empty(n_times)
-    work = np.empty(n_times)
-    found = np.empty(n_times)
     steps = 0
-    bend = (
-        0.0 if chain else smooth
-    )  # along a chain the proximal step takes care of smoothness, over a graph the gradient
-    even = smooth if chain else 0.0
+    bend = 0.0  # along a chain the proximal step takes care of smoothness, over a graph the gradient
+    even = smooth
+    if not chain:
+        bend = smooth
+        even = 0.0
     lipschitz = 1.0 + 8.0 * bend
-    residual = np.inf
-    loss = 0.0
     while True:
         # all columns: which should not be zero, and how far from optimal is the whole
-        loss = _loss_and_slope(design, y, weights, time, theta, everyone, n_all, True, gradient)
+        loss = _loss_and_slope(
+            design, y, weights, time, theta, everyone, n_all, edges, bend, margin, gradient
+        )
         residual = 0.0
         for s in range(n_all):
             j = everyone[s]
-            if bend > 0.0:
-                for e in range(len(edges)):
-                    d = 2.0 * bend * (theta[j, edges[e, 1]] - theta[j, edges[e, 0]])
-                    gradient[j, edges[e, 1]] += d
-                    gradient[j, edges[e, 0]] -= d
             for t in range(n_times):
                 room[t] = theta[j, t] - gradient[j, t]
-            _shrink(room, alpha * factor[j], fused, even, edges, chain, work, found)
+            _shrink(room, alpha * factor[j], fused, even, edges, chain, work, pull, sign, found)
             off = 0.0
             for t in range(n_times):
-                off = max(off, abs(found[t] - theta[j, t]))
-            residual = max(residual, off)
-            if off > tolerance and not is_live[j]:
-                is_live[j] = True
+                ahead[j, t] = theta[j, t]
+                if abs(found[t] - theta[j, t]) > off:
+                    off = abs(found[t] - theta[j, t])
+            if off > residual:
+                residual = off
+            if off > tolerance:
+                known = False
+                for i in range(n_live):
+                    known = known or live[i] == j
+                if not known:
+                    live[n_live] = j
+                    n_live += 1
         if residual <= tolerance or steps >= max_steps:
             break
-        n_live = 0
-        for s in range(n_all):
-            if is_live[everyone[s]]:
-                live[n_live] = everyone[s]
-                n_live += 1
-                ahead[everyone[s]] = theta[everyone[s]]
         # accelerated proximal gradients over the live columns
         weight = 1.0
         while steps < max_steps:
             steps += 1
-            value = _loss_and_slope(design, y, weights, time, ahead, live, n_live, True, gradient)
-            if bend > 0.0:
-                for s in range(n_live):
-                    j = live[s]
-                    for e in range(len(edges)):
-                        d = ahead[j, edges[e, 1]] - ahead[j, edges[e, 0]]
-                        value += bend * d * d
-                        gradient[j, edges[e, 1]] += 2.0 * bend * d
-                        gradient[j, edges[e, 0]] -= 2.0 * bend * d
+            value = _loss_and_slope(
+                design, y, weights, time, ahead, live, n_live, edges, bend, margin, gradient
+            )
             lipschitz *= 0.9
             while True:
                 linear = 0.0
@@ -280,26 +295,17 @@ def fused_node(
                     for t in range(n_times):
                         room[t] = ahead[j, t] - gradient[j, t] / lipschitz
                     _shrink(
-                        room,
-                        alpha * factor[j] / lipschitz,
-                        fused / lipschitz,
-                        even / lipschitz,
-                        edges,
-                        chain,
-                        work,
-                        fresh[j],
-                    )
+                        room, alpha * factor[j] / lipschitz, fused / lipschitz, even / lipschitz, edges, chain, work,
+                        pull, sign, found,
+                    )  # fmt: skip
                     for t in range(n_times):
-                        d = fresh[j, t] - ahead[j, t]
+                        fresh[j, t] = found[t]
+                        d = found[t] - ahead[j, t]
                         linear += gradient[j, t] * d
                         square += d * d
-                tried = _loss_and_slope(design, y, weights, time, fresh, live, n_live, False, gradient)
-                if bend > 0.0:
-                    for s in range(n_live):
-                        j = live[s]
-                        for e in range(len(edges)):
-                            d = fresh[j, edges[e, 1]] - fresh[j, edges[e, 0]]
-                            tried += bend * d * d
+                tried = _loss_and_slope(
+                    design, y, weights, time, fresh, live, n_live, edges, bend, margin, nothing
+                )
                 if tried <= value + linear + 0.5 * lipschitz * square + 1e-13 * (1.0 + abs(value)):
                     break
                 lipschitz *= 1.5
@@ -308,9 +314,11 @@ def fused_node(
             for s in range(n_live):
                 j = live[s]
                 for t in range(n_times):
-                    turn += (ahead[j, t] - fresh[j, t]) * (fresh[j, t] - theta[j, t])
-                    size = max(size, abs(fresh[j, t] - ahead[j, t]))
-            next_weight = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * weight * weight))
+                    d = fresh[j, t] - ahead[j, t]
+                    turn -= d * (fresh[j, t] - theta[j, t])
+                    if abs(d) > size:
+                        size = abs(d)
+            next_weight = 0.5 * (1.0 + sqrt(1.0 + 4.0 * weight * weight))
             share = (weight - 1.0) / next_weight
             weight = next_weight
             if turn > 0.0:
@@ -321,14 +329,13 @@ def fused_node(
                 for t in range(n_times):
                     ahead[j, t] = fresh[j, t] + share * (fresh[j, t] - theta[j, t])
                     theta[j, t] = fresh[j, t]
-            if size * max(lipschitz, 1.0) <= 0.5 * tolerance:
+            if size <= 0.5 * tolerance and size * lipschitz <= 0.5 * tolerance:
                 break
-    objective = loss
     for s in range(n_all):
         j = everyone[s]
         for t in range(n_times):
-            objective += alpha * factor[j] * abs(theta[j, t])
+            loss += alpha * factor[j] * abs(theta[j, t])
         for e in range(len(edges)):
             d = theta[j, edges[e, 1]] - theta[j, edges[e, 0]]
-            objective += fused * abs(d) + smooth * d * d
-    return residual, steps, objective
+            loss += fused * abs(d) + even * d * d
+    return residual, steps, loss

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.graphs.elimination import eliminate
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 
 MOST_ENTRIES = 2**20
@@ -48,9 +49,9 @@ class CliquePlan:
         >>> round(float(np.exp(mass)), 6), tables.round(3).tolist()
         (8.0, [0.25, 0.75, 0.125, 0.125, 0.375, 0.375])
         """
-        from markovia.kernels.fields.crf_cliques import clique_tree_marginals
-
         found = np.empty(len(logs))
+        steps = 5 * len(self.up_map) + 2 * (len(self.down_map) + len(self.factor_map))
+        clique_tree_marginals = either("markovia.kernels.fields.crf_cliques:clique_tree_marginals", steps)
         mass = clique_tree_marginals(
             self.parent, self.table_ptr, self.sep_ptr, self.up_map, self.down_ptr, self.down_map, self.home,
             self.factor_ptr, self.map_ptr, self.factor_map, logs, found,

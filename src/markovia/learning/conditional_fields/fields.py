@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidGraph, TooLarge
+from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES, MOST_NODES, CliquePlan, clique_plan
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
@@ -66,14 +67,13 @@ class Fields:
         >>> two.forest.tolist(), two.parent.tolist()
         ([True], [-1, 0])
         """
-        from markovia.kernels.fields.crf_forest import link_nodes, root_forests
-
         if np.any(tails == heads):
             raise InvalidGraph("an edge joins a node with itself; the ends of an edge are two nodes")
         n = int(node_ptr[-1])
         ptr, links = link_nodes(n, tails, heads)
         order, parent, edge = (np.empty(n, dtype=np.int64) for _ in range(3))
         forest = np.empty(len(node_ptr) - 1, dtype=np.bool_)
+        root_forests = either("markovia.kernels.fields.crf_forest:root_forests", 2 * n + 4 * len(tails))
         root_forests(node_ptr, tails, heads, ptr, links, order, parent, edge, forest)
         rows, row = _shared(edge_features, k) if share else (edge_features, np.arange(len(tails)))
         return cls(k, node_ptr, edge_ptr, tails, heads, rows, row, ptr, links, order, parent, edge, forest)
@@ -90,11 +90,11 @@ class Fields:
 
     def best(self, scores: Array, tables: Array, which: Ints) -> tuple[Ints, Array]:
         """Return best labels of the nodes of the listed graphs without cycles, and the log weight of each graph."""
-        from markovia.kernels.fields.crf_forest import forest_best
-
         found, weight = np.zeros(len(scores), dtype=np.int64), np.full(self.n_graphs, np.nan)
         tree = (self.node_ptr, self.order, self.parent, self.parent_edge, self.heads, self.row)
         scores, tables = np.ascontiguousarray(scores), np.ascontiguousarray(tables)
+        steps = 2 * len(scores) * self.k * self.k
+        forest_best = either("markovia.kernels.fields.crf_forest:forest_best", steps)
 
         def decode(some: Ints, _: None) -> None:
             forest_best(some, *tree, scores, tables, found, weight)
@@ -148,6 +148,20 @@ class Fields:
         sizes = np.diff(self.node_ptr)[which]
         block = (np.cumsum(sizes) - sizes) // BLOCK
         return np.split(which, np.flatnonzero(np.diff(block)) + 1)
+
+
+def link_nodes(n: int, tails: Ints, heads: Ints) -> tuple[Ints, Ints]:
+    """Return for every node its edges: pointers, then edge numbers.
+
+    Examples
+    --------
+    >>> ptr, links = link_nodes(3, np.array([0, 1]), np.array([1, 2]))
+    >>> ptr.tolist(), links.tolist()
+    ([0, 1, 3, 4], [0, 0, 1, 1])
+    """
+    ends = np.column_stack([tails, heads]).ravel()
+    links: Ints = np.argsort(ends, kind="stable") // 2
+    return np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n))]), links
 
 
 def _shared(features: Array, k: int) -> tuple[Array, Ints]:

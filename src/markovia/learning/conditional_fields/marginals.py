@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge, did_you_mean
+from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.runtime.array_types import Array, Ints
@@ -173,12 +174,12 @@ class _Run:
         self.sums = np.zeros((k, 0 if features is None else features.shape[1]))
 
     def exact(self, asked: Ints, method: str) -> None:
-        from markovia.kernels.fields.crf_forest import forest_marginals
-
         fields, tables = self.fields, self.tables
         tops = tables.max(axis=(1, 2)) if len(tables) else np.zeros(0)
         weights = np.exp(tables - tops[:, None, None])
         tree = (fields.node_ptr, fields.order, fields.parent, fields.parent_edge, fields.heads, fields.row)
+
+        forest_marginals = self._kernel("crf_forest:forest_marginals", 6.0)
 
         def pass_messages(some: Ints, pairs: Array) -> None:
             forest_marginals(some, *tree, self.scores, weights, tops, self.beliefs, pairs, self.mass)
@@ -198,10 +199,9 @@ class _Run:
         self.propagate(wide, np.ones(len(fields.tails)))
 
     def propagate(self, asked: Ints, rho: Array) -> None:
-        from markovia.kernels.fields.crf_loopy import propagate_fields
-
         if not len(asked):
             return
+        propagate_fields = self._kernel("crf_loopy:propagate_fields", 200.0)
         message = np.empty((2 * len(self.fields.tails), self.fields.k))
 
         def work(some: Ints, pairs: Array) -> None:
@@ -211,7 +211,7 @@ class _Run:
         self._in_blocks(asked, work)
 
     def mean_field(self, asked: Ints) -> None:
-        from markovia.kernels.fields.crf_loopy import mean_fields
+        mean_fields = self._kernel("crf_loopy:mean_fields", 100.0)
 
         def work(some: Ints, pairs: Array) -> None:
             out = (self.beliefs, pairs, self.mass, self.error)
@@ -220,10 +220,10 @@ class _Run:
         self._in_blocks(asked, work)
 
     def pseudo_likelihood(self, asked: Ints, labels: Ints | None) -> None:
-        from markovia.kernels.fields.crf_loopy import pseudo_likelihoods
-
         if labels is None:
             raise InvalidArgument("pseudo-likelihood needs the labels of all nodes")
+
+        pseudo_likelihoods = self._kernel("crf_loopy:pseudo_likelihoods", 4.0)
 
         def work(some: Ints, pairs: Array) -> None:
             pseudo_likelihoods(
@@ -233,10 +233,9 @@ class _Run:
         self._in_blocks(asked, work)
 
     def gibbs(self, asked: Ints, sampler: Sampler | None) -> None:
-        from markovia.kernels.fields.crf_loopy import gibbs_sweeps
-
         if sampler is None:
             raise InvalidArgument("inference='gibbs' needs a sampler")
+        gibbs_sweeps = self._kernel("crf_loopy:gibbs_sweeps", 2.0 * (sampler.burn_in + sampler.sweeps))
         chains = (sampler.burn_in, sampler.sweeps, sampler.random, sampler.state)
 
         def work(some: Ints, pairs: Array) -> None:
@@ -256,6 +255,11 @@ class _Run:
             self.beliefs[nodes] = found[:split].reshape(-1, fields.k)
             np.add.at(pairs, fields.row[edges], found[split:].reshape(-1, fields.k, fields.k))
 
+    def _kernel(self, name: str, steps: float) -> Any:
+        """Return a kernel for about so many steps for every pair of labels of every node and edge."""
+        size = (len(self.scores) + len(self.fields.tails)) * self.fields.k**2
+        return either(f"markovia.kernels.fields.{name}", steps * size)
+
     def _in_blocks(self, which: Ints, work: Callable[[Ints, Array], None]) -> None:
         """Run work on blocks of graphs in threads and add up their pair tables and feature sums in a fixed order."""
         if not len(which):
@@ -263,13 +267,16 @@ class _Run:
         fields, features = self.fields, self.features
         own = fields.own_tables  # every edge writes its own table: no two threads meet
 
+        if features is not None:
+            steps = len(features) * fields.k * features.shape[1]
+            node_scores = either("markovia.kernels.fields.crf_forest:node_scores", steps)
+            node_sums = either("markovia.kernels.fields.crf_forest:node_sums", steps)
+
         def one(some: Ints, _: None) -> tuple[Array | None, Array | None]:
             pairs = self.pairs if own else np.zeros(self.pairs.shape)
             if features is None:
                 work(some, pairs)
                 return None if own else pairs, None
-            from markovia.kernels.fields.crf_forest import node_scores, node_sums
-
             node_scores(some, fields.node_ptr, features, self.weights, self.scores)
             work(some, pairs)
             sums = np.zeros(self.sums.shape)

@@ -232,7 +232,7 @@ def many_labels(scores: Array, tails: Ints, heads: Ints, tables: Array) -> Ints:
     """Return good labels of a field with several labels, by alpha-expansion moves until none helps."""
     from markovia.inference.flat_graphs.flat_graph import FlatGraph
     from markovia.inference.map_bounds.move_making import MoveSearch
-    from markovia.kernels.fields.crf_forest import link_nodes
+    from markovia.learning.conditional_fields.fields import link_nodes
 
     n, k = scores.shape
     m = len(tails)

@@ -1,0 +1,78 @@
+"""Kernels as plain Python, for first answers that are there before a compiler, or Numba itself, would be.
+
+The text of a kernel is also a Python program. `either` hands out that program while a process has asked little of a
+kernel, and the compiled code as soon as the steps so far and the next ones would take longer than loading or compiling
+it. So nothing is written twice, and the numbers are the same to rounding.
+"""
+
+import builtins
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from markovia.kernels.compiled_code import ROOT, worth_loading
+
+STEP = 4e-7
+"""Seconds that one step of an inner loop takes in plain Python."""
+LOAD, COMPILE, NUMBA = 0.2, 2.0, 0.8
+"""Seconds until a kernel is there, from disk and from its source, and until Numba is."""
+_spent: Counter[str] = Counter()
+
+
+def either(home: str, steps: float) -> Any:
+    """Return a kernel, given as "module:function", compiled or as plain Python, for about so many steps of its loops.
+
+    Examples
+    --------
+    >>> score = either("markovia.kernels.fields.crf_forest:node_scores", 4)
+    >>> scores = np.zeros((1, 1))
+    >>> score(np.array([0]), np.array([0, 1]), np.array([[2.0]]), np.array([[3.0]]), scores)
+    >>> scores.tolist()
+    [[6.0]]
+    """
+    module, _, name = home.partition(":")
+    plain, more = _spent[home] + STEP * steps, 0.0 if "numba" in sys.modules else NUMBA
+    if worth_loading(home, plain, LOAD + more, COMPILE + more):
+        return getattr(import_module(module), name)
+    _spent[home] = plain
+    return plain_code(home)
+
+
+@cache
+def plain_code(home: str) -> Callable[..., Any]:
+    """Return a kernel, given as "module:function", as plain Python that divides by zero as kernels do."""
+    module, _, name = home.partition(":")
+    function = getattr(_plain_module(module), name)
+
+    def run(*arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return run
+
+
+@cache
+def _plain_module(module: str) -> SimpleNamespace:
+    path = ROOT.joinpath(*module.split(".")[2:]).with_suffix(".py")
+    names: dict[str, Any] = {"__name__": module, "__builtins__": {**vars(builtins), "__import__": _import}}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), names)
+    return SimpleNamespace(**names)
+
+
+def _import(name: str, *rest: Any) -> Any:
+    """Import for plain kernels: other kernels plain too, and decorators that decorate nothing."""
+    if name == "markovia.kernels.kernel":
+        return SimpleNamespace(kernel=_as_it_is, inner=_as_it_is)
+    if name.startswith("markovia.kernels."):
+        return _plain_module(name)
+    return builtins.__import__(name, *rest)
+
+
+def _as_it_is(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    return function if function is not None else _as_it_is

@@ -1,0 +1,82 @@
+"""Kernels as plain Python give the compiled numbers, and are left once compiling would have paid."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from markovia.kernels import plain_code
+from markovia.learning.conditional_fields.fields import Fields
+from markovia.learning.conditional_fields.marginals import Sampler, field_marginals
+
+FIELDS = "markovia.kernels.fields."
+
+
+@pytest.fixture
+def fields():
+    """Two chains and a ring of five nodes each, with three labels."""
+    tails = np.array([0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13, 14])
+    heads = np.array([1, 2, 3, 4, 6, 7, 8, 9, 11, 12, 13, 14, 10])
+    return Fields.of(3, np.array([0, 5, 10, 15]), np.array([0, 4, 8, 13]), tails, heads, np.ones((13, 1)))
+
+
+@pytest.mark.parametrize(
+    "method", ["exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood"]
+)
+def test_plain_and_compiled_marginals_are_the_same(fields, method, monkeypatch):
+    rng = np.random.default_rng(0)
+    features, weights, tables = rng.normal(size=(15, 2)), rng.normal(size=(3, 2)), rng.normal(size=(1, 3, 3))
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(plain_code, "worth_loading", lambda *_, compiled=compiled: compiled)
+        chains = Sampler.of(fields, np.random.default_rng(1), sweeps=20)
+        options = {"labels": np.arange(15) % 3, "sampler": chains, "features": features}
+        found.append(field_marginals(fields, weights, tables, method, **options))
+    plain, fast = found
+    assert np.allclose(plain.log_mass, fast.log_mass, rtol=1e-12, equal_nan=True)
+    assert np.allclose(plain.beliefs, fast.beliefs, rtol=1e-10, atol=1e-14)
+    assert np.allclose(plain.pairs, fast.pairs, rtol=1e-10, atol=1e-14)
+    assert np.allclose(plain.sums, fast.sums, rtol=1e-10)
+
+
+def test_many_small_calls_end_with_compiled_code(monkeypatch):
+    monkeypatch.setattr(plain_code, "_spent", Counter())
+    asked = []
+    monkeypatch.setattr(plain_code, "worth_loading", lambda *given: asked.append(given) or given[1] > 1.0)
+    steps = 0.4 / plain_code.STEP
+    kernels = [plain_code.either(FIELDS + "crf_forest:node_scores", steps) for _ in range(3)]
+    assert [k is plain_code.plain_code(FIELDS + "crf_forest:node_scores") for k in kernels] == [
+        True,
+        True,
+        False,
+    ]
+    assert [round(given[1], 1) for given in asked] == [0.4, 0.8, 1.2]
+
+
+def test_a_small_conditional_field_needs_no_compiler(tmp_path):
+    code = (
+        "import sys, numpy as np, markovia as mk\n"
+        "rng = np.random.default_rng(0)\n"
+        "x = [rng.normal(size=(4, 2)) for _ in range(5)]; y = [(s[:, 0] > 0).astype(int) for s in x]\n"
+        "assert len(mk.CRF().fit(x, y).predict(x)) == 5\n"
+        "print('numba' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.split() == ["False"]
+
+
+def test_plain_code_divides_by_zero_quietly():
+    log_mass = np.zeros(1)
+    run = plain_code.plain_code(FIELDS + "crf_forest:forest_marginals")
+    one, none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    run(
+        one, np.array([0, 1]), one, one - 1, one - 1, none, none, np.full((1, 2), -np.inf), np.zeros((0, 2, 2)),
+        np.zeros(0), np.zeros((1, 2)), np.zeros((0, 2, 2)), log_mass,
+    )  # fmt: skip
+    assert np.isnan(log_mass[0])
