@@ -5,9 +5,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from markovia.kernels import ROOMS, compiled_code
+from markovia.kernels import ROOMS, compiled_code, kernel
 
 MODULES = sorted(
     ".".join(p.relative_to(compiled_code.ROOT.parents[1]).with_suffix("").parts)
@@ -53,7 +54,7 @@ def test_a_change_in_an_imported_kernel_makes_compiled_code_stale_and_no_other_d
 
 
 def test_kernels_of_every_room_say_what_they_are():
-    rooms = {m.split(".")[2] for m in MODULES} - {"kernel", "compiled_code"}
+    rooms = {m.split(".")[2] for m in MODULES} - {"kernel", "compiled_code", "part_compiler"}
     assert rooms <= set(ROOMS), rooms - set(ROOMS)
 
 
@@ -83,3 +84,28 @@ def test_a_kernel_is_found_in_memory_and_by_the_next_process_on_disk(tmp_path):
     (home,) = said(USED)
     assert said(ASKED, home) == ["False", "True", "True"]
     assert said(ASKED, home, cache="empty") == ["False", "False", "False"]
+
+
+@pytest.mark.parametrize("known", [kernel.KNOWN, ((0, 0), (0, 0))], ids=["parts", "as Numba does by itself"])
+def test_inner_functions_are_called_by_kernels_with_a_known_and_an_unknown_numba(monkeypatch, known):
+    from numba import njit
+
+    monkeypatch.setattr(kernel, "KNOWN", known)
+
+    @kernel.inner
+    def deepest(x, n):
+        total = np.zeros(n)  # what is allocated inside is let go again
+        for i in range(n):
+            total[i] = x[i] / (i - 1)  # dividing by zero is no error
+        return total
+
+    @kernel.inner
+    def middle(x):
+        return deepest(x, len(x)) + 1.0
+
+    @njit(error_model="numpy")
+    def outer(x):
+        return middle(x) + deepest(x, 2)[0]
+
+    x = np.array([1.0, 2.0, 3.0])
+    assert outer(x).tolist() == [-1.0, np.inf, 3.0]

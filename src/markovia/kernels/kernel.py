@@ -13,17 +13,16 @@ from typing import Any
 from markovia.runtime import clock
 
 with clock.standing_still():
-    from numba import _dynfunc, njit
+    from numba import njit, version_info
     from numba.core import event
     from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-    from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
-    from numba.core.compiler_machinery import register_pass
-    from numba.core.typed_passes import NativeLowering
 
 from markovia.kernels import ROOMS
 from markovia.kernels.compiled_code import digest, folder_of, remove_stale
 from markovia.runtime.progress import say_once
+
+KNOWN = ((0, 68), (0, 68))
+"""The oldest and the newest Numba that `part_compiler` is tested with; others compile inner functions as usual, only longer."""
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -41,52 +40,18 @@ def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Compile a function as a part of the kernels that call it; Python cannot call it."""
     if function is None:
         return lambda found: inner(found, **options)
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
-    return njit(no_cpython_wrapper=True, pipeline_class=_PartCompiler, **options)(function)
+    options = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": True,
+        **options,
+    }
+    if KNOWN[0] <= version_info[:2] <= KNOWN[1]:
+        from markovia.kernels.part_compiler import PartCompiler
 
-
-class _Part(JITCodeLibrary):  # type: ignore[misc]
-    """The code of an inner function: handed on as it was written down, for the kernel that calls it to optimise."""
-
-    def add_llvm_module(self, ll_module: Any) -> None:
-        ll_module.data_layout = self._codegen._data_layout
-        self._final_module.link_in(ll_module)
-
-    def finalize(self) -> None:
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _PartLowering(NativeLowering):  # type: ignore[misc]
-    """Writes an inner function down without making it executable."""
-
-    _name = "part_lowering"
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
-        library.enable_object_caching()
-        state.flags.no_compile = True
-        super().run_pass(state)
-        made = state["cr"]
-        name, module = made.fndesc.qualname.rpartition(".")[2], made.fndesc.lookup_module()
-        entry = _dynfunc.make_function(module, name, "an inner function", 0, made.env, (library,))
-        state.targetctx.insert_user_function(entry, made.fndesc, [library])
-        state["cr"] = _LowerResult(made.fndesc, made.call_helper, cfunc=entry, env=made.env)
-        return True
-
-
-class _PartCompiler(CompilerBase):  # type: ignore[misc]
-    """Numba's own passes, but for the last."""
-
-    def define_pipelines(self) -> list[Any]:
-        found = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        found.passes = [(_PartLowering if p is NativeLowering else p, about) for p, about in found.passes]
-        found.finalize()
-        return [found]
+        options["pipeline_class"] = PartCompiler
+    return njit(**options)(function)
 
 
 class _Locator(_CacheLocator):  # type: ignore[misc]

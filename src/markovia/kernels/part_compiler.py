@@ -1,0 +1,59 @@
+"""Compiles an inner function only so far that the kernels which call it can take it in.
+
+Numba optimises every function and turns it into machine code, and does both again for all that a kernel links in. An inner
+function is called from nowhere else, so here the first time is left out: its code is handed on as it was written down. This
+leans on Numba's own classes, which may change between its releases; `kernel.KNOWN` says for which it is used.
+"""
+
+from typing import Any
+
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of an inner function: handed on as it was written down, for the kernel that calls it to optimise."""
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+        self._final_module.link_in(ll_module)
+
+    def finalize(self) -> None:
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _PartLowering(NativeLowering):  # type: ignore[misc]
+    """Writes an inner function down without making it executable."""
+
+    _name = "part_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        library.enable_object_caching()
+        state.flags.no_compile = True
+        super().run_pass(state)
+        made = state["cr"]
+        name, module = made.fndesc.qualname.rpartition(".")[2], made.fndesc.lookup_module()
+        entry = _dynfunc.make_function(module, name, "an inner function", 0, made.env, (library,))
+        state.targetctx.insert_user_function(entry, made.fndesc, [library])
+        state["cr"] = _LowerResult(made.fndesc, made.call_helper, cfunc=entry, env=made.env)
+        return True
+
+
+class PartCompiler(CompilerBase):  # type: ignore[misc]
+    """Numba's own passes, but for the last."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the passes."""
+        found = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        found.passes = [(_PartLowering if p is NativeLowering else p, about) for p, about in found.passes]
+        found.finalize()
+        return [found]
