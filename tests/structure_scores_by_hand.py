@@ -8,7 +8,7 @@ import numpy as np
 from markovia.data.reading_mixed import MixedTable
 from markovia.runtime.clock import Clock
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
-from markovia.structure.scores.scores import LocalScore
+from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.task.knowledge import Knowledge
 from markovia.structure.task.task import Task
 

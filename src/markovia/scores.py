@@ -11,8 +11,9 @@ Examples
 
 from markovia.structure.scores.conditional_gaussian_score import ConditionalGaussianBIC
 from markovia.structure.scores.gaussian_scores import GaussianBIC
+from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.scores.quotient_nml import QNML
-from markovia.structure.scores.scores import BIC, LocalScore
+from markovia.structure.scores.scores import BIC
 from markovia.structure.scores.table_scores import AIC, K2, BDeu, LogLikelihood
 
 __all__ = [

@@ -7,6 +7,9 @@ For searches that look at thousands of graphs over numbered nodes: unions and te
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 def members(mask: int) -> list[int]:
     """Return the nodes of a mask in increasing order.
@@ -36,6 +39,17 @@ def mask_of(nodes: Iterable[int]) -> int:
     for v in nodes:
         found |= 1 << v
     return found
+
+
+def masks_of(flags: NDArray[np.bool_]) -> list[int]:
+    """Return the mask of each row of a matrix of flags.
+
+    Examples
+    --------
+    >>> masks_of(np.array([[True, False, True], [False, True, False]]))
+    [5, 2]
+    """
+    return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in flags]
 
 
 def turned(parents: Sequence[int]) -> list[int]:

@@ -6,8 +6,10 @@ import pytest
 import markovia as mk
 from markovia.graphs.masks import members
 from markovia.structure.classes_and_orders import cpdag_moves
+from markovia.structure.classes_and_orders.cpdag_changes import LocalMember, put
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph, extension, topological
 from markovia.structure.classes_and_orders.ges import ges
+from markovia.structure.scores import family_rows
 from markovia.structure.scores.family_rows import FamilyRows
 from structure_scores_by_hand import (
     CovarianceBIC,
@@ -45,11 +47,27 @@ def neighbours_by_hand(kind, dags):
     return found - {key(ClassGraph.of_parents(dags[0]))}
 
 
+def made(graph, move):
+    """The class a move leads to and a member of it, after checking that what was found locally is the whole class."""
+    change = cpdag_moves.after(graph, move)
+    assert change is not None
+    before = put(graph, change)
+    new = ClassGraph(list(graph.parents), list(graph.joined))
+    assert (new.children, new.adjacent) == (graph.children, graph.adjacent)
+    put(graph, before)
+    dag = extension(new.parents, new.joined)
+    assert dag is not None
+    assert is_acyclic(dag)
+    assert new.same(ClassGraph.of_parents(dag))
+    return new, dag
+
+
 @pytest.mark.parametrize("kind", ["insert", "delete", "turn"])
 def test_the_moves_of_every_class_of_four_nodes_lead_to_all_its_neighbours_with_the_right_gains(
     kind, monkeypatch
 ):
     monkeypatch.setattr(cpdag_moves, "LEAST_GAIN", -np.inf)
+    monkeypatch.setattr(family_rows, "LEAST_GAIN", -np.inf)
     rng = np.random.default_rng(0)
     score = CovarianceBIC(sampled_covariance(rng, random_dag(rng, 4, 0.7), 50), 50)
     rows = FamilyRows(score, ~np.eye(4, dtype=bool))
@@ -61,21 +79,20 @@ def test_the_moves_of_every_class_of_four_nodes_lead_to_all_its_neighbours_with_
             if kind == "insert":
                 moves = cpdag_moves.inserts(graph, rows, y, 15, 3)
             elif kind == "delete":
-                moves = cpdag_moves.deletes(graph, rows, y)
+                moves = cpdag_moves.scored(rows, cpdag_moves.deletes(graph, y))
             else:
-                moves = cpdag_moves.turns(graph, rows, y, 3)
+                moves = cpdag_moves.scored(rows, cpdag_moves.turns(graph, y, 3))
             for move in moves:
-                if cpdag_moves.allowed_by_paths(graph, move):
-                    dag = cpdag_moves.after(graph, move)
-                    assert dag is not None
-                    assert is_acyclic(dag)
+                if cpdag_moves.closing_path(graph, move) is None:
+                    new, dag = made(graph, move)
                     assert move.gain == pytest.approx(rows.total(dag) - value, abs=1e-8)
-                    reached.add(key(ClassGraph.of_parents(dag)))
+                    reached.add(key(new))
         assert reached == neighbours_by_hand(kind, dags)
 
 
 def test_moves_of_random_classes_of_six_nodes_can_be_made_and_gain_what_they_say(monkeypatch):
     monkeypatch.setattr(cpdag_moves, "LEAST_GAIN", -np.inf)
+    monkeypatch.setattr(family_rows, "LEAST_GAIN", -np.inf)
     rng = np.random.default_rng(1)
     for _ in range(15):
         dag = random_dag(rng, 6, rng.uniform(0.2, 0.8))
@@ -84,13 +101,11 @@ def test_moves_of_random_classes_of_six_nodes_can_be_made_and_gain_what_they_say
         for y in range(6):
             for move in [
                 *cpdag_moves.inserts(graph, rows, y, 63, 5),
-                *cpdag_moves.deletes(graph, rows, y),
-                *cpdag_moves.turns(graph, rows, y, 5),
+                *cpdag_moves.scored(rows, cpdag_moves.deletes(graph, y)),
+                *cpdag_moves.scored(rows, cpdag_moves.turns(graph, y, 5)),
             ]:
-                if cpdag_moves.allowed_by_paths(graph, move):
-                    changed = cpdag_moves.after(graph, move)
-                    assert changed is not None
-                    assert is_acyclic(changed)
+                if cpdag_moves.closing_path(graph, move) is None:
+                    _, changed = made(graph, move)
                     assert move.gain == pytest.approx(rows.total(changed) - value, abs=1e-8)
 
 
@@ -101,8 +116,9 @@ def test_classes_in_masks_agree_with_the_graphs_of_the_library():
         names = [f"v{i}" for i in range(7)]
         edges = [(names[x], names[y]) for y in range(7) for x in members(dag[y])]
         graph = ClassGraph.of_parents(dag)
-        assert graph.named(names) == mk.graphs.cpdag(mk.graphs.DAG(edges, nodes=names))
-        for member in (graph.member(), extension(graph.parents, graph.joined)):
+        assert graph.named(names) == mk.graphs.cpdag(mk.DAG(edges, nodes=names))
+        local = LocalMember(graph)
+        for member in ([local.parents(v) for v in range(7)], extension(graph.parents, graph.joined)):
             assert graph.same(ClassGraph.of_parents(member))
         place = {v: k for k, v in enumerate(topological(dag))}
         assert all(place[x] < place[y] for y in range(7) for x in members(dag[y]))

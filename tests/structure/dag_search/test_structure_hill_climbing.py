@@ -22,9 +22,10 @@ STUDY = read_mixed(ROWS)
 DENSE = mk.generators.random_bayesian_network(12, max_parents=3, seed=5)
 
 
-def moves_after(steps, seed, score="bic", **known):
+def moves_after(steps, seed, score="bic", least=-np.inf, **known):
     rules = mk.Knowledge(**known).rules(NAMES)
-    moves = EdgeMoves(bind_score(score, STUDY), rules, rules.required)
+    required = [np.flatnonzero(column).tolist() for column in rules.required.T]
+    moves = EdgeMoves(bind_score(score, STUDY), rules, required, least)
     moves.disturb(steps, np.random.default_rng(seed))
     return moves
 
@@ -98,10 +99,11 @@ def test_a_walk_through_equivalent_graphs_keeps_class_score_and_knowledge(seed):
     assert moves.edges[0, 4]
     assert not moves.edges[1, 2]
     moves.settle()
-    fresh = EdgeMoves(moves.score, moves.rules, moves.edges)
+    fresh = EdgeMoves(moves.score, moves.rules, moves.parents, -np.inf)
     assert np.array_equal(fresh.blocked, moves.blocked)
-    np.testing.assert_allclose(fresh.gain_add, moves.gain_add)
-    assert fresh.parents == moves.parents
+    assert np.array_equal(fresh.edges, moves.edges)
+    np.testing.assert_allclose(fresh.gains().adds, moves.gains().adds)
+    np.testing.assert_allclose(fresh.gains().turns, moves.gains().turns)
 
 
 @given(seed=st.integers(0, 10_000))
@@ -124,8 +126,9 @@ def test_compiled_steps_are_those_of_plain_code(seed):
                 if move is None:
                     break
                 taken.append(move)
-                moves.apply(move.what, move.tail, move.head)
+                moves.apply(move)
             ends.append((taken, moves.edges, moves.parents, moves.total))
+            assert moves.edges.T.nonzero()[1].tolist() == [p for own in moves.parents for p in own]
     assert [m[1:] for m in ends[0][0]] == [m[1:] for m in ends[1][0]]
     assert np.array_equal(ends[0][1], ends[1][1])
     assert ends[0][2] == ends[1][2]
@@ -140,14 +143,29 @@ def reached(edges):
     return paths
 
 
-def test_pairs_of_scores_that_classes_share_are_those_computed_one_by_one():
-    for name in ("bic", "bdeu", "k2"):
-        together, single = bind_score(name, STUDY), bind_score(name, STUDY)
-        together.know_pairs(~np.eye(together.n, dtype=bool))
-        for j in range(together.n):
-            for i in range(together.n):
-                if i != j:
-                    assert together.extended[j, ()][i] == pytest.approx(single.local(j, [i]), rel=1e-12)
+@given(seed=st.integers(0, 10_000), steps=st.integers(0, 20))
+@settings(max_examples=15, deadline=None)
+def test_the_short_lists_hold_the_best_move_wherever_one_gains(seed, steps):
+    known = {"forbidden": [(NAMES[0], NAMES[1])], "required": [(NAMES[2], NAMES[3])], "max_parents": 3}
+    whole, short = moves_after(steps, seed, **known), moves_after(steps, seed, least=0.0, **known)
+    assert short.parents == whole.parents
+    best, found = whole.best(), short.best()
+    if best is not None and best.gain > whole.rounding:
+        assert found[1:] == best[1:]
+        assert found.gain == pytest.approx(best.gain)
+
+
+@pytest.mark.parametrize("name", ["bic", "bdeu", "k2"])
+def test_the_pairs_that_gain_are_those_computed_one_by_one(name):
+    score = bind_score(name, STUDY)
+    wanted = np.random.default_rng(0).random((score.n, score.n)) < 0.7
+    np.fill_diagonal(wanted, False)
+    found = score.gainful_pairs(wanted, 1.0)
+    for j in range(score.n):
+        gains = {i: score.local(j, [i]) - score.local(j) for i in range(score.n) if wanted[i, j]}
+        expected = {i: gain for i, gain in gains.items() if gain > 1.0}
+        assert dict(zip(found[j][0].tolist(), found[j][1].tolist(), strict=True)) == pytest.approx(expected)
+        assert (np.diff(found[j][1]) <= 1e-9).all()
 
 
 def test_tabu_search_is_never_below_hill_climbing():

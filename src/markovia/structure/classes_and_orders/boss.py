@@ -19,10 +19,9 @@ from markovia.graphs.masks import mask_of
 from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 from markovia.structure.classes_and_orders.cpdag_masks import topological
-from markovia.structure.classes_and_orders.cpdag_moves import LEAST_GAIN
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
 from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees, Order
-from markovia.structure.scores.family_rows import FamilyRows
+from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.acyclicity import reachable
 from markovia.structure.task.knowledge import Rules
@@ -99,7 +98,7 @@ def boss(
 
 def order_tools(task: Task, score: object) -> tuple[FamilyRows, GrowShrinkTrees, FamilyRows]:
     """Return the scores for trees, the trees, and the scores for classes (where either direction may be looked at)."""
-    from markovia.structure.scores.scores import LocalScore
+    from markovia.structure.scores.local_score import LocalScore
 
     assert isinstance(score, LocalScore)
     rules = task.rules

@@ -4,8 +4,6 @@ A class is its completed partially directed graph (CPDAG): compelled edges are d
 variables are masks (`graphs.masks`); `graphs.equivalence` does the same for one graph over names, where a search visits
 thousands of classes and asks of each what has changed.
 
-- Members of a class come from maximum cardinality search (Tarjan and Yannakakis 1984) of its undirected parts, begun with a
-  clique of choice; this makes that clique the first of its part.
 - The class of a directed graph comes from the order of its edges (Chickering 1995), in one pass over the nodes.
 - What is known beforehand is put in by directing the edges it settles and closing under Meek's rules (1995).
 
@@ -13,6 +11,7 @@ Cost: O(nodes + edges) mask operations for each.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -72,8 +71,8 @@ class ClassGraph(PartlyDirected):
                     rest ^= high
                     stack.append((chosen | high, rest & self.adjacent[high.bit_length() - 1], left - 1))
 
-    def reaches(self, start: int, goal: int, blocked: int, direct: bool = True) -> bool:
-        """Say whether a path along undirected and directed edges leads from one variable to another, past blocked ones.
+    def path(self, start: int, goal: int, blocked: int, direct: bool = True) -> list[int] | None:
+        """Return a shortest path along undirected and directed edges between two variables, past blocked ones, or None.
 
         Parameters
         ----------
@@ -86,21 +85,29 @@ class ClassGraph(PartlyDirected):
         """
         target = 1 << goal
         seen = blocked | (1 << start)
-        front = (self.joined[start] | self.children[start]) & ~seen
-        if not direct:
-            front &= ~target
+        came: dict[int, int] = {}
+        front = [start]
         while front:
-            if front & target:
-                return True
-            seen |= front
-            following = 0
-            while front:
-                low = front & -front
-                front ^= low
-                v = low.bit_length() - 1
-                following |= self.joined[v] | self.children[v]
-            front = following & ~seen
-        return False
+            following = []
+            for v in front:
+                new = (self.joined[v] | self.children[v]) & ~seen
+                if v == start and not direct:
+                    new &= ~target
+                if new & target:
+                    found = [goal, v]
+                    while found[-1] != start:
+                        found.append(came[found[-1]])
+                    return found[::-1]
+                seen |= new
+                for w in members(new):
+                    came[w] = v
+                    following.append(w)
+            front = following
+        return None
+
+    def passable(self, path: Sequence[int]) -> bool:
+        """Say whether a path can still be gone along."""
+        return all((self.joined[v] | self.children[v]) >> w & 1 for v, w in pairwise(path))
 
     def separates(self, within: int, wall: int, a: int, b: int) -> bool:
         """Say whether a wall parts two sets inside a set, along any adjacency."""
@@ -114,52 +121,6 @@ class ClassGraph(PartlyDirected):
             front = following & within & ~wall & ~seen
             seen |= front
         return not seen & b
-
-    def member(self, *first: Sequence[int]) -> list[int] | None:
-        """Return a directed graph of the class as masks of parents; None if no such member is found.
-
-        Parameters
-        ----------
-        first
-            Orders that undirected parts begin with, at most one for each part: in the member the edges among these
-            variables point forwards, and the edges to the rest of the part away from them.
-        """
-        dag = list(self.parents)
-        joined = self.joined
-        done = 0
-        starts = list(first)
-        starts.extend((v,) for v in range(self.n) if joined[v])
-        for begin in starts:
-            if done >> begin[0] & 1:
-                continue
-            reached: dict[int, int] = {}
-            for v in begin:
-                if not self._visit(v, done, dag):
-                    return None
-                done |= 1 << v
-                reached.pop(v, None)
-                self._count(v, done, reached)
-            while reached:
-                v = max(reached, key=reached.__getitem__)
-                del reached[v]
-                if not self._visit(v, done, dag):
-                    return None
-                done |= 1 << v
-                self._count(v, done, reached)
-        return dag
-
-    def _visit(self, v: int, done: int, dag: list[int]) -> bool:
-        before = self.joined[v] & done
-        dag[v] |= before
-        return self.is_clique(before)
-
-    def _count(self, v: int, done: int, reached: dict[int, int]) -> None:
-        fresh = self.joined[v] & ~done
-        while fresh:
-            low = fresh & -fresh
-            fresh ^= low
-            w = low.bit_length() - 1
-            reached[w] = reached.get(w, 0) + 1
 
     def same(self, other: "ClassGraph") -> bool:
         """Say whether two classes are one."""

@@ -10,16 +10,13 @@ the surroundings of y and on which of y's neighbours are adjacent to x; whether 
 graph, so that is looked at last.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from markovia.graphs.masks import members
+from markovia.structure.classes_and_orders.cpdag_changes import Change, LocalMember
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
-from markovia.structure.scores.family_rows import FamilyRows
-
-LEAST_GAIN = 1e-7
-"""What a move has to gain, so that rounding is no gain."""
+from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 
 
 class Operator(NamedTuple):
@@ -62,39 +59,58 @@ def inserts(graph: ClassGraph, rows: FamilyRows, y: int, sources: int, most: int
     if room < 0 or not sources:
         return found
     for clique in graph.cliques(joined, room):
-        base = parents | clique
-        gains = rows.row(y, base) - rows.local(y, base)
+        tails, gains = rows.gains(y, parents | clique)
         outside = joined & ~clique
         found.extend(
-            Operator(float(gains[x]), "insert", x, y, clique)
-            for x in np.flatnonzero(gains > LEAST_GAIN).tolist()
+            Operator(gain, "insert", x, y, clique)
+            for x, gain in zip(tails.tolist(), gains.tolist(), strict=True)
             if sources >> x & 1 and not outside & adjacent[x]
         )
     return found
 
 
-def deletes(graph: ClassGraph, rows: FamilyRows, y: int) -> list[Operator]:
-    """Return the deletions of edges x -> y or x - y that gain; C is a clique of neighbours common to both."""
-    found: list[Operator] = []
+class Candidate(NamedTuple):
+    """A move that is not scored yet: its gain is the sum of the families (child, parents) it makes less those it loses."""
+
+    kind: str
+    x: int
+    y: int
+    clique: int
+    makes: tuple[tuple[int, int], ...]
+    loses: tuple[tuple[int, int], ...]
+
+
+def scored(rows: FamilyRows, candidates: Sequence[Candidate]) -> list[Operator]:
+    """Return the candidates that gain, all families computed together."""
+    rows.know([family for c in candidates for family in (*c.makes, *c.loses)])
+    found = []
+    for c in candidates:
+        gain = sum(rows.local(*made) - rows.local(*lost) for made, lost in zip(c.makes, c.loses, strict=True))
+        if gain > LEAST_GAIN:
+            found.append(Operator(gain, c.kind, c.x, c.y, c.clique))
+    return found
+
+
+def deletes(graph: ClassGraph, y: int) -> list[Candidate]:
+    """Return the deletions of edges x -> y or x - y; C is a clique of neighbours common to both."""
+    found: list[Candidate] = []
     parents, joined = graph.parents[y], graph.joined[y]
     for x in members(parents | joined):
         bit = 1 << x
         common = joined & graph.adjacent[x] & ~bit
         for clique in graph.cliques(common, graph.n):
             base = (parents | clique) & ~bit
-            gain = rows.local(y, base) - rows.local(y, base | bit)
-            if gain > LEAST_GAIN:
-                found.append(Operator(gain, "delete", x, y, clique))
+            found.append(Candidate("delete", x, y, clique, ((y, base),), ((y, base | bit),)))
     return found
 
 
-def turns(graph: ClassGraph, rows: FamilyRows, y: int, most: int) -> list[Operator]:
-    """Return the edges y -> x or y - x that gain when some member of the class has them as x -> y instead.
+def turns(graph: ClassGraph, y: int, most: int) -> list[Candidate]:
+    """Return the edges y -> x or y - x that some member of a neighbouring class has as x -> y instead.
 
     For y -> x, C is a clique of neighbours of y that holds those adjacent to x. For y - x, C has a member that is not
     adjacent to x, and what of it is adjacent to x parts the rest of C from the other common neighbours.
     """
-    found: list[Operator] = []
+    found: list[Candidate] = []
     parents, joined, adjacent = graph.parents[y], graph.joined[y], graph.adjacent
     room = most - 1 - parents.bit_count()
     if room < 0:
@@ -102,15 +118,13 @@ def turns(graph: ClassGraph, rows: FamilyRows, y: int, most: int) -> list[Operat
     for x in members(graph.children[y]):
         bit = 1 << x
         needed = joined & adjacent[x]
-        before = graph.parents[x]
-        lost = rows.local(x, before & ~(1 << y)) - rows.local(x, before)
+        other = graph.parents[x]
         for clique in graph.cliques(joined, room):
             if needed & ~clique:
                 continue
             base = parents | clique
-            gain = lost + rows.local(y, base | bit) - rows.local(y, base)
-            if gain > LEAST_GAIN:
-                found.append(Operator(gain, "turn", x, y, clique))
+            makes, loses = ((y, base | bit), (x, other & ~(1 << y))), ((y, base), (x, other))
+            found.append(Candidate("turn", x, y, clique, makes, loses))
     for x in members(joined):
         bit = 1 << x
         common = joined & adjacent[x]
@@ -118,42 +132,40 @@ def turns(graph: ClassGraph, rows: FamilyRows, y: int, most: int) -> list[Operat
             continue
         for clique in graph.cliques(joined & ~bit, room):
             outer, inner = clique & ~common, clique & common
-            if not outer:
-                continue
-            base, other = parents | clique, graph.parents[x] | inner
-            gain = rows.local(y, base | bit) - rows.local(y, base)
-            gain += rows.local(x, other) - rows.local(x, other | 1 << y)
-            if gain > LEAST_GAIN and graph.separates(joined & ~bit, inner, outer, common & ~clique):
-                found.append(Operator(gain, "turn", x, y, clique))
+            if outer and graph.separates(joined & ~bit, inner, outer, common & ~clique):
+                base, other = parents | clique, graph.parents[x] | inner
+                makes, loses = ((y, base | bit), (x, other)), ((y, base), (x, other | 1 << y))
+                found.append(Candidate("turn", x, y, clique, makes, loses))
     return found
 
 
-def allowed_by_paths(graph: ClassGraph, move: Operator) -> bool:
-    """Say whether no path makes the new edge close a cycle in every member."""
+def closing_path(graph: ClassGraph, move: Operator) -> list[int] | None:
+    """Return a path that makes the new edge close a cycle in every member, or None."""
     x, y, clique = move.x, move.y, move.clique
     if move.kind == "insert":
-        return not graph.reaches(y, x, clique)
+        return graph.path(y, x, clique)
     if move.kind == "turn" and graph.children[y] >> x & 1:
-        return not graph.reaches(y, x, clique | graph.joined[x], direct=False)
-    return True
+        return graph.path(y, x, clique | graph.joined[x], direct=False)
+    return None
 
 
-def after(graph: ClassGraph, move: Operator) -> list[int] | None:
-    """Return a member of the class that the move leads to, as masks of parents; None if the move cannot be made."""
+def after(graph: ClassGraph, move: Operator) -> Change | None:
+    """Return what the move changes in the class; None if the move cannot be made."""
     x, y = move.x, move.y
     before = members(move.clique)
     together = bool(graph.joined[y] >> x & 1)
     if move.kind == "delete":
-        dag = graph.member((*before, x, y)) if together else graph.member((*before, y))
+        starts = [(*before, x, y)] if together else [(*before, y)]
     elif move.kind == "turn":
-        dag = graph.member((*before, y, x)) if together else graph.member((*before, y), (x,))
+        starts = [(*before, y, x)] if together else [(*before, y), (x,)]
     else:
-        dag = graph.member((*before, y))
-    if dag is None:
+        starts = [(*before, y)]
+    member = LocalMember(graph)
+    if not all(member.orient(start) for start in starts):
         return None
     if move.kind == "delete":
-        dag[y] &= ~(1 << x)
-        return dag
-    dag[x] &= ~(1 << y)
-    dag[y] |= 1 << x
-    return dag
+        return member.changed({y: member.parents(y) & ~(1 << x)})
+    families = {y: member.parents(y) | 1 << x}
+    if move.kind == "turn":
+        families[x] = member.parents(x) & ~(1 << y)
+    return member.changed(families)

@@ -1,24 +1,27 @@
 """Greedy search over equivalence classes, one phase at a time: the engine of GES and of the last step of BOSS.
 
 The operators that gain wait in a heap. After a move only those are computed again whose surroundings changed (as in fast
-greedy equivalence search; Ramsey, Glymour, Sanchez-Romero and Glymour 2017); an operator that paths or knowledge forbid
-waits for the next move. Scores are asked for in rows, all candidates for one child and one set of parents at once.
+greedy equivalence search; Ramsey, Glymour, Sanchez-Romero and Glymour 2017), and the class itself is changed only there; an
+operator that paths or knowledge forbid waits for the next move. Scores are asked for in rows, all candidates for one child
+and one set of parents at once, and of a row only what gains is kept.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from markovia.graphs.equivalence import extend
-from markovia.graphs.masks import mask_of, members
+from markovia.graphs.masks import mask_of, masks_of, members
 from markovia.graphs.mixed import MixedGraph
+from markovia.structure.classes_and_orders.cpdag_changes import Change, put
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph, extension
 from markovia.structure.classes_and_orders.cpdag_moves import (
     Operator,
     after,
-    allowed_by_paths,
+    closing_path,
     deletes,
     insert_bases,
     inserts,
+    scored,
     turns,
 )
 from markovia.structure.scores.family_rows import FamilyRows
@@ -57,15 +60,17 @@ class ClassSearch:
         self.path = path
         self.graph = ClassGraph.of_parents(start)
         self.value = rows.total(start)
-        self._pairs = [mask_of(c.nonzero()[0].tolist()) for c in self.rules.pairs]
-        self._kept = [mask_of(c.nonzero()[0].tolist()) for c in self.rules.required_pairs]
-        self._seen: set[tuple[int, ...]] = set()
-        self._remember(self.graph)
+        self._pairs = masks_of(self.rules.pairs)
+        self._kept = masks_of(self.rules.required_pairs)
+        # the classes visited, each by a number that its edges make: none is visited twice, even where a score tells
+        # its members apart
+        self._number = 0
+        self._seen = {0}
 
     def forward(self) -> int:
         """Insert edges while that gains; return how many moves were made."""
         if self.graph.n and not any(self.graph.adjacent):
-            self.rows.first_rows()
+            self.rows.first_gains()
         return self._phase("insert")
 
     def backward(self) -> int:
@@ -95,21 +100,17 @@ class ClassSearch:
         return named, self.rows.total(dag)
 
     def _phase(self, kind: str) -> int:
-        n, watch = self.graph.n, self.task.watch
-        everyone = (1 << n) - 1
+        n, watch, names = self.graph.n, self.task.watch, self.task.names
         whole = [0] * n
         single: dict[tuple[int, int], int] = {}
-        heap: list[Entry] = []
-        if kind == "insert":
-            self._fetch(range(n))
-        for y in range(n):
-            heap.extend(_entry(move, 0, 0) for move in self._moves(kind, y, everyone))
+        heap = [_entry(move, 0, 0) for move in self._moves(kind, range(n))]
         heapify(heap)
+        blocked = _Blocked()
         made = 0
         while heap and not watch.over():
             waiting = []
-            new: ClassGraph | None = None
-            while heap and new is None:
+            old: Change | None = None
+            while heap and old is None:
                 entry = heappop(heap)
                 _, x, y, clique, stamp, own, gain = entry
                 if stamp != whole[y] or own != single.get((x, y), 0):
@@ -117,63 +118,96 @@ class ClassSearch:
                 if kind == "insert" and self.graph.adjacent[y] >> x & 1:
                     continue
                 move = Operator(gain, kind, x, y, clique)
-                new = self._made(move)
-                if new is None:
+                path = closing_path(self.graph, move)
+                if path is not None:
+                    blocked.put(entry, path)
+                    continue
+                old = self._make(move)
+                if old is None:
                     waiting.append(entry)
-            if new is None:
+            if old is None:
                 break
-            for entry in waiting:
+            for entry in [*waiting, *blocked.freed(self.graph, old)]:
                 heappush(heap, entry)
-            old, self.graph = self.graph, new
-            self._remember(new)
             self.value += move.gain
             made += 1
-            names = self.task.names
             self.path.append(Step(f"{kind} {names[move.x]} -> {names[move.y]}", self.value, watch.seconds))
             watch.advance(note=f"{self.value:.6g}")
-            again, pairs = _stale(old, new, kind, move.x, move.y)
-            if kind == "insert":
-                self._fetch(members(again))
-            for y in members(again):
+            again, pairs = _stale(old, self.graph, kind, move.x, move.y)
+            heads = members(again)
+            for y in heads:
                 whole[y] += 1
-                for move in self._moves(kind, y, everyone):
-                    own = single.get((move.x, y), 0)
-                    heappush(heap, _entry(move, whole[y], own))
+            for move in self._moves(kind, heads):
+                heappush(heap, _entry(move, whole[move.y], single.get((move.x, move.y), 0)))
             for x, y in pairs:
                 single[x, y] = single.get((x, y), 0) + 1
-                for move in self._moves(kind, y, 1 << x):
+                for move in self._inserts(y, 1 << x):
                     heappush(heap, _entry(move, whole[y], single[x, y]))
         return made
 
-    def _fetch(self, heads: Iterable[int]) -> None:
-        most = self.rules.max_parents
-        self.rows.fetch([base for y in heads for base in insert_bases(self.graph, y, most)])
-
-    def _moves(self, kind: str, y: int, sources: int) -> list[Operator]:
+    def _moves(self, kind: str, heads: Sequence[int]) -> list[Operator]:
+        """Return the moves of one kind into some variables that gain."""
+        graph, most = self.graph, self.rules.max_parents
         if kind == "insert":
-            return inserts(self.graph, self.rows, y, sources & self._pairs[y], self.rules.max_parents)
+            self.rows.fetch_gains([base for y in heads for base in insert_bases(graph, y, most)])
+            return [move for y in heads for move in self._inserts(y, self._pairs[y])]
         if kind == "delete":
-            kept = self._kept[y]
-            return [m for m in deletes(self.graph, self.rows, y) if not kept >> m.x & 1]
-        return turns(self.graph, self.rows, y, self.rules.max_parents)
+            return scored(
+                self.rows, [c for y in heads for c in deletes(graph, y) if not self._kept[y] >> c.x & 1]
+            )
+        return scored(self.rows, [c for y in heads for c in turns(graph, y, most)])
 
-    def _made(self, move: Operator) -> ClassGraph | None:
-        """Return the class that a move leads to; None if it may not be made now."""
-        if not allowed_by_paths(self.graph, move):
-            return None
-        dag = after(self.graph, move)
-        if dag is None:
-            return None
-        new = ClassGraph.of_parents(dag)
-        if not self.rules.free and new.informed(self.rules) is None:
-            return None
-        if (*new.parents, *new.joined) in self._seen:
-            return None
-        return new
+    def _inserts(self, y: int, sources: int) -> list[Operator]:
+        return inserts(self.graph, self.rows, y, sources & self._pairs[y], self.rules.max_parents)
 
-    def _remember(self, graph: ClassGraph) -> None:
-        """Note a class: none is visited twice, even where a score tells its members apart."""
-        self._seen.add((*graph.parents, *graph.joined))
+    def _make(self, move: Operator) -> Change | None:
+        """Make a move; return what would put the class back, or None if it may not be made now."""
+        change = after(self.graph, move)
+        if change is None:
+            return None
+        before = put(self.graph, change)
+        number = self._number ^ _number(before) ^ _number(change)
+        if number in self._seen or (not self.rules.free and self.graph.informed(self.rules) is None):
+            put(self.graph, before)
+            return None
+        self._number = number
+        self._seen.add(number)
+        return before
+
+
+class _Blocked:
+    """Operators that a path forbids: none is looked at again before its path is broken."""
+
+    def __init__(self) -> None:
+        self._paths: dict[Entry, list[int]] = {}
+        self._at: dict[int, set[Entry]] = {}
+
+    def put(self, entry: Entry, path: list[int]) -> None:
+        self._paths[entry] = path
+        for v in path:
+            self._at.setdefault(v, set()).add(entry)
+
+    def freed(self, graph: ClassGraph, changed: Change) -> list[Entry]:
+        """Return the operators whose paths a change has broken."""
+        found = [
+            entry
+            for entry in dict.fromkeys(entry for v in changed for entry in self._at.get(v, ()))
+            if not graph.passable(self._paths[entry])
+        ]
+        for entry in found:
+            for v in self._paths.pop(entry):
+                self._at[v].discard(entry)
+        return found
+
+
+def _number(change: Change) -> int:
+    found = 0
+    for v, around in change.items():
+        for w in members(around.parents):
+            found ^= hash((w, v, 1))
+        for w in members(around.joined):
+            found ^= hash((w, v, 0))
+    return found
 
 
 def _entry(move: Operator, stamp: int, own: int) -> Entry:
@@ -181,24 +215,23 @@ def _entry(move: Operator, stamp: int, own: int) -> Entry:
     return -round(move.gain, 6), move.x, move.y, move.clique, stamp, own, move.gain
 
 
-def _stale(old: ClassGraph, new: ClassGraph, kind: str, a: int, b: int) -> tuple[int, list[tuple[int, int]]]:
+def _stale(old: Change, graph: ClassGraph, kind: str, a: int, b: int) -> tuple[int, list[tuple[int, int]]]:
     """Return the heads whose operators have to be computed again, and single pairs (tail, head) besides."""
-    changed = 0
-    for v in range(new.n):
-        if new.parents[v] != old.parents[v] or new.joined[v] != old.joined[v]:
-            changed |= 1 << v
+    changed = mask_of(
+        v for v, was in old.items() if (was.parents, was.joined) != (graph.parents[v], graph.joined[v])
+    )
     if kind != "insert":
         near = changed | 1 << a | 1 << b
         for v in members(near):
-            near |= new.adjacent[v] | old.adjacent[v]
+            near |= graph.adjacent[v] | (old[v].adjacent if v in old else 0)
         return near, []
     pairs = []
-    for y in members(new.joined[a] | new.joined[b]):
+    for y in members(graph.joined[a] | graph.joined[b]):
         if changed >> y & 1:
             continue
-        if new.joined[y] >> a & 1 and new.joined[y] >> b & 1:
+        if graph.joined[y] >> a & 1 and graph.joined[y] >> b & 1:
             changed |= 1 << y
-        elif new.joined[y] >> b & 1:
+        elif graph.joined[y] >> b & 1:
             pairs.append((a, y))
         else:
             pairs.append((b, y))

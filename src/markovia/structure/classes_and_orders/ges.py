@@ -10,7 +10,7 @@ undirected neighbours. Use it where the class of the graph is wanted, and where 
 from collections.abc import Sequence
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.masks import mask_of
+from markovia.graphs.masks import masks_of
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
 from markovia.structure.scores.family_rows import FamilyRows
 from markovia.structure.scores.scores import score_for
@@ -58,7 +58,7 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
     score = score_for(task)
     rules = task.rules
     rows = FamilyRows(score, rules.pairs)
-    start = [mask_of(rules.required[:, j].nonzero()[0].tolist()) for j in range(score.n)]
+    start = masks_of(rules.required.T)
     path: list[Step] = []
     search = ClassSearch(task, rows, start, path)
     path.append(Step("start", search.value, task.watch.seconds))

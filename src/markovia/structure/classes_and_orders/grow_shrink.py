@@ -13,8 +13,7 @@ import numpy as np
 
 from markovia.graphs.masks import mask_of, members
 from markovia.runtime.array_types import Array, Ints
-from markovia.structure.classes_and_orders.cpdag_moves import LEAST_GAIN
-from markovia.structure.scores.family_rows import FamilyRows
+from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.task.knowledge import Rules
 
 

@@ -17,10 +17,9 @@ import numpy as np
 from markovia.graphs.masks import mask_of
 from markovia.runtime.checks import check_choice, check_count
 from markovia.structure.classes_and_orders.boss import order_tools, starting_orders
-from markovia.structure.classes_and_orders.cpdag_moves import LEAST_GAIN
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
 from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees
-from markovia.structure.scores.family_rows import FamilyRows
+from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found, Step

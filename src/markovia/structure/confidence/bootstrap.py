@@ -23,7 +23,7 @@ from markovia.runtime.seeds import Seed, generator
 from markovia.structure.ci_tests.ci_tests import CITest
 from markovia.structure.confidence.model_averaging import LEVELS, EdgeConfidence, edge_flags, is_ancestral
 from markovia.structure.learn import Search, counts_do, plan_search
-from markovia.structure.scores.scores import LocalScore
+from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.task.settings import sorted_settings
 
 

@@ -21,7 +21,8 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.structure.ci_tests.ci_tests import CITest, bind_test
 from markovia.structure.ci_tests.table_tests import table_statistic
-from markovia.structure.scores.scores import LocalScore, bind_score
+from markovia.structure.scores.local_score import LocalScore
+from markovia.structure.scores.scores import bind_score
 from markovia.structure.task.settings import Reading
 
 if TYPE_CHECKING:

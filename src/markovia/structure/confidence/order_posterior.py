@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from markovia.errors import Unanswered
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
-from markovia.structure.scores.scores import Family, LocalScore
+from markovia.structure.scores.local_score import Family, LocalScore
 from markovia.structure.task.knowledge import Rules
 
 BATCH = 20_000

@@ -31,7 +31,8 @@ from markovia.structure.confidence.model_averaging import EdgeConfidence
 from markovia.structure.confidence.order_mcmc import OrderChain, run_order_chain
 from markovia.structure.confidence.order_posterior import FamilyLists, OrderPosterior, family_lists
 from markovia.structure.confidence.structure_mcmc import GraphChain, edge_shares, run_chain
-from markovia.structure.scores.scores import LocalScore, bind_score
+from markovia.structure.scores.local_score import LocalScore
+from markovia.structure.scores.scores import bind_score
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.settings import KNOWN, READING, sorted_settings
 

@@ -15,7 +15,7 @@ import numpy as np
 from markovia.graphs.masks import is_above, mask_of, members
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
-from markovia.structure.scores.scores import LocalScore
+from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.task.knowledge import Rules
 
 

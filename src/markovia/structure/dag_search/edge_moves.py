@@ -1,10 +1,12 @@
 """The neighbours of a directed acyclic graph: what adding, removing or reversing each edge gains.
 
-Gains are kept in matrices, and only the columns of nodes whose parents changed are computed anew, when they are next asked
-for: what a walk through equivalent graphs changes again in between is never scored. Which nodes reach which is kept too, so
-legal moves are read off without searching the graph. Cost of a step: one pass over the n x n matrices, and the scores of a
-few children with each further parent. Compiled code (`markovia.kernels.structure.edge_steps`) does the rest of a step
-once it is there or worth waiting for; plain code before gives the same answers.
+For each node the further parents that gain are kept in a short list, best first, and what each of its parents gives. Only
+the lists of nodes whose parents changed are looked up or computed anew, when they are next asked for: what a walk through
+equivalent graphs changes again in between is never scored. A reversal gains what the removal does and the addition of the
+other direction; where the latter gains nothing, the removal alone is no worse, so the lists know all that a climb needs.
+Cost of a step: one pass over nodes and edges, the ancestors of each node as bits, and the scores of a few children with each
+further parent. Compiled code (`markovia.kernels.structure.edge_steps`) does a step once it is there or worth waiting for;
+plain code before gives the same answers.
 """
 
 import sys
@@ -20,16 +22,15 @@ from markovia.errors import InvalidArgument
 from markovia.graphs.directed import DAG
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import now
-from markovia.structure.scores.scores import Family, LocalScore
-from markovia.structure.task.acyclicity import directed_graph
+from markovia.structure.scores.local_score import Family, LocalScore
 from markovia.structure.task.knowledge import Rules
+
+Parents = Sequence[Sequence[int]]
 
 ADD, REMOVE, REVERSE = 0, 1, 2
 WORDS = ("add", "remove", "reverse")
 TINY = 1e-9
 """Gains below this share of the score are rounding."""
-MOST_KEPT = 2**24
-"""Gains that are kept for parents that a node had before."""
 STEPS = "markovia.kernels.structure.edge_steps:best_move"
 COMPILE_SECONDS = 3.0
 """What plain steps may take in a process before the compiled code is made for this and later runs."""
@@ -46,8 +47,19 @@ class Move(NamedTuple):
     head: int
 
 
+class _Gains(NamedTuple):
+    """What is known of a node with certain parents."""
+
+    score: float
+    start: int
+    end: int
+    """Where the further parents that gain are in the pool."""
+    removes: Array
+    """What removing each of its parents gains, in their order."""
+
+
 class EdgeMoves:
-    """A graph, its score, and the gains of all moves.
+    """A graph, its score, and the moves that gain.
 
     Parameters
     ----------
@@ -55,45 +67,53 @@ class EdgeMoves:
         The score.
     rules
         What is known; moves that break it do not exist, nor do new edges at columns with a single state.
-    edges
-        `edges[i, j]`: the graph has the edge i -> j.
+    parents
+        Each node's parents in increasing order.
+    least
+        Additions that gain no more are not kept; minus infinity keeps all moves, for searches that make losing ones.
 
     Attributes
     ----------
-    edges, parents
-        The graph as a matrix, and each node's parents in increasing order.
-    blocked
-        `blocked[i, j]`: there is a directed path from j to i (also where i is j), so i -> j would make a cycle.
-    gain_add, gain_remove
-        What adding and removing i -> j gains, whether or not it makes a cycle; up to date after `settle`.
+    parents
+        The graph.
     total
         The score of the graph.
     """
 
-    def __init__(self, score: LocalScore, rules: Rules, edges: Flags) -> None:
+    def __init__(self, score: LocalScore, rules: Rules, parents: Parents, least: float = 0.0) -> None:
         self.score = score
         self.rules = rules
+        self.least = least
         self.n = score.n
         # a column with a single state gains and loses nothing by any edge
         varied = score.data.cards != 1
-        self._may = np.ascontiguousarray(rules.allowed.T & varied[:, None] & varied)
-        self._columns: dict[Family, tuple[float, Array, Array]] = {}
-        if self.n and not edges.any() and rules.max_parents > 0:
-            score.know_pairs(self._may.T)
-        self._turn_room = np.empty((self.n, self.n))
-        self.restart(edges)
+        self._may = np.ascontiguousarray(rules.allowed.T)
+        self._may &= varied[:, None]
+        self._may &= varied
+        self._families: dict[Family, _Gains] = {}
+        self._pool_tails, self._pool_gains = np.empty(1024, dtype=np.int32), np.empty(1024)
+        self._pool_size = 0
+        if self.n and not any(map(len, parents)) and rules.max_parents > 0:
+            alone = score.many([(child, ()) for child in range(self.n)]).tolist()
+            for child, found in enumerate(score.gainful_pairs(self._may.T, least)):
+                self._families[child, ()] = self._noted(alone[child], *found, np.empty(0))
+        self.restart(parents)
 
-    def restart(self, edges: Flags) -> None:
+    def restart(self, parents: Parents) -> None:
         """Go to another graph."""
-        self.edges = edges.copy()
-        self.parents: list[list[int]] = [np.flatnonzero(column).tolist() for column in edges.T]
-        self.now = np.zeros(self.n)
-        # one row a child
-        self._add = np.full((self.n, self.n), -np.inf)
-        self._remove = np.full((self.n, self.n), -np.inf)
-        self.gain_add, self.gain_remove = self._add.T, self._remove.T
-        self._up = _words(edges.T)
-        self._above = self._up.copy()
+        self.parents = [list(own) for own in parents]
+        widest = max(map(len, self.parents), default=0)
+        self._up = np.zeros((self.n, max(4, widest)), dtype=np.int32)
+        self._removes = np.zeros(self._up.shape)
+        self._n_up = np.array([len(own) for own in self.parents], dtype=np.int32)
+        for node, own in enumerate(self.parents):
+            self._up[node, : len(own)] = own
+        # the edge i -> j as the number i n + j, in increasing order
+        edges = [tail * self.n + head for head, own in enumerate(self.parents) for tail in own]
+        self._edges = np.sort(np.array(edges, dtype=np.int64))
+        self._now = np.zeros(self.n)
+        self._start, self._end = np.zeros(self.n, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
+        self._above = np.zeros((self.n, max(1, -(-self.n // 64))), dtype=np.uint64)
         self._stale = set(range(self.n))
         self._lost = True
         self.settle()
@@ -101,60 +121,93 @@ class EdgeMoves:
     def settle(self) -> None:
         """Bring the gains and the paths up to date."""
         if self._stale:
-            self._refresh(sorted(self._stale))
+            self._refresh(self._stale)
             self._stale.clear()
-            self.total = float(self.now.sum())
+            self.total = float(self._now.sum())
         if self._lost:
             self._find_above()
             self._lost = False
 
+    def copy(self) -> list[list[int]]:
+        """Return the graph as it is now."""
+        return [own.copy() for own in self.parents]
+
+    @property
+    def n_edges(self) -> int:
+        """The number of edges."""
+        return len(self._edges)
+
+    def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the tails and the heads of the edges, by tail and then head."""
+        return self._edges // self.n, self._edges % self.n
+
+    @property
+    def edges(self) -> Flags:
+        """`edges[i, j]`: the graph has the edge i -> j."""
+        found = np.zeros((self.n, self.n), dtype=bool)
+        found[self._ends()] = True
+        return found
+
     @property
     def blocked(self) -> Flags:
-        """Which edges would make a cycle."""
+        """`blocked[i, j]`: there is a directed path from j to i (also where i is j), so i -> j would make a cycle."""
         self.settle()
         bits = np.unpackbits(self._above.view(np.uint8), axis=1, count=self.n, bitorder="little")
         return bits.astype(bool)
 
+    def _noted(self, score: float, tails: NDArray[np.int64], gains: Array, removes: Array) -> _Gains:
+        """Put a list of further parents into the pool."""
+        start, end = self._pool_size, self._pool_size + len(tails)
+        if end > len(self._pool_tails):
+            self._pool_tails = np.resize(self._pool_tails, 2 * end)
+            self._pool_gains = np.resize(self._pool_gains, 2 * end)
+        self._pool_tails[start:end], self._pool_gains[start:end] = tails, gains
+        self._pool_size = end
+        return _Gains(score, start, end, removes)
+
     def _refresh(self, children: Iterable[int]) -> None:
-        """Recompute the gains of the moves that change the parents of some nodes."""
-        asked: list[tuple[int, list[int], NDArray[np.int64]]] = []
-        families = []
-        for child in children:
-            own = self.parents[child]
-            key = (child, tuple(own))
-            kept = self._columns.get(key)
-            if kept is not None:
-                self.now[child], self._add[child], self._remove[child] = kept
-                continue
-            room = len(own) < self.rules.max_parents
-            free = (self._may[child] & ~self.edges[:, child] & room).nonzero()[0]
-            asked.append((child, own, free))
-            families.append(key)
-            families.extend((child, tuple(own[:i] + own[i + 1 :])) for i in range(len(own)))
-        if not asked:
-            return
-        values = iter(self.score.many(families).tolist())
-        for (child, own, free), found in zip(asked, self.score.added_batch(asked), strict=True):
-            now = next(values)
-            add, remove = np.full(self.n, -np.inf), np.full(self.n, -np.inf)
-            add[free] = found - now
-            for p in own:
-                after = next(values)
-                if not self.rules.required[p, child]:
-                    remove[p] = after - now
-            self.now[child], self._add[child], self._remove[child] = now, add, remove
-            if len(self._columns) * self.n < MOST_KEPT:
-                self._columns[child, tuple(own)] = (now, add, remove)
+        """Look up or compute what is known of some nodes with their present parents."""
+        keys = [(child, tuple(self.parents[child])) for child in children]
+        fresh = [key for key in keys if key not in self._families]
+        if fresh:
+            self._compute(fresh)
+        for key in keys:
+            child, found = key[0], self._families[key]
+            self._now[child], self._start[child], self._end[child] = found.score, found.start, found.end
+            self._removes[child, : len(found.removes)] = found.removes
+
+    def _compute(self, families: Sequence[Family]) -> None:
+        asked = []
+        single = list(families)
+        for child, own in families:
+            free = self._may[child].copy() if len(own) < self.rules.max_parents else np.zeros(self.n, bool)
+            free[list(own)] = False
+            asked.append((child, own, np.flatnonzero(free)))
+            single.extend((child, own[:i] + own[i + 1 :]) for i in range(len(own)))
+        values = self.score.many(single)
+        at = len(families)
+        for k, found in enumerate(self.score.gainful(asked, self.least)):
+            child, own = families[k]
+            removes = values[at : at + len(own)] - values[k]
+            removes[self.rules.required[list(own), child]] = -np.inf
+            at += len(own)
+            self._families[child, own] = self._noted(float(values[k]), *found, removes)
 
     def gains(self) -> "Gains":
-        """Return what each move gains; minus infinity where it is not legal."""
+        """Return what each move gains; minus infinity where it is not legal or gains no more than `least`."""
         blocked = self.blocked
-        adds = np.where(blocked, -np.inf, self.gain_add)
-        tails, heads = np.nonzero(self.edges)
-        removes = self.gain_remove[tails, heads]
+        adds = np.full((self.n, self.n), -np.inf)
+        for child in range(self.n):
+            own = slice(self._start[child], self._end[child])
+            adds[self._pool_tails[own], child] = self._pool_gains[own]
+        tails, heads = self._ends()
+        ends = list(zip(tails.tolist(), heads.tolist(), strict=True))
+        places = [self.parents[h].index(t) for t, h in ends]
+        removes = self._removes[heads, places]
         # to be reversed, an edge must be the only directed path from its tail to its head
-        ways = np.count_nonzero(self.edges[tails] & blocked[heads], axis=1) if len(tails) else 0
-        turns = np.where(ways == 1, removes + self.gain_add[heads, tails], -np.inf)
+        lone = [not any(blocked[p, t] for p in self.parents[h] if p != t) for t, h in ends]
+        turns = np.where(np.array(lone, dtype=bool), removes + adds[heads, tails], -np.inf)
+        adds[blocked] = -np.inf
         return Gains(adds, tails, heads, removes, turns)
 
     def best(self) -> Move | None:
@@ -162,12 +215,20 @@ class EdgeMoves:
         self.settle()
         kernel = _kernel()
         if kernel is None:
-            start = now()
+            began = now()
             found = self.gains().best(self.rounding)
-            _spend(now() - start)
+            _spend(now() - began)
             return found
         gain, what, tail, head = kernel.best_move(
-            self.edges, self._above, self._add, self._remove, self.rounding, self._turn_room
+            self._up,
+            self._n_up,
+            self._removes,
+            self._above,
+            self._start,
+            self._end,
+            self._pool_tails,
+            self._pool_gains,
+            self.rounding,
         )
         return None if what < 0 else Move(gain, what, tail, head)
 
@@ -176,109 +237,129 @@ class EdgeMoves:
         """What counts as no gain."""
         return TINY * max(1.0, abs(self.total) * 1e-3)
 
-    def apply(self, what: int, tail: int, head: int) -> None:
+    def apply(self, move: Move) -> None:
         """Make a move."""
         self.settle()
+        _, what, tail, head = move
+        self.total += move.gain
         self._stale.add(head)
         if what == ADD:
-            self.total += float(self.gain_add[tail, head])
-            self.edges[tail, head] = True
             insort(self.parents[head], tail)
-            _flip(self._up, head, tail)
+            self._write(head)
+            self._relink(add=tail * self.n + head)
             below = (self._above[:, head >> 6] >> np.uint64(head & 63)) & np.uint64(1) != 0
             self._above[below] |= self._above[tail]
             return
-        self.total += float(self.gain_remove[tail, head])
         self._lost = True
-        if what == REMOVE:
-            self.edges[tail, head] = False
-            self.parents[head].remove(tail)
-            _flip(self._up, head, tail)
-        else:
-            self.total += float(self.gain_add[head, tail])
-            self._stale.add(tail)
-            self._turn(tail, head)
-
-    def _turn(self, tail: int, head: int) -> None:
-        self.edges[tail, head], self.edges[head, tail] = False, True
         self.parents[head].remove(tail)
-        insort(self.parents[tail], head)
-        _flip(self._up, head, tail)
-        _flip(self._up, tail, head)
+        self._write(head)
+        self._relink(remove=tail * self.n + head)
+        if what == REVERSE:
+            insort(self.parents[tail], head)
+            self._write(tail)
+            self._relink(add=head * self.n + tail)
+            self._stale.add(tail)
+
+    def _relink(self, add: int = -1, remove: int = -1) -> None:
+        """Put an edge into the list of edges, or take one out."""
+        if add >= 0:
+            self._edges = np.insert(self._edges, int(np.searchsorted(self._edges, add)), add)
+        else:
+            self._edges = np.delete(self._edges, int(np.searchsorted(self._edges, remove)))
+
+    def _write(self, node: int) -> None:
+        """Copy a node's parents to the arrays."""
+        own = self.parents[node]
+        if len(own) > self._up.shape[1]:
+            wider = ((0, 0), (0, self._up.shape[1]))
+            self._up, self._removes = np.pad(self._up, wider), np.pad(self._removes, wider)
+        self._up[node, : len(own)] = own
+        self._n_up[node] = len(own)
 
     def walk_in_class(self, tries: int, rng: np.random.Generator) -> int:
         """Reverse random covered edges, which leads to equivalent graphs; return how many were reversed.
 
         An edge is covered if its head has the same parents as its tail, and the tail.
         """
-        tails, heads = np.nonzero(self.edges & self._may & ~self.rules.required)
-        if not len(tails):
+        if not self.n_edges:
             return 0
-        chosen = rng.integers(len(tails), size=tries)
+        chosen = rng.integers(self.n_edges, size=tries)
+        edges = self._edges.copy()
         kernel = _kernel()
         if kernel is None:
-            start = now()
-            done = self._plain_walk(tails.tolist(), heads.tolist(), chosen.tolist())
-            _spend(now() - start)
+            began = now()
+            done = self._plain_walk(edges, chosen.tolist())
+            _spend(now() - began)
         else:
-            done = self._compiled_walk(kernel, tails, heads, chosen)
-        self._lost = self._lost or done > 0
+            done = int(kernel.walk(self._up, self._n_up, edges, chosen, self._may, self.rules.required))
+        if done:
+            turned = edges[edges != self._edges]
+            touched = np.unique(np.concatenate([turned // self.n, turned % self.n])).tolist()
+            for node in touched:
+                self.parents[node] = self._up[node, : self._n_up[node]].tolist()
+            self._edges = np.sort(edges)
+            self._stale.update(touched)
+            self._lost = True
         return done
 
-    def _plain_walk(self, tails: list[int], heads: list[int], chosen: list[int]) -> int:
-        sizes = [len(own) for own in self.parents]
+    def _plain_walk(self, edges: NDArray[np.int64], chosen: list[int]) -> int:
+        up = [own.copy() for own in self.parents]
+        turned: set[int] = set()
         done = 0
         for k in chosen:
-            tail, head = tails[k], heads[k]
-            if sizes[head] == sizes[tail] + 1:
-                above = self.parents[tail].copy()
-                insort(above, tail)
-                if above == self.parents[head]:
-                    self._turn(tail, head)
-                    sizes[head], sizes[tail] = sizes[tail], sizes[head]
-                    tails[k], heads[k] = head, tail
-                    self._stale.update((tail, head))
-                    done += 1
-        return done
-
-    def _compiled_walk(
-        self, kernel: Any, tails: NDArray[np.int64], heads: NDArray[np.int64], chosen: NDArray[np.int64]
-    ) -> int:
-        touched = np.zeros(self.n, dtype=bool)
-        new_tails, new_heads = tails.copy(), heads.copy()
-        done = int(kernel.walk(self._up, new_tails, new_heads, chosen, touched))
-        if done:
-            turned = new_tails != tails
-            self.edges[tails[turned], heads[turned]] = False
-            self.edges[new_tails[turned], new_heads[turned]] = True
-            for node in touched.nonzero()[0].tolist():
-                self.parents[node] = self.edges[:, node].nonzero()[0].tolist()
-                self._stale.add(node)
+            tail, head = divmod(int(edges[k]), self.n)
+            if (
+                len(up[head]) != len(up[tail]) + 1
+                or not self._may[tail, head]
+                or self.rules.required[tail, head]
+            ):
+                continue
+            above = up[tail].copy()
+            insort(above, tail)
+            if above == up[head]:
+                up[head].remove(tail)
+                insort(up[tail], head)
+                edges[k] = head * self.n + tail
+                turned.update((tail, head))
+                done += 1
+        for node in turned:
+            self._up[node, : len(up[node])] = up[node]
+            self._n_up[node] = len(up[node])
         return done
 
     def disturb(self, steps: int, rng: np.random.Generator) -> None:
         """Make random legal moves."""
         for _ in range(steps):
-            gains = self.gains()
-            ends = np.column_stack([gains.tails, gains.heads])
-            choices = [
-                np.argwhere(np.isfinite(gains.adds)),
-                ends[np.isfinite(gains.removes)],
-                ends[np.isfinite(gains.turns)],
-            ]
+            blocked, edges = self.blocked, self.edges
+            room = self._n_up < self.rules.max_parents
+            adds = self._may.T & room & ~blocked & ~edges
+            ends = np.argwhere(edges & ~self.rules.required)
+            lone = [not any(blocked[p, t] for p in self.parents[h] if p != t) for t, h in ends.tolist()]
+            may = self._may[ends[:, 0], ends[:, 1]] & room[ends[:, 0]] & np.array(lone, dtype=bool)
+            choices = [np.argwhere(adds), ends, ends[may]]
             kinds = [k for k, own in enumerate(choices) if len(own)]
             if not kinds:
                 return
             what = kinds[int(rng.integers(len(kinds)))]
             tail, head = choices[what][int(rng.integers(len(choices[what])))].tolist()
-            self.apply(what, tail, head)
+            self.apply(Move(self._gain(what, tail, head), what, tail, head))
+
+    def _gain(self, what: int, tail: int, head: int) -> float:
+        own = self.parents[head]
+        new = [*own, tail] if what == ADD else [p for p in own if p != tail]
+        gain = self.score.local(head, new) - self.score.local(head, own)
+        if what == REVERSE:
+            gain += self.score.local(tail, [*self.parents[tail], head])
+            gain -= self.score.local(tail, self.parents[tail])
+        return gain
 
     def _find_above(self) -> None:
         kernel = _kernel()
         if kernel is not None:
-            kernel.find_above(self._up, self._above)
+            room = np.empty((2, self.n), dtype=np.int64)
+            kernel.find_above(self._up, self._n_up, self._above, room[0], room[1])
             return
-        start = now()
+        began = now()
         n = self.n
         below: list[list[int]] = [[] for _ in range(n)]
         for node, own in enumerate(self.parents):
@@ -298,7 +379,7 @@ class EdgeMoves:
         size = 8 * self._above.shape[1]
         packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in above), dtype="<u8")
         self._above[:] = packed.reshape(self._above.shape)
-        _spend(now() - start)
+        _spend(now() - began)
 
 
 @dataclass
@@ -328,12 +409,13 @@ class Gains:
         return found
 
 
-def start_edges(names: Sequence[str], rules: Rules, start: Any) -> Flags:
-    """Return the graph a search begins with as a matrix: the required edges, and those of a graph or model that is given."""
-    n = len(names)
-    edges: Flags = rules.required.copy()
+def start_parents(names: Sequence[str], rules: Rules, start: Any) -> list[list[int]]:
+    """Return each node's parents in the graph a search begins with: the required edges, and those of `start`."""
+    parents: list[set[int]] = [set() for _ in names]
+    for i, j in np.argwhere(rules.required).tolist():
+        parents[j].add(i)
     if start is None:
-        return edges
+        return [sorted(own) for own in parents]
     graph = getattr(start, "graph", start)
     if not isinstance(graph, DAG):
         raise InvalidArgument(f"start= is a directed graph or a model with one, not {start!r}")
@@ -344,27 +426,21 @@ def start_edges(names: Sequence[str], rules: Rules, start: Any) -> Flags:
                 raise InvalidArgument(f"the graph of start= has the node {end!r}, which the data lack")
         if not rules.allowed[number[tail], number[head]]:
             raise InvalidArgument(f"the graph of start= has the forbidden edge {tail!r} -> {head!r}")
-        edges[number[tail], number[head]] = True
-    directed_graph(edges, names)  # says so if there is a cycle
-    most = int(edges.sum(axis=0).argmax()) if n else 0
-    if n and edges[:, most].sum() > rules.max_parents:
+        parents[number[head]].add(number[tail])
+    found = [sorted(own) for own in parents]
+    graph_of(found, names)  # says so if there is a cycle
+    most = max(range(len(found)), key=lambda v: len(found[v]), default=0)
+    if found and len(found[most]) > rules.max_parents:
         raise InvalidArgument(
-            f"{names[most]!r} has {int(edges[:, most].sum())} parents in the graph of start=, "
+            f"{names[most]!r} has {len(found[most])} parents in the graph of start=, "
             f"but max_parents is {rules.max_parents}"
         )
-    return edges
+    return found
 
 
-def _words(flags: Flags) -> NDArray[np.uint64]:
-    """Return each row of flags as bits of 64-bit words."""
-    n, width = flags.shape
-    room = np.zeros((n, 64 * max(1, -(-width // 64))), dtype=bool)
-    room[:, :width] = flags
-    return np.packbits(room, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-
-
-def _flip(words: NDArray[np.uint64], row: int, bit: int) -> None:
-    words[row, bit >> 6] ^= np.uint64(1 << (bit & 63))
+def graph_of(parents: Parents, names: Sequence[str]) -> DAG:
+    """Return the graph of each node's parents."""
+    return DAG([(names[a], names[b]) for b, own in enumerate(parents) for a in own], nodes=names)
 
 
 def _spend(seconds: float) -> None:

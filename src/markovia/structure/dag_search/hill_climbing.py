@@ -5,28 +5,28 @@ of its graph by reversing covered edges, which keeps the score and saves it from
 (Castelo & Kocka 2003, "On inclusion-driven learning of Bayesian networks"); it climbs several times so, more often the
 more variables there are, and keeps the best. Later climbs are cheap, because most of their scores are known.
 `walks=0` is plain hill climbing. Random restarts go on from the best graph after random moves.
-Cost: all pairs once, then a step scores a few children with each further parent. A fast first choice; `ges` and `boss` find
-better graphs in more time.
+Cost: all pairs once, then a step scores a few children with each further parent; what gains is kept in short lists.
+A fast first choice; `ges` and `boss` find better graphs in more time.
 """
 
 from typing import Any
 
 import numpy as np
 
-from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
-from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, start_edges
+from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 
-LEAST_TRIES = 10
-"""Edges that a walk through equivalent graphs looks at, at least."""
+LEAST_TRIES, MOST_TRIES = 10, 500
+"""Edges that a walk through equivalent graphs looks at between two steps, at least and at most."""
 LONG_WALK = 10
 """Edges that a walk looks at for each edge of the graph, at a local optimum."""
 LEAST_CLIMBS, MOST_CLIMBS, NODES_A_CLIMB = 3, 10, 10
 """Climbs at least and at most, and for how many variables there is one, by default."""
+MOST_NODES = 4000
+"""Variables of all climbs together, at most, by default: a climb over more is made once."""
 
 
 def hill_climb(
@@ -52,7 +52,8 @@ def hill_climb(
     perturbations
         Random moves of a restart; by default a tenth of the graph's edges and at least four.
     climbs
-        How often to climb from the start; the best counts. By default once for ten variables, three to ten times.
+        How often to climb from the start; the best counts. By default once for ten variables, three to ten times, less
+        often for more than 400.
     walks
         How many walks through equivalent graphs in a row may find nothing better before a climb ends; 0 is plain hill
         climbing, once. Walks use random numbers of their own, so that a search without restarts always gives the same graph.
@@ -75,22 +76,22 @@ def hill_climb(
     check_count("perturbations", perturbations, 1, none=True)
     check_count("max_steps", max_steps, none=True)
     score, watch = score_for(task), task.watch
-    edges = start_edges(task.names, task.rules, start)
-    moves = EdgeMoves(score, task.rules, edges)
+    begin = start_parents(task.names, task.rules, start)
+    moves = EdgeMoves(score, task.rules, begin)
     path = [Step("start", moves.total, watch.seconds)]
     climb = Climb(task, moves, path, walks, max_steps)
-    best, best_score = climb.often(edges, climbs)
+    best, best_score = climb.often(begin, climbs)
     made = 0
     while made < restarts and not climb.over():
         made += 1
         moves.restart(best)
-        moves.disturb(perturbations or max(4, int(best.sum()) // 10), task.rng)
+        moves.disturb(perturbations or max(4, sum(map(len, best)) // 10), task.rng)
         path.append(Step(f"restart {made}", moves.total, watch.seconds))
         climb.run()
         if moves.total > best_score + moves.rounding:
-            best, best_score = moves.edges.copy(), moves.total
+            best, best_score = moves.copy(), moves.total
     details = {"steps": climb.steps, "walks": climb.walked, "restarts": made, "families": score.n_computed}
-    return Found(directed_graph(best, task.names), score=best_score, path=path, details=details)
+    return Found(graph_of(best, task.names), score=best_score, path=path, details=details)
 
 
 class Climb:
@@ -118,21 +119,22 @@ class Climb:
         """Say whether the search must stop."""
         return self.task.watch.over() or (self.max_steps is not None and self.steps >= self.max_steps)
 
-    def often(self, edges: Flags, climbs: int | None) -> tuple[Flags, float]:
+    def often(self, begin: Parents, climbs: int | None) -> tuple[Parents, float]:
         """Climb several times from the same graph, where the moves are; return the best graph and its score."""
         moves = self.moves
         if climbs is None:
             climbs = min(MOST_CLIMBS, max(LEAST_CLIMBS, moves.n // NODES_A_CLIMB))
+            climbs = max(1, min(climbs, MOST_NODES // max(1, moves.n)))
         self.run()
-        best, best_score = moves.edges.copy(), moves.total
+        best, best_score = moves.copy(), moves.total
         for again in range(2, climbs + 1 if self.walks else 0):
             if self.over():
                 break
-            moves.restart(edges)
+            moves.restart(begin)
             self.path.append(Step(f"climb {again}", moves.total, self.task.watch.seconds))
             self.run()
             if moves.total > best_score + moves.rounding:
-                best, best_score = moves.edges.copy(), moves.total
+                best, best_score = moves.copy(), moves.total
         return best, best_score
 
     def run(self) -> None:
@@ -142,7 +144,7 @@ class Climb:
         idle = 0
         while idle < self.walks and not self.over():
             self.walked += 1
-            if not moves.walk_in_class(LONG_WALK * int(moves.edges.sum()), self.rng):
+            if not moves.walk_in_class(LONG_WALK * moves.n_edges, self.rng):
                 break
             idle = 0 if self._ascend() else idle + 1
 
@@ -153,12 +155,12 @@ class Climb:
             move = moves.best()
             if move is None or move.gain <= moves.rounding:
                 break
-            moves.apply(move.what, move.tail, move.head)
+            moves.apply(move)
             done += 1
             self.steps += 1
             edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
             self.path.append(Step(edge, moves.total, task.watch.seconds))
             task.watch.advance(note=f"{moves.total:.6g}")
             if self.walks:
-                moves.walk_in_class(max(LEAST_TRIES, int(moves.edges.sum())), self.rng)
+                moves.walk_in_class(max(LEAST_TRIES, min(MOST_TRIES, moves.n_edges)), self.rng)
         return done

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from markovia.runtime.checks import check_count
-from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, start_edges
+from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
 from markovia.structure.dag_search.hill_climbing import LONG_WALK, Climb
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 
@@ -63,13 +62,14 @@ def tabu(
     check_count("climbs", climbs, none=True)
     check_count("max_steps", max_steps, none=True)
     score, watch = score_for(task), task.watch
-    edges = start_edges(task.names, task.rules, start)
-    moves = EdgeMoves(score, task.rules, edges)
+    begin = start_parents(task.names, task.rules, start)
+    moves = EdgeMoves(score, task.rules, begin, least=-np.inf)
     path = [Step("start", moves.total, watch.seconds)]
-    best, best_score = moves.edges.copy(), moves.total
+    best: Parents
+    best, best_score = moves.copy(), moves.total
     climb = Climb(task, moves, path, walks, max_steps)
     if climbs != 0:
-        best, best_score = climb.often(edges, climbs)
+        best, best_score = climb.often(begin, climbs)
         moves.restart(best)
     free_from = np.zeros((score.n, score.n), dtype=np.int64)
     steps, worse = climb.steps, 0
@@ -88,17 +88,17 @@ def tabu(
         move = gains.best(moves.rounding)
         if move is None:
             break
-        moves.apply(move.what, move.tail, move.head)
+        moves.apply(move)
         steps += 1
         free_from[move.tail, move.head] = free_from[move.head, move.tail] = steps + length
         edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
         path.append(Step(edge, moves.total, watch.seconds))
         if moves.total > best_score + moves.rounding:
-            best, best_score, worse = moves.edges.copy(), moves.total, 0
+            best, best_score, worse = moves.copy(), moves.total, 0
         else:
             worse += 1
             if climb.walks and worse % length == 0:
-                moves.walk_in_class(LONG_WALK * int(moves.edges.sum()), climb.rng)
+                moves.walk_in_class(LONG_WALK * moves.n_edges, climb.rng)
         watch.advance(note=f"{best_score:.6g}")
     details = {"steps": steps, "families": score.n_computed}
-    return Found(directed_graph(best, task.names), score=best_score, path=path, details=details)
+    return Found(graph_of(best, task.names), score=best_score, path=path, details=details)

@@ -29,7 +29,7 @@ from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number
 from markovia.structure.scores.gaussian_scores import SINGULAR, moments
-from markovia.structure.scores.scores import Family, LocalScore
+from markovia.structure.scores.local_score import Family, LocalScore
 
 
 @dataclass(frozen=True)

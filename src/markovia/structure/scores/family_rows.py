@@ -1,7 +1,8 @@
 """Scores of families in rows: one child, some parents, and each further parent in turn.
 
 Searches over classes and orders ask for the same rows again and again; a row is computed once, in one batch, and kept as an
-array over all variables. Cost: one score for each candidate of each row that is asked for.
+array over all variables, or as the short list of the further parents that gain, where only these are asked for. Cost: one
+score for each candidate of each row that is asked for.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.graphs.masks import mask_of, members
+from markovia.graphs.masks import members
 from markovia.runtime.array_types import Array, Flags
-from markovia.structure.scores.scores import LocalScore
+from markovia.structure.scores.local_score import Gainful, LocalScore
+
+LEAST_GAIN = 1e-7
+"""What a further parent has to gain, so that rounding is no gain."""
 
 
 class FamilyRows:
@@ -30,10 +34,9 @@ class FamilyRows:
         self.score = score
         self.n = score.n
         self.candidates = candidates
-        self._columns = [np.flatnonzero(candidates[:, j]) for j in range(self.n)]
-        self._masks = [mask_of(c.tolist()) for c in self._columns]
         self._rows: list[dict[int, Array]] = [{} for _ in range(self.n)]
         self._known: list[dict[int, float]] = [{} for _ in range(self.n)]
+        self._gainful: list[dict[int, Gainful]] = [{} for _ in range(self.n)]
 
     def local(self, child: int, parents: int) -> float:
         """Return the score of one family, its parents as a mask."""
@@ -91,7 +94,7 @@ class FamilyRows:
             return
         alone = np.array([self.local(v, 0) for v in range(self.n)])
         table = np.full((self.n, self.n), -np.inf)
-        later = [c[c > v] for v, c in enumerate(self._columns)]
+        later = [v + 1 + np.flatnonzero(self.candidates[v, v + 1 :]) for v in range(self.n)]
         some = [v for v in range(self.n) if len(later[v])]
         asked: list[Any] = [(v, (), later[v]) for v in some]
         for v, scores in zip(some, self.score.added_batch(asked), strict=True):
@@ -100,8 +103,37 @@ class FamilyRows:
         for v in range(self.n):
             self._rows[v].setdefault(0, table[v])
 
+    def gains(self, child: int, parents: int) -> Gainful:
+        """Return the further parents that gain, best first, and what they gain."""
+        if parents not in self._gainful[child]:
+            self.fetch_gains([(child, parents)])
+        return self._gainful[child][parents]
+
+    def fetch_gains(self, wanted: Sequence[tuple[int, int]]) -> None:
+        """Compute lists of gains (child, parents) together, those that are not there yet."""
+        fresh = []
+        for child, parents in dict.fromkeys(wanted):
+            if parents in self._gainful[child]:
+                continue
+            row = self._rows[child].get(parents)
+            if row is None:
+                fresh.append((child, parents))
+                continue
+            gains = row - self.local(child, parents)
+            places = np.flatnonzero(gains > LEAST_GAIN)
+            self._gainful[child][parents] = places, gains[places]
+        asked = ((child, members(parents), self._free(child, parents)) for child, parents in fresh)
+        for (child, parents), found in zip(fresh, self.score.gainful(asked, LEAST_GAIN), strict=True):
+            self._gainful[child][parents] = found
+
+    def first_gains(self) -> None:
+        """Compute the lists of gains without parents together."""
+        for child, found in enumerate(self.score.gainful_pairs(self.candidates, LEAST_GAIN)):
+            self._gainful[child][0] = found
+
     def total(self, dag: Sequence[int]) -> float:
         """Return the score of a directed graph, given as masks of parents."""
+        self.know(list(enumerate(dag)))
         return float(sum(self.local(v, own) for v, own in enumerate(dag)))
 
     def _in_rows(self, child: int, parents: int) -> float | None:
@@ -116,9 +148,6 @@ class FamilyRows:
         return None
 
     def _free(self, child: int, parents: int) -> NDArray[np.int64]:
-        columns = self._columns[child]
-        if not parents & self._masks[child]:
-            return columns
-        taken = np.zeros(self.n, dtype=bool)
-        taken[members(parents)] = True
-        return columns[~taken[columns]]
+        free = self.candidates[:, child].copy()
+        free[members(parents)] = False
+        return np.flatnonzero(free)

@@ -19,7 +19,7 @@ from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
-from markovia.structure.scores.scores import Extension
+from markovia.structure.scores.local_score import Extension
 
 LIKELIHOOD, SPREAD, ONES = 0, 1, 2
 """The kinds of sums: x log x; a Dirichlet with one sample size spread over all cells; one with a count of one a cell."""

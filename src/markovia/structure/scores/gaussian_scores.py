@@ -17,7 +17,7 @@ from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number
-from markovia.structure.scores.scores import Extension, Family, LocalScore
+from markovia.structure.scores.local_score import Extension, Family, LocalScore
 
 SINGULAR = 1e-10
 """A column is determined by others if they leave less than this share of its variance."""

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from markovia.errors import TooLarge
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import Clock
+from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.scores.score_bounds import ScoreBound, bound_for
-from markovia.structure.scores.scores import LocalScore
 from markovia.structure.scores.subset_likelihoods import Stopped
 from markovia.structure.task.knowledge import Rules
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.runtime.array_types import Array
-from markovia.structure.scores.scores import LocalScore
+from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.scores.table_scores import TableScore
 
 EXACT_STATES = 20_000

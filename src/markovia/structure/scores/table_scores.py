@@ -23,7 +23,7 @@ from markovia.structure.scores.family_tables import (
     SPREAD,
     FamilyTables,
 )
-from markovia.structure.scores.scores import Extension, Family, LocalScore
+from markovia.structure.scores.local_score import Extension, Family, LocalScore
 
 SHARED_SETS = 64
 """From so many families on, sets of columns that several families need are computed once."""

@@ -6,6 +6,7 @@ algorithms read. Every method obeys it.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ class Rules:
     required: Flags
     max_parents: int
 
-    @property
+    @cached_property
     def free(self) -> bool:
         """Whether nothing is known but perhaps the largest in-degree."""
         n = len(self.allowed)
