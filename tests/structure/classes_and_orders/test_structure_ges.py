@@ -116,7 +116,7 @@ def test_classes_in_masks_agree_with_the_graphs_of_the_library():
         names = [f"v{i}" for i in range(7)]
         edges = [(names[x], names[y]) for y in range(7) for x in members(dag[y])]
         graph = ClassGraph.of_parents(dag)
-        assert graph.named(names) == mk.graphs.cpdag(mk.DAG(edges, nodes=names))
+        assert graph.named(names) == mk.graphs.cpdag(mk.graphs.DAG(edges, nodes=names))
         local = LocalMember(graph)
         for member in ([local.parents(v) for v in range(7)], extension(graph.parents, graph.joined)):
             assert graph.same(ClassGraph.of_parents(member))
