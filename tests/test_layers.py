@@ -82,6 +82,14 @@ def imported(path, top_level_only=False):
                 )
 
 
+def only_for_types(path):
+    """Return the lines under `if TYPE_CHECKING:`, which nothing runs."""
+    blocks = [
+        n for n in ast.walk(tree_of(path)) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
+    ]
+    return {line for block in blocks for line in range(block.lineno, block.end_lineno + 1)}
+
+
 def room_of(module):
     """Return (layer, room) of a module of ours."""
     parts = module.split(".")[1:]
@@ -139,6 +147,19 @@ def test_rooms_have_no_import_circles():
                 and room_of(module)[0] not in FRONT_DOORS
             ):
                 arrows.add_edge(room_of(module), room_of(other))
+    assert nx.is_directed_acyclic_graph(arrows), nx.find_cycle(arrows)
+
+
+def test_no_model_imports_itself_through_others_even_inside_functions():
+    arrows = nx.DiGraph()
+    for module, path in MODULES.items():
+        for other, _, line in imported(path):
+            if (
+                other in MODULES
+                and room_of(module)[0] == room_of(other)[0] == "models"
+                and line not in only_for_types(path)
+            ):
+                arrows.add_edge(module, other)
     assert nx.is_directed_acyclic_graph(arrows), nx.find_cycle(arrows)
 
 

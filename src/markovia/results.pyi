@@ -13,7 +13,7 @@ from markovia.inference.result import Info as Info
 from markovia.inference.variational.log_z_bounds import LogBounds as LogBounds
 from markovia.learning.tables.fit_record import Fit as Fit
 from markovia.models.graphical.differences import Difference as Difference
-from markovia.models.graphical.field_fit_verbs import LogLinearResult as LogLinearResult
+from markovia.models.graphical.log_linear_models import LogLinearResult as LogLinearResult
 from markovia.models.graphical.posterior_network import (
     NetworkPosterior as NetworkPosterior,
     SampledPosterior as SampledPosterior,

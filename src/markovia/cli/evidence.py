@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnknownVariable
 from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.variable import State, Variable
-from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.model import Model
 
 Value = TypeVar("Value")
 
 
 def read_given(
-    model: GraphicalModel, hard: Sequence[str] = (), soft: Sequence[str] = (), ruled_out: Sequence[str] = ()
+    model: Model, hard: Sequence[str] = (), soft: Sequence[str] = (), ruled_out: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Return the evidence that the options --given, --soft and --not say together.
 
@@ -58,7 +58,7 @@ def read_given(
     return given
 
 
-def read_interventions(model: GraphicalModel, texts: Sequence[str]) -> dict[str, State]:
+def read_interventions(model: Model, texts: Sequence[str]) -> dict[str, State]:
     """Return the interventions of --do as name and state.
 
     Raises
@@ -76,13 +76,13 @@ def read_interventions(model: GraphicalModel, texts: Sequence[str]) -> dict[str,
     return done
 
 
-def intervened(model: GraphicalModel, texts: Sequence[str]) -> tuple[GraphicalModel, dict[str, State]]:
+def intervened(model: Model, texts: Sequence[str]) -> tuple[Model, dict[str, State]]:
     """Return the model after the interventions of --do, and the interventions."""
     done = read_interventions(model, texts)
     return (model.do(done) if done and isinstance(model, BayesianNetwork) else model), done
 
 
-def read_names(model: GraphicalModel, texts: Sequence[str]) -> list[str]:
+def read_names(model: Model, texts: Sequence[str]) -> list[str]:
     """Return the variables that texts name, one or several separated by commas in each.
 
     Examples
@@ -116,7 +116,7 @@ def said(name: str, value: Any) -> str:
     return f"{name}~[{', '.join(f'{x:g}' for x in value)}]" if isinstance(value, list) else f"{name}={value}"
 
 
-def _states(model: GraphicalModel, texts: Sequence[str], option: str) -> list[tuple[str, State]]:
+def _states(model: Model, texts: Sequence[str], option: str) -> list[tuple[str, State]]:
     pairs: list[tuple[str, State]] = []
     for text in texts:
         for piece in _pieces(model, text):
@@ -125,7 +125,7 @@ def _states(model: GraphicalModel, texts: Sequence[str], option: str) -> list[tu
     return pairs
 
 
-def _pieces(model: GraphicalModel, text: str) -> list[str]:
+def _pieces(model: Model, text: str) -> list[str]:
     """Split `a=x,b=y` at its commas, unless the whole text is one assignment or a part of it is none."""
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1 or _reads(model, text) or not all(_names_a_variable(model, part) for part in parts):
@@ -133,7 +133,7 @@ def _pieces(model: GraphicalModel, text: str) -> list[str]:
     return parts
 
 
-def _reads(model: GraphicalModel, text: str) -> bool:
+def _reads(model: Model, text: str) -> bool:
     try:
         _split(model, text, _state, "")
     except (InvalidEvidence, UnknownVariable, UnknownState):
@@ -141,12 +141,12 @@ def _reads(model: GraphicalModel, text: str) -> bool:
     return True
 
 
-def _names_a_variable(model: GraphicalModel, text: str) -> bool:
+def _names_a_variable(model: Model, text: str) -> bool:
     return any(left in model for left, _ in _splits(text))
 
 
 def _split(
-    model: GraphicalModel, text: str, read: Callable[[Variable, str], Value], example: str
+    model: Model, text: str, read: Callable[[Variable, str], Value], example: str
 ) -> tuple[Variable, Value]:
     """Split at the first `=` after which both sides make sense, or raise what is wrong with the best split."""
     splits = _splits(text)
@@ -199,12 +199,12 @@ def _once(given: dict[str, Any], name: str) -> None:
         raise InvalidEvidence(f"there are two pieces of evidence on {name!r}; give one")
 
 
-def _example(model: GraphicalModel) -> str:
+def _example(model: Model) -> str:
     """Return an assignment that the model would accept, for messages."""
     return next((f"{name}={model.states(name)[-1]}" for name in model.variables), "variable=state")
 
 
-def _soft_example(model: GraphicalModel) -> str:
+def _soft_example(model: Model) -> str:
     """Return soft evidence that the model would accept: each state half as likely as the one before."""
     name = next(iter(model.variables), "variable")
     states = model.states(name) if name in model else [0, 1]

@@ -19,9 +19,9 @@ from markovia.errors import InvalidArgument
 from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.trails import Trail, every_trail
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
+from markovia.models.graphical.model import Model
 
 
 def register(app: typer.Typer) -> None:
@@ -97,7 +97,7 @@ def independent(
 
 
 def explain_separation(
-    model: GraphicalModel,
+    model: Model,
     x: Sequence[str],
     y: Sequence[str],
     given: Sequence[str],

@@ -11,9 +11,9 @@ from markovia.cli.loading import open_model
 from markovia.cli.output import heading, print_json, say, show_table
 from markovia.graphs.triangulation import treewidth_of_order, triangulate
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
+from markovia.models.graphical.model import Model
 
 FEW = 8
 """Up to so many names are written out."""
@@ -59,7 +59,7 @@ def info(
         )
 
 
-def describe(model: GraphicalModel) -> dict[str, Any]:
+def describe(model: Model) -> dict[str, Any]:
     """Return the facts that `info` prints.
 
     Examples
@@ -93,7 +93,7 @@ def describe(model: GraphicalModel) -> dict[str, Any]:
     return facts
 
 
-def list_variables(model: GraphicalModel) -> list[dict[str, Any]]:
+def list_variables(model: Model) -> list[dict[str, Any]]:
     """Return name, states and parents (neighbours in undirected models) of every variable."""
     if isinstance(model, BayesianNetwork):
         return [{"name": n, "states": model.states(n), "parents": model.parents(n)} for n in model.variables]

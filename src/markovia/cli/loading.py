@@ -9,8 +9,8 @@ import typer
 from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
-from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.model import Model
 
 STREAM = "-"
 """The word for standard input or output in place of a file; `./-` is a file of that name."""
@@ -25,7 +25,7 @@ class FileError(Exception):
         return cls(f"cannot write {path!r}: {(error.strerror or str(error)).lower()}")
 
 
-def open_model(word: str, format: str | None = None) -> GraphicalModel:  # noqa: A002
+def open_model(word: str, format: str | None = None) -> Model:  # noqa: A002
     """Load the file, or build the bundled model, that a word names; a file wins over a bundled name.
 
     A file that holds only a directed acyclic graph becomes a network without tables.
@@ -50,7 +50,7 @@ def open_model(word: str, format: str | None = None) -> GraphicalModel:  # noqa:
     ['car', 'choice', 'opened']
     """
     found = open_anything(word, format)
-    if isinstance(found, GraphicalModel):
+    if isinstance(found, Model):
         return found
     if isinstance(found, MixedGraph) and len(found.directed_edges()) == found.n_edges:
         found = found.to_dag()
@@ -90,7 +90,7 @@ def open_anything(word: str, format: str | None = None, option: str = "--format"
     )
 
 
-def require_tables(model: GraphicalModel, word: str) -> None:
+def require_tables(model: Model, word: str) -> None:
     """Refuse a network without numbers before it is asked for numbers.
 
     Raises
@@ -182,7 +182,7 @@ def _from_standard_input(format: str | None, option: str) -> Any:  # noqa: A002
     return io.loads(data, format, "<stdin>")
 
 
-def _model_on_the_line(context: typer.Context) -> GraphicalModel | None:
+def _model_on_the_line(context: typer.Context) -> Model | None:
     # while an option still lacks its value the parser leaves every word unassigned, and the model comes first
     word = context.params.get("model") or next(iter(context.args), None)
     if word == STREAM:

@@ -1,7 +1,7 @@
 """`markovia predict`: the most probable state, or the posterior, of a target for every row of a data file."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -12,7 +12,7 @@ from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import heading, print_json, say
 from markovia.data.file_blocks import file_blocks
 from markovia.errors import InvalidArgument
-from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.model import Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +73,7 @@ def predict(
 
 
 def predictions(
-    model: GraphicalModel, data: str, names: list[str], proba: bool, keep: list[str], engine: str
+    model: Model, data: str, names: list[str], proba: bool, keep: list[str], engine: str
 ) -> "Iterator[pd.DataFrame]":
     """Yield blocks of predictions: kept columns, then for each target its mode and, if wanted, its posterior."""
     import pandas as pd
@@ -93,9 +93,9 @@ def predictions(
         parts = [kept.reset_index(drop=True)]
         table = model.predict_proba(rows, names, engine=engine)
         for name in names:
-            own = table[name].reset_index(drop=True)
+            own = cast("pd.DataFrame", table[name]).reset_index(drop=True)
             parts.append(own.idxmax(axis=1).rename(name).to_frame())
-            parts.append(own.rename(columns=lambda state, name=name: f"P({name}={state})"))
+            parts.append(own.set_axis([f"P({name}={state})" for state in own.columns], axis=1))
         yield pd.concat(parts, axis=1)
     if empty:  # a header all the same
         states = {n: [f"P({n}={s})" for s in model.states(n)] if proba else [] for n in names}

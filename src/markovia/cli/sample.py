@@ -15,7 +15,7 @@ from markovia.cli.csv_output import names_file, records, refuse_two_outputs, wri
 from markovia.cli.evidence import intervened, read_given
 from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, print_json, say
-from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.model import Model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def sample(
 
 
 def draw(
-    model: GraphicalModel, n: int, given: dict[str, Any], seed: int | None = None, engine: str = "auto"
+    model: Model, n: int, given: dict[str, Any], seed: int | None = None, engine: str = "auto"
 ) -> "Iterator[pd.DataFrame]":
     """Yield n rows in blocks, at least one block."""
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, number, print_json, say, show_table
 from markovia.data.file_blocks import file_blocks
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.model import Model
 
 
 def register(app: typer.Typer) -> None:
@@ -68,9 +68,7 @@ def score(
         show_table(["row", "log p"], [(f"{int(r) + 1:,}", number(float(logs[r]))) for r in least])
 
 
-def row_scores(
-    model: GraphicalModel, data: str, engine: str
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def row_scores(model: Model, data: str, engine: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Return the log probability of every row of a file."""
     variables = {n: model.variable(n) for n in model.variables}
     parts = []

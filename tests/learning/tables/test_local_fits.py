@@ -277,7 +277,8 @@ def test_steps_of_expectation_maximisation_with_local_models_never_lower_the_obj
             variables={n: model.variable(n) for n in model.variables},
             weights=weights.ravel(),
         )
-        fitting.install(model, families, learner.estimate(source.counts([f.scope for f in families])))
+        found = learner.estimate(source.counts([f.scope for f in families]))
+        model.install({n: model.variable(n) for n in model.variables}, {t.variable.name: t for t in found})
     assert (np.diff(values[1:]) >= -1e-8).all()
     assert values[-1] > values[1]
     assert np.allclose(model["u"].values, model["v"].values)

@@ -35,8 +35,8 @@ from markovia.models.classifiers.input_checks import (
     settled,
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.graphical.fitting import without_states
 from markovia.runtime.array_types import Array, Codes
+from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
 
 
 class NetworkClassifier(ProbabilisticClassifier):
@@ -85,7 +85,7 @@ class NetworkClassifier(ProbabilisticClassifier):
         given = self._structured(names, target)
         stated: dict[str, Variable] = {}
         if given is not None:
-            open_states = without_states(given)
+            open_states = given.unstated()
             stated = {n: given.variable(n) for n in given.variables if n not in open_states}
             for name in given.variables:
                 if name not in names and name != target:
@@ -269,9 +269,7 @@ class BayesianNetworkClassifier(NetworkClassifier):
         return network
 
     def _learned(self, table: CodedTable, names: list[str], target: str) -> BayesianNetwork:
-        from markovia.models.classifiers.tree_augmented import tree_augmented_structure
-
-        return tree_augmented_structure(table, names, target)[0]
+        return BayesianNetwork(tree_augmented_parents(table, names, target)[0])
 
 
 def blanket_log_weight(

@@ -14,7 +14,6 @@ from markovia.factors.tables.variable import State
 from markovia.inference.engine import Engine
 from markovia.models.classifiers.network_classifier import NetworkClassifier
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.runtime.array_types import Array
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
 
 
@@ -71,15 +70,7 @@ class TreeAugmentedNaiveBayes(NetworkClassifier):
         self.impossible = impossible
 
     def _learned(self, table: CodedTable, names: list[str], target: str) -> BayesianNetwork:
-        network, tree, information = tree_augmented_structure(table, names, target, self.root)
-        self.tree_ = tree
-        self.conditional_mutual_information_ = information
-        return network
-
-
-def tree_augmented_structure(
-    table: CodedTable, names: Sequence[str], target: str, root: str | int | None = None
-) -> tuple[BayesianNetwork, list[tuple[str, str]], Array]:
-    """Return the TAN structure for coded rows, the edges of its tree, and the matrix of weights."""
-    parents, tree, information = tree_augmented_parents(table, names, target, root)
-    return BayesianNetwork(parents), tree, information
+        parents, self.tree_, self.conditional_mutual_information_ = tree_augmented_parents(
+            table, names, target, self.root
+        )
+        return BayesianNetwork(parents)

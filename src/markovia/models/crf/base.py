@@ -37,7 +37,7 @@ class Scored:
     graph: Graph | None = None
 
 
-class StructuredModel(BaseEstimator):  # type: ignore[misc]
+class ConditionalField(BaseEstimator):  # type: ignore[misc]
     """A model of labellings of graphs given inputs."""
 
     inference: Method

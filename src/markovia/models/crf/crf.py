@@ -24,12 +24,12 @@ from markovia.learning.conditional_fields.marginals import Method, Sampler, chec
 from markovia.learning.conditional_fields.objective import EdgeWeights, PairwiseObjective, edge_tables
 from markovia.learning.conditional_fields.reading import Graph, Inputs, code_labels, read_inputs, read_labels
 from markovia.learning.conditional_fields.training import Training, descend, minimise
-from markovia.models.crf.base import Scored, StructuredModel
+from markovia.models.crf.base import ConditionalField, Scored
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
 
 
-class CRF(StructuredModel):
+class CRF(ConditionalField):
     """A conditional random field on any graph, with scikit-learn's habits.
 
     An instance x is an array of node features, one row a node; a list of one mapping a node from feature names to values;

@@ -22,7 +22,7 @@ from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.log_partition_jax import import_jax
 from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method, field_marginals
 from markovia.learning.conditional_fields.reading import Graph, code_labels, graph_edges, read_labels
-from markovia.models.crf.base import Scored, StructuredModel
+from markovia.models.crf.base import ConditionalField, Scored
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import generator
@@ -30,7 +30,7 @@ from markovia.runtime.seeds import generator
 Potentials = Callable[[Any, Any], tuple[Any, Any]]
 
 
-class NeuralCRF(StructuredModel):
+class NeuralCRF(ConditionalField):
     """A conditional random field with potentials from a JAX function.
 
     Parameters

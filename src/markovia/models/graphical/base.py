@@ -17,6 +17,9 @@ from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, Unans
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
+from markovia.graphs.bipartite import BipartiteGraph
+from markovia.graphs.directed import DAG
+from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
@@ -24,6 +27,7 @@ from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
 from markovia.inference.result import Assignment, Info, warn_unconverged
+from markovia.models.graphical.arguments import Given, list_of_names
 from markovia.runtime import ports
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided, missing_attribute
@@ -36,7 +40,6 @@ if TYPE_CHECKING:
     from markovia.models.graphical.factor_graph import FactorGraph
     from markovia.models.graphical.markov_network import MarkovNetwork
 
-Given = Mapping[str, Any] | None
 MAX_CELLS = 2**31
 
 
@@ -72,8 +75,26 @@ class GraphicalModel(ABC):
 
     @property
     @abstractmethod
+    def graph(self) -> DAG | UndirectedGraph | BipartiteGraph:
+        """The graph that the model is drawn as (a copy)."""
+
+    @property
+    @abstractmethod
+    def edges(self) -> list[tuple[str, str]]:
+        """All edges of the graph."""
+
+    @property
+    @abstractmethod
     def normalised(self) -> bool:
         """Whether the product of the pieces sums to one by construction."""
+
+    @abstractmethod
+    def _moral(self) -> UndirectedGraph:
+        """Return the graph that joins all variables of a piece, as a copy to work on."""
+
+    @abstractmethod
+    def _scopes(self) -> list[list[str]]:
+        """Return the names in each piece, also where it has no table yet."""
 
     # -- variables -----------------------------------------------------------------------------------------------
 
@@ -106,10 +127,12 @@ class GraphicalModel(ABC):
     def __len__(self) -> int:
         return len(self._variables)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise missing_attribute(self, name)
+    if not TYPE_CHECKING:  # a type checker is to see that a misspelt attribute is none
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_attribute(self, name)
 
     # -- questions -----------------------------------------------------------------------------------------------
 
@@ -432,33 +455,25 @@ class GraphicalModel(ABC):
 
     def to_markov_network(self) -> "MarkovNetwork":
         """Return the model as a Markov network over the same variables (moralisation for a directed one)."""
-        from markovia.models.graphical import conversions
-
-        return conversions.to_markov_network(self)
+        return cast("MarkovNetwork", ports.call("to-markov-network", self))
 
     def to_factor_graph(self) -> "FactorGraph":
         """Return the model as a factor graph with one factor a piece."""
-        from markovia.models.graphical import conversions
-
-        return conversions.to_factor_graph(self)
+        return cast("FactorGraph", ports.call("to-factor-graph", self))
 
     def to_bayesian_network(self, *, allow_fill: bool = True) -> "BayesianNetwork":
         """Return a Bayesian network with the same joint distribution, through a chordal graph.
 
         A graph that is not chordal is triangulated first, unless `allow_fill` is false.
         """
-        from markovia.models.graphical import conversions
+        return cast("BayesianNetwork", ports.call("to-bayesian-network", self, allow_fill=allow_fill))
 
-        return conversions.to_bayesian_network(self, allow_fill=allow_fill)
-
-    def condition(self, given: Given) -> Any:
+    def condition(self, given: Given) -> "GraphicalModel":
         """Return the undirected model of the unobserved variables given the evidence.
 
         Its partition function is the mass that agrees with the evidence.
         """
-        from markovia.models.graphical import conversions
-
-        return conversions.to_markov_network(self).condition(given)
+        return self.to_markov_network().condition(given)
 
     # -- files and screens ---------------------------------------------------------------------------------------
 
@@ -564,15 +579,6 @@ class GraphicalModel(ABC):
         if engine.exact and engine.name != "auto":  # the others look for themselves
             self._check_possible(engine.log_mass(problem), problem, engine, {})
         return engine.sample(problem, n, rng)
-
-
-def list_of_names(names: str | Iterable[str], what: str) -> list[str]:
-    """Return one name or several as a list."""
-    if isinstance(names, str):
-        return [names]
-    if not isinstance(names, Iterable):
-        raise InvalidArgument(f"{what} are names of variables, not {names!r}")
-    return list(names)
 
 
 def _rows(given: Any) -> Any:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from markovia.errors import (
     DuplicateName,
-    IncompleteModel,
     InvalidArgument,
     InvalidGraph,
     InvalidTable,
@@ -22,23 +21,25 @@ from markovia.graphs.independencies import Independence
 from markovia.graphs.separation import d_separated
 from markovia.graphs.trails import Trail, open_trails
 from markovia.inference.engine import Engine
-from markovia.inference.problem import Piece, Problem
-from markovia.models.graphical.base import list_of_names
+from markovia.inference.problem import Problem
+from markovia.models.graphical.arguments import list_of_names
 from markovia.models.graphical.differences import (
     Difference,
     independencies_of_kind,
     network_differences,
     require_kind,
 )
-from markovia.models.graphical.editing_verbs import parent_list
+from markovia.models.graphical.editing_verbs import EditingVerbs, parent_list
+from markovia.models.graphical.fit_verbs import FitVerbs
+from markovia.models.graphical.model import Model
 from markovia.models.graphical.one_line import parse_one_line
-from markovia.models.graphical.score_verbs import ScoringNetwork
+from markovia.models.graphical.score_verbs import ScoreVerbs
 from markovia.runtime.keyword_advice import guided
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
 
 
-class BayesianNetwork(ScoringNetwork):
+class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
     """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
 
     Parameters
@@ -130,57 +131,6 @@ class BayesianNetwork(ScoringNetwork):
         return network
 
     # -- looking -------------------------------------------------------------------------------------------------
-
-    @property
-    def graph(self) -> DAG:
-        """The directed acyclic graph (a copy: edit the network, not its graph)."""
-        return self._dag().copy()
-
-    @property
-    def edges(self) -> list[tuple[str, str]]:
-        """All edges (parent, child)."""
-        return [(q, n) for n in self._variables for q in self._parents[n]]
-
-    @property
-    def normalised(self) -> bool:
-        """A Bayesian network sums to one."""
-        return True
-
-    def parents(self, name: str) -> list[str]:
-        """Return a variable's parents, in the order of its table's axes."""
-        self.variable(name)
-        return list(self._parents[name])
-
-    def children(self, name: str) -> list[str]:
-        """Return a variable's children."""
-        self.variable(name)
-        return self._dag().children(name)
-
-    def __getitem__(self, name: str) -> Conditional:
-        """Return a node's conditional distribution."""
-        self.variable(name)
-        table = self._tables[name]
-        if table is None:
-            raise IncompleteModel(
-                f"{name!r} has no table yet; use replace({name!r}, p=...) or fill('uniform')"
-            )
-        return table
-
-    def has_table(self, name: str) -> bool:
-        """Say whether a node has its distribution."""
-        self.variable(name)
-        return self._tables[name] is not None
-
-    def pieces(self) -> list[Piece]:
-        """Return every node's conditional distribution."""
-        tables = self._tables.values()
-        if None in tables:
-            missing = [n for n, t in self._tables.items() if t is None]
-            raise IncompleteModel(
-                f"{len(missing)} of {len(self)} variables have no table yet ({', '.join(map(repr, missing[:4]))}"
-                f"{', ...' if len(missing) > 4 else ''}); use replace(), fill('uniform') or fill('random')"
-            )
-        return list(tables)  # type: ignore[arg-type]
 
     def count_parameters(self) -> int:
         """Return the number of free parameters of all tables."""

@@ -13,14 +13,14 @@ from markovia.factors.tables.variable import State
 from markovia.inference.engine import Engine
 from markovia.inference.local_search.icm import ConditionalModes, Selection, iterated_conditional_modes
 from markovia.learning.association.kernel_measures_of_tables import hsic_of_table
-from markovia.models.graphical.base import Given, list_of_names
-from markovia.models.graphical.exact_cost import StructuredModel
+from markovia.models.graphical.arguments import Given, list_of_names
+from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import generator
 
 
-class MeasuredModel(StructuredModel):
-    """A model that can be measured; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
+class DependenceVerbs(GraphicalModel):
+    """What variables of a model tell about each other."""
 
     @guided
     def mutual_information(

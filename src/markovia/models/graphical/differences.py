@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from markovia.graphs.independencies import (
     local_independencies,
     pairwise_independencies,
 )
-
-if TYPE_CHECKING:
-    from markovia.models.graphical.base import GraphicalModel
-    from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.directed_model import DirectedModel
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Difference:
         return f"{self.where}: {self.what}"
 
 
-def variable_differences(one: "GraphicalModel", two: "GraphicalModel") -> list[Difference]:
+def variable_differences(one: GraphicalModel, two: GraphicalModel) -> list[Difference]:
     """Return the variables that only one model has, and those with other states."""
     found = [Difference(n, "only in the first") for n in one.variables if n not in two]
     found += [Difference(n, "only in the second") for n in two.variables if n not in one]
@@ -44,7 +42,7 @@ def variable_differences(one: "GraphicalModel", two: "GraphicalModel") -> list[D
     return found
 
 
-def network_differences(one: "BayesianNetwork", two: "BayesianNetwork", atol: float) -> list[Difference]:
+def network_differences(one: DirectedModel, two: DirectedModel, atol: float) -> list[Difference]:
     """Return what differs between two directed networks, variables first, then parents and tables."""
     found = variable_differences(one, two)
     told = {d.where for d in found}

@@ -17,21 +17,14 @@ from markovia.factors.tables.conditional import Conditional, ConditionalTable, r
 from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.directed import DAG
-from markovia.models.graphical.dependence import MeasuredModel
 from markovia.models.graphical.differences import with_names, with_states
+from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import generator
 
 
-class EditableNetwork(MeasuredModel):
-    """The storage of a directed network (variables, parents, tables) and its edits; see `BayesianNetwork`."""
-
-    _parents: dict[str, tuple[str, ...]]
-    _tables: dict[str, Conditional | None]
-    _graph: DAG | None
-    _removed: set[str]
-    _assumed: set[str]
-    """Variables whose states nobody stated: a fit reads them off the data."""
+class EditingVerbs(DirectedModel):
+    """Building and editing a directed network; see `BayesianNetwork`."""
 
     @guided
     def add(
@@ -197,15 +190,6 @@ class EditableNetwork(MeasuredModel):
         self._parents[child], self._tables[child] = named, table
 
     # -- inside ---------------------------------------------------------------------------------------------------
-
-    def _dag(self) -> DAG:
-        """Return the graph of the variables; shared, so only the edits above may change it."""
-        if self._graph is None:
-            self._graph = DAG.from_parents(self._parents)
-        elif self._removed:
-            self._graph.remove_nodes(self._removed)
-        self._removed = set()
-        return self._graph
 
     def _live_graph(self) -> DAG:
         """Return the graph for one more edit; removed variables may still be in it, without edges."""

@@ -11,14 +11,13 @@ from typing import Any, Literal
 
 from markovia.factors.tables.evidence import read_evidence
 from markovia.graphs.chordal import is_chordal
-from markovia.graphs.directed import DAG
 from markovia.graphs.elimination import Heuristic, check_heuristic, eliminate
 from markovia.graphs.junction_tree import JunctionTree, junction_tree
 from markovia.graphs.treewidth import exact_treewidth
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.choosing.auto import kernels_loaded, kernels_on_disk
-from markovia.models.graphical.base import list_of_names
-from markovia.models.graphical.question_verbs import QuestionedModel
+from markovia.models.graphical.arguments import list_of_names
+from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.keyword_advice import guided
 
 OrderHeuristic = Heuristic | Literal["auto"]
@@ -27,8 +26,8 @@ LARGE = 500
 """Variables from which the compiled search is worth loading, if it was compiled before."""
 
 
-class StructuredModel(QuestionedModel):
-    """Looking at what exact inference does; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
+class ExactCostVerbs(GraphicalModel):
+    """Looking at what exact inference does."""
 
     @guided
     def treewidth(self, exact: bool = False) -> int:
@@ -146,18 +145,6 @@ class StructuredModel(QuestionedModel):
         return tree
 
     # -- inside --------------------------------------------------------------------------------------------------
-
-    def _moral(self) -> UndirectedGraph:
-        """Return the graph that joins all variables of a piece, as a copy to work on."""
-        graph = self.graph
-        found: UndirectedGraph = graph.moral_graph() if isinstance(graph, DAG) else self.undirected_graph
-        return found
-
-    def _scopes(self) -> list[list[str]]:
-        graph = self.graph
-        if isinstance(graph, DAG):
-            return [[*graph.parents(n), n] for n in self._variables]
-        return [list(f.names) for f in self.factors]
 
     def _sizes(self) -> dict[str, int]:
         return {n: len(v) for n, v in self._variables.items()}

@@ -1,11 +1,10 @@
 """What undirected models and factor graphs share: variables and any non-negative factors over them."""
 
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from markovia.graphs.separation import separated
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Piece
-from markovia.models.graphical.base import Given, list_of_names
+from markovia.models.graphical.arguments import Given, list_of_names
 from markovia.models.graphical.differences import (
     Difference,
     independencies_of_kind,
@@ -27,14 +26,15 @@ from markovia.models.graphical.differences import (
     with_names,
     with_states,
 )
-from markovia.models.graphical.field_fit_verbs import LearnableField
+from markovia.models.graphical.field_fit_verbs import FieldFitVerbs
+from markovia.models.graphical.model import Model
 from markovia.runtime.keyword_advice import guided
 
 _scope = attrgetter("variables")
 Variables = Mapping[str, int | Sequence[State]] | Iterable[Variable]
 
 
-class FactorModel(LearnableField):
+class FactorModel(FieldFitVerbs, Model):
     """A model `P(x) = (1/Z) prod_f f(x_f)`; see `MarkovNetwork` and `FactorGraph`."""
 
     @guided
@@ -136,11 +136,6 @@ class FactorModel(LearnableField):
     def undirected_graph(self) -> UndirectedGraph:
         """The graph with an edge between two variables that share a factor."""
         return self._interactions().copy()
-
-    @property
-    @abstractmethod
-    def graph(self) -> Any:
-        """The graph that the model is drawn as."""
 
     @property
     def normalised(self) -> bool:
@@ -333,6 +328,16 @@ class FactorModel(LearnableField):
                 )
             own.append(known)
         return factor.over(tuple(own))
+
+    def _install(self, factors: list[Factor]) -> None:
+        self._factors = factors
+        self._changed()
+
+    def _moral(self) -> UndirectedGraph:
+        return self.undirected_graph
+
+    def _scopes(self) -> list[list[str]]:
+        return [list(f.names) for f in self._factors]
 
     def _interactions(self) -> UndirectedGraph:
         if self._undirected is None:

@@ -2,35 +2,30 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from markovia.data.row_sources import RowSource, read_data
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
-from markovia.factors.potentials.log_linear import Feature, LogLinear
+from markovia.factors.potentials.log_linear import Feature
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.tables.fit_record import Fit
-from markovia.models.graphical.dependence import MeasuredModel
+from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
-    from markovia.inference.problem import Problem
     from markovia.learning.fields.field_layout import Layout
     from markovia.learning.fields.log_linear_fit import FieldFit
-    from markovia.learning.fields.posterior_regularisation import Projection
-    from markovia.models.graphical.markov_network import MarkovNetwork
 
 
-class LearnableField(MeasuredModel):
-    """An undirected model that fits its potentials to data; see `MarkovNetwork` and `FactorGraph`."""
+class FieldFitVerbs(GraphicalModel):
+    """Fitting an undirected model's potentials to data; see `MarkovNetwork` and `FactorGraph`."""
 
-    _variables: dict[str, Variable]
     _factors: list[Factor]
     fit_: Fit | None = None
     """What the last fit did; None before the first."""
@@ -110,7 +105,7 @@ class LearnableField(MeasuredModel):
         from markovia.learning.fields.fitting import fit_field
 
         began = now()
-        source, gaps = _rows(data, self._variables, weights, missing)
+        source, gaps = open_rows(data, self._variables, weights, missing)
         own = tuple(self._variables.values())
         if features is None:
             if not self._factors:
@@ -120,16 +115,14 @@ class LearnableField(MeasuredModel):
             listed: list[Feature] = []
             layout = layout_of_tables(self._factors, own)
         else:
-            listed = [_owned(f, self._variables) for f in _several(features)]
+            listed = [owned_feature(f, self._variables) for f in listed_features(features)]
             layout = layout_of_features(listed, own)
         found = fit_field(
             layout, source, features=listed, free=features is None, method=method, l2=l2, l1=l1, group_l1=group_l1,
             groups=groups, optimizer=optimizer, start=start, seed=seed, max_iterations=max_iterations,
             tolerance=tolerance, progress=progress,
         )  # fmt: skip
-        factors = _tables(self._factors, found) if features is None else found.model.factors()
-        self._factors = factors
-        self._changed()
+        self._install(_tables(self._factors, found) if features is None else found.model.factors())
         self.fit_ = Fit(
             found.method,
             source.n_rows,
@@ -147,185 +140,11 @@ class LearnableField(MeasuredModel):
         return self
 
     @abstractmethod
-    def _changed(self) -> None:
-        """Forget what was derived from the factors."""
+    def _install(self, factors: list[Factor]) -> None:
+        """Take over learned factors."""
 
 
-@dataclass(frozen=True)
-class LogLinearResult:
-    """A fitted log-linear model.
-
-    Attributes
-    ----------
-    fit
-        Everything about the fit.
-    """
-
-    fit: "FieldFit"
-
-    @property
-    def model(self) -> LogLinear:
-        """The features with their weights."""
-        return self.fit.model
-
-    @property
-    def weights(self) -> Array:
-        """The weights."""
-        return self.fit.weights
-
-    @property
-    def network(self) -> "MarkovNetwork":
-        """The model as a Markov network, to ask questions of."""
-        from markovia.models.graphical.markov_network import MarkovNetwork
-
-        return MarkovNetwork(self.fit.layout.variables, self.model.factors())
-
-    @property
-    def log_likelihood(self) -> float:
-        """The log likelihood of all rows, in nats; not a number where log Z is out of reach."""
-        return self.fit.log_likelihood
-
-    @property
-    def history(self) -> Sequence[float]:
-        """The best objective (a row) after each step."""
-        return self.fit.history
-
-    @property
-    def converged(self) -> bool:
-        """Whether the tolerance was met."""
-        return self.fit.converged
-
-    @property
-    def gradient(self) -> Array:
-        """The gradient of the mean loss of a row at the end, penalties left out."""
-        return self.fit.gradient
-
-    @property
-    def expected(self) -> Array:
-        """The features' expectations under the model."""
-        return self.fit.expected
-
-    @property
-    def observed(self) -> Array:
-        """The features' means in the data."""
-        return self.fit.observed
-
-    def __str__(self) -> str:
-        return str(self.fit)
-
-
-def fit_log_linear(
-    features: Iterable[Feature], data: Any, *, weights: Any = None, missing: str = "error", **settings: Any
-) -> LogLinearResult:
-    """Fit the weights of features to data.
-
-    Parameters
-    ----------
-    features
-        The features, tied or free.
-    data, weights, missing
-        As in `MarkovNetwork.fit`.
-    **settings
-        `method`, `l2`, `l1`, `group_l1`, `groups`, `optimizer`, `start`, `seed`, `max_iterations`, `tolerance` and
-        `progress`, as in `MarkovNetwork.fit`.
-
-    Examples
-    --------
-    >>> import markovia as mk
-    >>> coin = mk.Feature("coin", [0, 1], "heads")
-    >>> found = mk.fit_log_linear([coin], {"coin": [0, 1, 1, 1]})
-    >>> round(float(found.weights[0]), 4)  # log 3
-    1.0986
-    >>> round(found.log_likelihood, 4), found.converged
-    (-2.2493, True)
-    """
-    from markovia.learning.fields.field_layout import layout_of_features
-    from markovia.learning.fields.fitting import fit_field
-
-    unknown = set(settings) - _SETTINGS
-    if unknown:
-        raise InvalidArgument(f"{sorted(unknown)[0]!r} is no setting of a fit; there are {sorted(_SETTINGS)}")
-    listed = _several(features)
-    layout = layout_of_features(listed)
-    source, _ = _rows(data, {v.name: v for v in layout.variables}, weights, missing)
-    return LogLinearResult(fit_field(layout, source, features=listed, **settings))
-
-
-_SETTINGS = {
-    "method", "l2", "l1", "group_l1", "groups", "optimizer", "start", "seed", "max_iterations", "tolerance", "progress",
-}  # fmt: skip
-
-
-def posterior_regularisation(
-    model: Any,
-    features: Iterable[Feature],
-    bounds: Any,
-    *,
-    given: Any = None,
-    equal: Any = False,
-    slack: float = 0.0,
-    max_iterations: int = 500,
-    tolerance: float = 1e-9,
-) -> "tuple[MarkovNetwork, Projection]":
-    """Return the distribution nearest to a model's posterior whose features have bounded expectations.
-
-    Parameters
-    ----------
-    model
-        A Markov network, factor graph or Bayesian network.
-    features, bounds
-        `E_q[feature] <= bound`, one number a feature.
-    given
-        Evidence that the model is conditioned on first.
-    equal
-        Whether constraints are `=`: for all, or one truth value a feature.
-    slack
-        The Euclidean length by which all constraints together may be missed.
-    max_iterations, tolerance
-        Steps at most, and the largest violation that counts as none.
-
-    Returns
-    -------
-    tuple
-        The tilted model over the unobserved variables, and a `Projection` with multipliers and the KL divergence.
-
-    Examples
-    --------
-    >>> import markovia as mk
-    >>> coin = mk.MarkovNetwork({"coin": 2}, [mk.Factor(["coin"], [1, 3])])
-    >>> heads = mk.Feature(coin.variable("coin"), [0, 1], "heads")
-    >>> tilted, found = mk.posterior_regularisation(coin, [heads], 0.5)
-    >>> tilted.query("coin").values.round(6).tolist(), round(float(found.multipliers[0]), 4)
-    ([0.5, 0.5], 1.0986)
-    """
-    from markovia.learning.fields.posterior_regularisation import project
-    from markovia.models.graphical.markov_network import MarkovNetwork
-
-    if not isinstance(model, MeasuredModel):
-        raise InvalidArgument(
-            f"a Markov network, factor graph or Bayesian network is needed, not {type(model).__name__}"
-        )
-    problem: Problem = model._problem(given)
-    if not problem.free:
-        raise InvalidArgument("all variables are observed, so there is nothing left to regularise")
-    variables = [problem.variables[n] for n in problem.free]
-    factors = problem.reduced(None)
-    known = {v.name: v for v in variables}
-    listed = [_owned(f, known) for f in ([features] if isinstance(features, Feature) else features)]
-    found = project(
-        variables,
-        factors,
-        listed,
-        bounds,
-        equal=equal,
-        slack=slack,
-        max_iterations=max_iterations,
-        tolerance=tolerance,
-    )
-    return MarkovNetwork(variables, [*factors, *found.factors]), found
-
-
-def _rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str) -> tuple[RowSource, int]:
+def open_rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str) -> tuple[RowSource, int]:
     """Open data; return the rows to use and the number of cells that were missing."""
     if missing not in ("error", "drop"):
         raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
@@ -344,7 +163,7 @@ def _rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str)
     return source, gaps
 
 
-def _several(features: Any) -> list[Any]:
+def listed_features(features: Any) -> list[Any]:
     """Return a list of features that has at least one."""
     listed = [features] if isinstance(features, Feature) else list(features)
     if not listed:
@@ -352,7 +171,7 @@ def _several(features: Any) -> list[Any]:
     return listed
 
 
-def _owned(feature: Any, variables: dict[str, Variable]) -> Feature:
+def owned_feature(feature: Any, variables: dict[str, Variable]) -> Feature:
     """Give a feature the model's variables; numbered axes take over the model's states."""
     if not isinstance(feature, Feature):
         raise InvalidArgument(f"features are a list of mk.Feature, not {feature!r}")

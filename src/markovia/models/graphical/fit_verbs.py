@@ -4,20 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from markovia.factors.tables.variable import State
-from markovia.models.graphical.editing_verbs import EditableNetwork
+from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
-    from markovia.learning.tables.fit_record import Fit
-    from markovia.models.graphical.fitting import Learned
+    from markovia.models.graphical.fitting import Fitted, Learned
     from markovia.models.graphical.posterior_network import NetworkPosterior
 
 
-class LearnableNetwork(EditableNetwork):
-    """A directed network that fits its tables to data; see `BayesianNetwork`."""
+class FitVerbs(DirectedModel):
+    """Fitting a directed network's tables to data; see `BayesianNetwork`."""
 
-    fit_: "Fit | None" = None
-    """What the last fit did; None before the first."""
     _learned: "Learned | None" = None
 
     @guided
@@ -86,8 +83,7 @@ class LearnableNetwork(EditableNetwork):
         """
         from markovia.models.graphical import fitting
 
-        fitting.fit(self, data, prior, weights, states, fixed, tied, missing, latent)
-        return self
+        return self._take(fitting.fit(self, data, prior, weights, states, fixed, tied, missing, latent))
 
     @guided
     def partial_fit(
@@ -133,8 +129,8 @@ class LearnableNetwork(EditableNetwork):
         """
         from markovia.models.graphical import fitting
 
-        fitting.partial_fit(self, data, prior, weights, states, fixed, tied, forget)
-        return self
+        past = self._current()
+        return self._take(fitting.partial_fit(self, past, data, prior, weights, states, fixed, tied, forget))
 
     @property
     def posterior_(self) -> "NetworkPosterior | None":
@@ -143,6 +139,29 @@ class LearnableNetwork(EditableNetwork):
         It has the Dirichlet parameters, credible intervals, the probability of the data with the tables integrated out,
         drawn networks, and queries that average over them. Editing the network drops it; a copy keeps it.
         """
-        from markovia.models.graphical import fitting
+        from markovia.models.graphical.posterior_network import NetworkPosterior
 
-        return fitting.posterior(self)
+        learned = self._current()
+        if learned is None or learned.learner.prior is None:
+            return None
+        if learned.posterior is None:
+            twin = self.copy()
+            twin._learned = None
+            learned.posterior = NetworkPosterior(learned.learner, learned.counts, learned.tables, twin)
+        return learned.posterior
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _take(self, found: "Fitted") -> Self:
+        """Take over what a fit found, all at once."""
+        self.install(found.variables, found.tables)
+        self.fit_, self._learned = found.record, found.learned
+        return self
+
+    def _current(self) -> "Learned | None":
+        """Return what the last fit left behind, unless some table is no longer the one it made."""
+        learned = self._learned
+        if learned is None or len(learned.tables) != len(self._tables):
+            return None
+        same = all(self._tables.get(t.variable.name) is t for t in learned.tables)
+        return learned if same else None

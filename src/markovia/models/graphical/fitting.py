@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,9 @@ from markovia.learning.tables.row_counts import (
     scaled,
 )
 from markovia.learning.tables.table_learner import Family, TableLearner, tied_names
+from markovia.models.graphical.directed_model import DirectedModel
 from markovia.models.graphical.posterior_network import NetworkPosterior
 from markovia.runtime.clock import now
-
-if TYPE_CHECKING:
-    from markovia.models.graphical.fit_verbs import LearnableNetwork
 
 
 @dataclass
@@ -42,8 +40,17 @@ class Learned:
     posterior: NetworkPosterior | None = None
 
 
+class Fitted(NamedTuple):
+    """What a network takes over from a fit."""
+
+    variables: dict[str, Variable]
+    tables: dict[str, Conditional]
+    record: Fit
+    learned: Learned | None = None
+
+
 def fit(
-    network: "LearnableNetwork",
+    network: DirectedModel,
     data: Any,
     prior: Any,
     weights: Any,
@@ -52,7 +59,7 @@ def fit(
     tied: Sequence[Sequence[str]],
     missing: Any,
     latent: str | Iterable[str] | Mapping[str, int | Sequence[State]],
-) -> None:
+) -> Fitted:
     """Learn every node's distribution; see `BayesianNetwork.fit`."""
     start = now()
     settings = as_em(missing)
@@ -71,13 +78,12 @@ def fit(
     if settings is not None and (gaps or hidden):
         learner = TableLearner(families, as_prior(prior))
         tables, expected, record = fit_by_em(learner, source.in_memory(), settings, hidden)
-        install(network, families, tables)
         unseen, seconds = unseen_rows(learner, expected), now() - start
         # the source knows about all rows; in memory there may be only the distinct ones
-        network.fit_ = replace(
+        record = replace(
             record, n_rows=source.n_rows, missing_cells=gaps, unseen_rows=unseen, seconds=seconds
         )
-        return
+        return _fitted(families, tables, record)
     if gaps and missing == "error":
         worst = max(source.missing().items(), key=lambda item: item[1])
         raise InvalidArgument(
@@ -88,11 +94,12 @@ def fit(
         source = source.without_gaps()
     learner = TableLearner(families, as_prior(prior))
     counts = family_counts(source, families)
-    learn(network, learner, counts, source.n_rows, source.total, gaps, start)
+    return _estimated(learner, counts, source.n_rows, source.total, gaps, start)
 
 
 def partial_fit(
-    network: "LearnableNetwork",
+    network: DirectedModel,
+    past: Learned | None,
     data: Any,
     prior: Any,
     weights: Any,
@@ -100,12 +107,11 @@ def partial_fit(
     fixed: str | Iterable[str] | None,
     tied: Sequence[Sequence[str]] | None,
     forget: float,
-) -> None:
+) -> Fitted:
     """Learn from more rows; see `BayesianNetwork.partial_fit`."""
     start = now()
     if not isinstance(forget, int | float | np.number) or not 0.0 <= float(forget) <= 1.0:
         raise InvalidArgument(f"forget= is a number from 0 to 1, not {forget!r}")
-    past = current(network)
     if past is None and network.fit_ is not None:
         raise InvalidArgument(
             "the network has no counts to add to: its tables were changed since the last fit, or fitted otherwise; "
@@ -130,27 +136,15 @@ def partial_fit(
     if past is not None and network.fit_ is not None:
         counts = [pooled([scaled(a, forget), b]) for a, b in zip(past.counts, counts, strict=True)]
         n_rows, total = n_rows + network.fit_.n_rows, total + forget * network.fit_.total
-    learn(network, learner, counts, n_rows, total, 0, start)
-
-
-def posterior(network: "LearnableNetwork") -> NetworkPosterior | None:
-    """Return the distribution of the tables after a fit with a prior, None if there is none."""
-    learned = current(network)
-    if learned is None or learned.learner.prior is None:
-        return None
-    if learned.posterior is None:
-        twin = network.copy()
-        twin._learned = None
-        learned.posterior = NetworkPosterior(learned.learner, learned.counts, learned.tables, twin)
-    return learned.posterior
+    return _estimated(learner, counts, n_rows, total, 0, start)
 
 
 def hidden_variables(
-    network: "LearnableNetwork", latent: str | Iterable[str] | Mapping[str, int | Sequence[State]]
+    network: DirectedModel, latent: str | Iterable[str] | Mapping[str, int | Sequence[State]]
 ) -> dict[str, Variable]:
     """Return the variables that are never observed, with their states."""
     found = {}
-    assumed = without_states(network)
+    assumed = network.unstated()
     for name in _names(latent, "latent"):
         known = network.variable(name)
         if isinstance(latent, Mapping):
@@ -167,7 +161,7 @@ def hidden_variables(
 
 
 def read_rows(
-    network: "LearnableNetwork",
+    network: DirectedModel,
     data: Any,
     weights: Any,
     states: Mapping[str, int | Sequence[State]] | None,
@@ -176,22 +170,22 @@ def read_rows(
     hint: bool = True,
 ) -> RowSource:
     """Open the data for this network's variables, hidden ones left out; `hint` tells of `latent=` if one has no column."""
-    assumed = without_states(network)
+    assumed = network.unstated()
     if states is not None and not isinstance(states, Mapping):
         raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
     for name in states or {}:
         if name not in assumed:
             network.variable(name)
             raise InvalidArgument(f"the states of {name!r} are already known: {network.states(name)}")
-    stated = {n: v for n, v in network._variables.items() if n not in assumed}
-    names = [n for n in network._variables if n not in hidden]
+    stated = {n: network.variable(n) for n in network.variables if n not in assumed}
+    names = [n for n in network.variables if n not in hidden]
     try:
         source = read_data(data, names, variables=stated, states=states, weights=weights)
         lacking = [n for n in names if n not in source.variables]
         if lacking:
             raise UnknownVariable(lacking[0], source.variables, "the data")
     except UnknownVariable as error:
-        if hint and error.name in network._variables:
+        if hint and error.name in network:
             error.args = (f"{error}; if it is never observed, say latent=[{error.name!r}]",)
         raise
     return source
@@ -206,14 +200,8 @@ def _names(given: object, argument: str) -> list[str]:
     return list(given)
 
 
-def without_states(network: "LearnableNetwork") -> set[str]:
-    """Return the variables whose states nobody stated, neither by name nor by a table."""
-    used = {q for n, t in network._tables.items() if t is not None for q in (n, *network._parents[n])}
-    return network._assumed - used
-
-
 def families_of(
-    network: "LearnableNetwork",
+    network: DirectedModel,
     variables: Mapping[str, Variable],
     fixed: str | Iterable[str],
     tied: Sequence[Sequence[str]] = (),
@@ -221,41 +209,31 @@ def families_of(
     """Return every node with its parents and what holds it: fixed tables, groups that share parameters."""
     held = set(_names(fixed, "fixed"))
     for name in held:
-        if name not in network._variables:
-            raise UnknownVariable(name, network._variables)
-        if network._tables[name] is None:
+        if not network.has_table(name):
             raise IncompleteModel(f"{name!r} cannot stay fixed: it has no table yet")
-    lead = tied_names(tied, network._variables)
+    lead = tied_names(tied, dict.fromkeys(network.variables))
     return [
         Family(
             variables[n],
-            tuple(variables[q] for q in network._parents[n]),
-            network._tables[n],
+            tuple(variables[q] for q in network.parents(n)),
+            network[n] if network.has_table(n) else None,
             n in held,
             lead.get(n),
         )
-        for n in network._variables
+        for n in network.variables
     ]
 
 
-def learn(
-    network: "LearnableNetwork",
-    learner: TableLearner,
-    counts: list[Counts],
-    n_rows: int,
-    total: float,
-    missing_cells: int,
-    start: float,
-) -> None:
-    """Estimate all distributions from counts and take them over with their record."""
+def _estimated(
+    learner: TableLearner, counts: list[Counts], n_rows: int, total: float, missing_cells: int, start: float
+) -> Fitted:
+    """Estimate all distributions from counts."""
     tables = learner.estimate(counts)
     by_family = {
         f.variable.name: family_log_likelihood(n, t)
         for f, n, t in zip(learner.families, counts, tables, strict=True)
     }
-    install(network, learner.families, tables)
-    network._learned = Learned(learner, counts, tables)
-    network.fit_ = Fit(
+    record = Fit(
         "counting",
         n_rows,
         total,
@@ -267,22 +245,15 @@ def learn(
         seconds=now() - start,
         details={"prior": learner.prior, "tied": _listed_groups(learner.families)},
     )
+    return _fitted(learner.families, tables, record, Learned(learner, counts, tables))
 
 
-def install(network: "LearnableNetwork", families: Sequence[Family], tables: Sequence[Conditional]) -> None:
-    """Take over learned distributions, all at once."""
-    network._variables = {f.variable.name: f.variable for f in families}
-    network._tables = {f.variable.name: t for f, t in zip(families, tables, strict=True)}
-    network._assumed = set()
-
-
-def current(network: "LearnableNetwork") -> Learned | None:
-    """Return what the last fit left behind, unless some table is no longer the one it made."""
-    learned = network._learned
-    if learned is None or len(learned.tables) != len(network._tables):
-        return None
-    same = all(network._tables.get(t.variable.name) is t for t in learned.tables)
-    return learned if same else None
+def _fitted(
+    families: Sequence[Family], tables: Sequence[Conditional], record: Fit, learned: Learned | None = None
+) -> Fitted:
+    names = [f.variable.name for f in families]
+    variables = {f.variable.name: f.variable for f in families}
+    return Fitted(variables, dict(zip(names, tables, strict=True)), record, learned)
 
 
 def _listed_groups(families: Sequence[Family]) -> list[list[str]]:

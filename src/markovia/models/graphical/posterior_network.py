@@ -22,7 +22,8 @@ from markovia.inference.result import Info
 from markovia.learning.tables.row_counts import Counts, family_counts
 from markovia.learning.tables.table_learner import TableLearner
 from markovia.learning.tables.table_posterior import TablePosterior, check_level
-from markovia.models.graphical.base import Given
+from markovia.models.graphical.arguments import Given
+from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
@@ -30,8 +31,6 @@ from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from markovia.models.graphical.fit_verbs import LearnableNetwork
 
 
 class SampledPosterior(Posterior):
@@ -78,7 +77,7 @@ class NetworkPosterior(TablePosterior):
         learner: TableLearner,
         counts: Sequence[Counts],
         tables: Sequence[Conditional],
-        network: "LearnableNetwork",
+        network: DirectedModel,
     ) -> None:
         super().__init__(learner, counts, tables)
         self._network = network
@@ -164,9 +163,10 @@ class NetworkPosterior(TablePosterior):
             raise InvalidArgument(f"{gaps:,} cells are missing; log_predictive needs complete rows")
         return self.log_gain(family_counts(source, families))
 
-    def _drawn(self, rng: np.random.Generator) -> "LearnableNetwork":
+    def _drawn(self, rng: np.random.Generator) -> DirectedModel:
         twin = self._network.copy()
-        twin._tables = dict(zip(self._at, self.draw(rng), strict=True))
+        variables = {n: twin.variable(n) for n in twin.variables}
+        twin.install(variables, dict(zip(self._at, self.draw(rng), strict=True)))
         return twin
 
 

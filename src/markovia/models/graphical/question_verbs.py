@@ -20,14 +20,14 @@ from markovia.inference.questions.evidence_conflict import Conflict, data_confli
 from markovia.inference.questions.information_gain import Information, information_gains
 from markovia.inference.questions.sensitivity import Sensitivity, sensitivity
 from markovia.inference.result import Info
-from markovia.models.graphical.base import Given, list_of_names
-from markovia.models.graphical.row_verbs import RowModel
+from markovia.models.graphical.arguments import Given, list_of_names
+from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 
 
-class QuestionedModel(RowModel):
-    """The further questions that every model answers; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
+class QuestionVerbs(GraphicalModel):
+    """The further questions that every model answers."""
 
     @guided
     def information(

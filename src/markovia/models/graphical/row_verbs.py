@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class RowModel(GraphicalModel):
-    """A model on rows of data; see `BayesianNetwork`, `MarkovNetwork` and `FactorGraph`."""
+class RowVerbs(GraphicalModel):
+    """What a model says about rows of data."""
 
     @guided
     def log_prob(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.models.graphical.fit_verbs import LearnableNetwork
+from markovia.inference.engine import get_engine
+from markovia.models.graphical import rows
+from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from markovia.factors.tables.variable import Variable
 
 
-class ScoringNetwork(LearnableNetwork):
-    """A directed network that scores and completes rows of data; see `BayesianNetwork`."""
+class ScoreVerbs(DirectedModel):
+    """Scoring and completing rows of data with a directed network; see `BayesianNetwork`."""
 
     @guided
     def log_likelihood(
@@ -162,7 +164,8 @@ class ScoringNetwork(LearnableNetwork):
             for n, v in table.variables.items():
                 states: Any = pd.Index(v.states, dtype=object)
                 columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
-            logs = self.log_prob(pd.DataFrame(columns, index=pd.RangeIndex(table.n_rows)))
+            frame = pd.DataFrame(columns, index=pd.RangeIndex(table.n_rows))
+            logs = rows.log_prob(self, frame, get_engine("auto"), None)
         if by == "row":
             return logs
         if table.weights is None:

@@ -18,8 +18,8 @@ from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.priors import as_prior
 from markovia.learning.tables.row_counts import Counts, family_counts, family_log_likelihood
 from markovia.learning.tables.table_learner import Family, TableLearner
-from markovia.models.graphical.fit_verbs import LearnableNetwork
-from markovia.models.graphical.fitting import unseen_rows, without_states
+from markovia.models.graphical.directed_model import DirectedModel
+from markovia.models.graphical.fitting import unseen_rows
 from markovia.runtime.clock import now
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ PREVIOUS = "@-1"
 
 
 def fit_sequences(
-    initial: LearnableNetwork,
-    transition: LearnableNetwork,
+    initial: DirectedModel,
+    transition: DirectedModel,
     sequences: Any,
     prior: Any,
     tied: str | Iterable[str],
@@ -57,7 +57,7 @@ def fit_sequences(
             Family(
                 variables[n],
                 tuple(variables[q] for q in network.parents(n)),
-                network._tables[n],
+                network[n] if network.has_table(n) else None,
                 tied=n if n in shared else None,
             )
             for n in own
@@ -120,20 +120,19 @@ def _laid_out(
 
 
 def _with_states(
-    initial: LearnableNetwork, transition: LearnableNetwork, frames: "list[pd.DataFrame]"
+    initial: DirectedModel, transition: DirectedModel, frames: "list[pd.DataFrame]"
 ) -> dict[str, Variable]:
     """Return the variables of a step; states that neither network states are read off all steps."""
     import pandas as pd
 
     known = {n: initial.variable(n) for n in initial.variables}
-    later = without_states(transition)
-    for name in without_states(initial):
+    later = transition.unstated()
+    for name in initial.unstated():
         if all(n in later for n in (name, name + PREVIOUS) if n in transition):
             known[name] = column_codes(name, pd.concat([f[name] for f in frames]), None)[0]
     return known
 
 
-def _take(network: LearnableNetwork, tables: list[Conditional], known: Mapping[str, Variable]) -> None:
-    network._variables = {n: known[n.removesuffix(PREVIOUS)].renamed(n) for n in network.variables}
-    network._tables = {**network._tables, **{t.variable.name: t for t in tables}}
-    network._assumed = set()
+def _take(network: DirectedModel, tables: list[Conditional], known: Mapping[str, Variable]) -> None:
+    variables = {n: known[n.removesuffix(PREVIOUS)].renamed(n) for n in network.variables}
+    network.install(variables, {t.variable.name: t for t in tables})
