@@ -13,7 +13,6 @@ ROOMS = {
     "fields": ("undirected and conditional fields", 6),
     "structure": ("structure learning", 6),
     "counting": ("counting", 3),
-    "interned_lists": ("lists of words", 1),
     "uncounted_arrays": ("arrays", 1),
 }
 """What the rooms of kernels are for, and about how many seconds compiling one takes, once an installation."""

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent
-_IMPORT = re.compile(r"^from markovia\.kernels([\w.]*) import ([\w, ]+|\([^)]*\))", re.MULTILINE)
+_IMPORT = re.compile(r"^ *from markovia\.kernels([\w.]*) import ([\w, ]+|\([^)]*\))", re.MULTILINE)
 
 _preferred: ContextVar[bool] = ContextVar("preferred", default=False)
 

@@ -22,7 +22,7 @@ from markovia.kernels.compiled_code import digest, folder_of, remove_stale
 from markovia.runtime.progress import say_once
 
 KNOWN = ((0, 68), (0, 68))
-"""The oldest and the newest Numba that `part_compiler` is tested with; others compile inner functions as usual, only longer."""
+"""The oldest and the newest Numba that `part_compiler` is tested with; others compile inner functions as usual."""
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
