@@ -5,7 +5,9 @@ import pytest
 
 import markovia as mk
 from markovia.factors.tables.evidence import read_evidence
-from markovia.inference.flat_graphs.flat_graph import absorbed, flat_graph
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
+from markovia.inference.flat_graphs.flat_graph import flat_graph, from_factors
 from markovia.inference.problem import Problem
 from model_strategies import log_weights, random_case, random_findings
 
@@ -57,13 +59,15 @@ def test_the_parts_of_a_flat_graph_fit_together():
 
 def test_a_table_inside_another_is_multiplied_into_it():
     rng = np.random.default_rng(0)
-    wide, narrow, twin = rng.random((2, 3, 4)), rng.random((4, 2)), rng.random((3, 2, 4))
-    scopes, tables = absorbed(
-        [(5, 1), (0, 1, 5), (1, 0, 5)], [narrow.reshape(4, 2)[:, :2] @ np.ones((2, 3)), wide, twin]
-    )
-    assert scopes == [(0, 1, 5)]
-    expected = wide * twin.transpose(1, 0, 2) * (narrow @ np.ones((2, 3))).T[None]
-    assert np.allclose(tables[0], expected)
+    a, b, c = Variable("a", range(2)), Variable("b", range(3)), Variable("c", range(4))
+    narrow, wide, twin = rng.random((4, 3)), rng.random((2, 3, 4)), rng.random((3, 2, 4))
+    factors = [Factor.of((c, b), narrow), Factor.of((a, b, c), wide), Factor.of((b, a, c), twin)]
+    graph = from_factors([a, b, c], factors)
+    assert graph.n_factors == 1
+    assert tuple(graph.scope) == (0, 1, 2)
+    expected = wide * twin.transpose(1, 0, 2) * narrow.T[None]
+    assert np.allclose(graph.table(0) * np.exp(graph.log_scale), expected, rtol=1e-12)
+    assert from_factors([a, b, c], factors, absorb=False).n_factors == 3
 
 
 def test_the_flat_graph_of_a_model_is_remembered_until_a_table_changes():

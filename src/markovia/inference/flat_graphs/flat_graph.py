@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from markovia.factors.tables.evidence import Findings
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.flat_graphs.flat_tables import cut_tables, same_pieces
+from markovia.inference.flat_graphs.flat_tables import cut_tables, finished, pointers, same_pieces
 from markovia.inference.problem import Piece, Problem
 from markovia.runtime.array_types import Array, Ints
 
@@ -234,7 +234,7 @@ def from_factors(
     """Return factors over the given variables as flat arrays; `absorb=False` keeps tables inside others apart."""
     number = {v.name: i for i, v in enumerate(variables)}
     cards = np.array([len(v) for v in variables], dtype=np.int64)
-    starts = np.concatenate(([0], np.cumsum(cards))).astype(np.int64)
+    starts = pointers(cards)
     arity = np.array([len(f.variables) for f in factors], dtype=np.int64)
     scope = np.array([number[v.name] for f in factors for v in f.variables], dtype=np.int64)
     first = np.cumsum(arity) - arity
@@ -244,11 +244,6 @@ def from_factors(
     alone = [factors[i].values for i in np.flatnonzero(arity == 1).tolist()]
     tables = [factors[i].values for i in np.flatnonzero(wide).tolist()]
     scope, arity = scope[np.repeat(wide, arity)], arity[wide]
-    if absorb and not _all_apart(scope, arity, len(variables)):
-        members = [tuple(s.tolist()) for s in np.split(scope, np.cumsum(arity)[:-1])]
-        members, tables = absorbed(members, tables)
-        arity = np.array([len(s) for s in members], dtype=np.int64)
-        scope = np.array([i for s in members for i in s], dtype=np.int64)
     logs = np.zeros(int(starts[-1]))
     if alone:
         flat = np.concatenate(alone)
@@ -260,71 +255,13 @@ def from_factors(
         )
         with np.errstate(divide="ignore"):
             np.add.at(logs, place, np.log(flat))
-    top = np.maximum.reduceat(logs, starts[:-1]) if len(variables) else np.zeros(0)
-    log_scale += float(top.sum())
-    unary = np.exp(logs - np.repeat(np.where(np.isfinite(top), top, 0.0), cards))
-
-    scope_ptr = np.concatenate(([0], np.cumsum(arity))).astype(np.int64)
     sizes = np.array([t.size for t in tables], dtype=np.int64)
-    table_ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    values = _one_after_the_other(tables)
-    if tables:
-        largest = np.maximum.reduceat(values, table_ptr[:-1])
-        with np.errstate(divide="ignore"):
-            log_scale += float(np.log(largest).sum())
-        values = values / np.repeat(np.where(largest > 0, largest, 1.0), sizes)
-    strides = np.ones(len(scope), dtype=np.int64)
-    for k in range(
-        int(arity.max(initial=0)) - 1, 0, -1
-    ):  # the stride left of place k, for every factor that has one
-        here = scope_ptr[:-1][arity > k] + k
-        strides[here - 1] = strides[here] * cards[scope[here]]
-    edge_factor = np.repeat(np.arange(len(tables), dtype=np.int64), arity)
-    edges = np.argsort(scope, kind="stable").astype(np.int64)
-    edge_ptr = np.searchsorted(scope[edges], np.arange(len(variables) + 1)).astype(np.int64)
     return FlatGraph(
-        variables=tuple(variables),
-        cards=cards,
-        starts=starts,
-        unary=unary,
-        scope_ptr=scope_ptr,
-        scope=scope,
-        strides=strides,
-        table_ptr=table_ptr,
-        values=values,
-        edge_ptr=edge_ptr,
-        edges=edges,
-        edge_factor=edge_factor,
-        log_scale=log_scale,
-    )
-
-
-def absorbed(scopes: list[tuple[int, ...]], tables: list[Array]) -> tuple[list[tuple[int, ...]], list[Array]]:
-    """Multiply every table whose variables all occur in another one into that one."""
-    hosts: dict[int, list[int]] = {}
-    kept: list[int] = []
-    found = list(tables)
-    for f in sorted(range(len(scopes)), key=lambda f: -len(scopes[f])):
-        scope = scopes[f]
-        fewest = min((hosts.get(i, []) for i in scope), key=len)
-        host = next((h for h in fewest if set(scope) <= set(scopes[h])), None)
-        if host is None:
-            kept.append(f)
-            for i in scope:
-                hosts.setdefault(i, []).append(f)
-        else:
-            found[host] = found[host] * _spread(tables[f], scope, scopes[host])
-    kept.sort()
-    return [scopes[f] for f in kept], [found[f] for f in kept]
-
-
-def _all_apart(scope: Ints, arity: Ints, n: int) -> bool:
-    """Say whether all tables are over two variables, no two of them over the same ones."""
-    if np.any(arity != 2):
-        return False
-    pairs = scope.reshape(-1, 2)
-    keys = np.sort(pairs.min(axis=1) * n + pairs.max(axis=1))
-    return not np.any(keys[1:] == keys[:-1])
+        *finished(
+            tuple(variables), cards, starts, logs, pointers(arity), scope, pointers(sizes), _one_after_the_other(tables),
+            log_scale, absorb=absorb,
+        )
+    )  # fmt: skip
 
 
 def _one_after_the_other(tables: list[Array]) -> Array:
@@ -334,13 +271,6 @@ def _one_after_the_other(tables: list[Array]) -> Array:
     alike = len({t.shape for t in tables}) == 1
     values = np.concatenate(tables) if alike else np.concatenate([t.ravel() for t in tables])
     return np.ascontiguousarray(values.reshape(-1), dtype=np.float64)
-
-
-def _spread(table: Array, scope: Sequence[int], wide: Sequence[int]) -> Array:
-    """Return a table with the axes of a wider scope, length one where it has none."""
-    order = [scope.index(i) for i in wide if i in scope]
-    shape = iter(table.transpose(order).shape)
-    return table.transpose(order).reshape([next(shape) if i in scope else 1 for i in wide])
 
 
 def _log(value: float) -> float:
