@@ -43,17 +43,19 @@ def test_plain_and_compiled_marginals_are_the_same(fields, method, monkeypatch):
 
 
 def test_many_small_calls_end_with_compiled_code(monkeypatch):
+    home = FIELDS + "crf_forest:node_scores"
     monkeypatch.setattr(plain_code, "_spent", Counter())
-    asked = []
-    monkeypatch.setattr(plain_code, "worth_loading", lambda *given: asked.append(given) or given[1] > 1.0)
-    steps = 0.4 / plain_code.STEP
-    kernels = [plain_code.either(FIELDS + "crf_forest:node_scores", steps) for _ in range(3)]
-    assert [k is plain_code.plain_code(FIELDS + "crf_forest:node_scores") for k in kernels] == [
-        True,
-        True,
-        False,
-    ]
-    assert [round(given[1], 1) for given in asked] == [0.4, 0.8, 1.2]
+    monkeypatch.setattr(plain_code, "worth_loading", lambda home, plain, *_: plain >= 1.0)
+    which, ptr, scores = np.array([0]), np.array([0, 300]), np.zeros((300, 4))
+    given = np.ones((300, 5)), np.ones((4, 5))
+    calls = 0
+    while plain_code.either(home, 0.1 / plain_code.STEP) is plain_code.plain_code(home):
+        plain_code.plain_code(home)(which, ptr, *given, scores)
+        assert np.all(scores == 5.0)
+        calls += 1
+    assert calls > 1
+    assert 0.9 <= plain_code._spent[home] < 2.0
+    assert plain_code.either(home, 1.0 / plain_code.STEP) is not plain_code.plain_code(home)
 
 
 def test_a_small_conditional_field_needs_no_compiler(tmp_path):

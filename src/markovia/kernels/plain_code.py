@@ -1,7 +1,7 @@
 """Kernels as plain Python, for first answers that are there before a compiler, or Numba itself, would be.
 
 The text of a kernel is also a Python program. `either` hands out that program while a process has asked little of a
-kernel, and the compiled code as soon as the steps so far and the next ones would take longer than loading or compiling
+kernel, and the compiled code as soon as what it has taken so far and the next steps would be more than loading or compiling
 it. So nothing is written twice, and the numbers are the same to rounding.
 """
 
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from time import process_time
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,7 +41,6 @@ def either(home: str, steps: float) -> Any:
     plain, more = _spent[home] + STEP * steps, 0.0 if "numba" in sys.modules else NUMBA
     if worth_loading(home, plain, LOAD + more, COMPILE + more):
         return getattr(import_module(module), name)
-    _spent[home] = plain
     return plain_code(home)
 
 
@@ -51,8 +51,11 @@ def plain_code(home: str) -> Callable[..., Any]:
     function = getattr(_plain_module(module), name)
 
     def run(*arguments: Any) -> Any:
+        start = process_time()
         with np.errstate(all="ignore"):
-            return function(*arguments)
+            found = function(*arguments)
+        _spent[home] += process_time() - start
+        return found
 
     return run
 

@@ -5,6 +5,8 @@ comes back down with posteriors. A table whose largest entry becomes very small 
 underflows. Cost of a case: the entries of its cliques times the families and messages in each.
 """
 
+from math import log
+
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
@@ -32,17 +34,17 @@ def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
                 for e in range(size):
                     x = theta[b + maps[m + e]]
                     table[e] = x
-                    top = max(top, x)
+                    top = x if x > top else top
                 first = False
             else:
                 for e in range(size):
                     x = table[e] * theta[b + maps[m + e]]
                     table[e] = x
-                    top = max(top, x)
+                    top = x if x > top else top
             if top < SMALL:
                 if top == 0.0:
                     return -np.inf
-                log_scale += np.log(top)
+                log_scale += log(top)
                 for e in range(size):
                     table[e] /= top
         if first:
@@ -59,8 +61,8 @@ def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
             x = 0.0
             if maximise:
                 for e in range(i * own, (i + 1) * own):
-                    x = max(x, table[e])
-                total = max(total, x)
+                    x = table[e] if table[e] > x else x
+                total = x if x > total else total
             else:
                 for e in range(i * own, (i + 1) * own):
                     x += table[e]
@@ -69,7 +71,7 @@ def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
         if not total > 0.0:
             return -np.inf
         if clique[c, 2] < 0:
-            log_scale += np.log(total)
+            log_scale += log(total)
             break
         parent = c0 + clique[c, 2]
         above = room[clique[parent, 6] : clique[parent, 6] + clique[parent, 0]]
@@ -78,11 +80,11 @@ def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
         for e in range(len(above)):
             x = above[e] * message[maps[m + e]]
             above[e] = x
-            top = max(top, x)
+            top = x if x > top else top
         if top < SMALL or top > LARGE:
             if top == 0.0:
                 return -np.inf
-            log_scale += np.log(top)
+            log_scale += log(top)
             for e in range(len(above)):
                 above[e] /= top
     return log_scale

@@ -2,15 +2,25 @@
 
 There may be thousands of patterns, so nothing here is done one at a time in Python. Variables are eliminated greedily, the
 smallest clique first; where one table over all of a pattern's variables is cheaper than a tree, it is taken. The arrays
-are those of `missing_cells`.
+are those of `learning/incomplete/incomplete_rows.py`.
 """
 
 import numpy as np
 
-from markovia.kernels.interned_lists import find, grown, key_of, longer, unset
 from markovia.kernels.kernel import inner, kernel
 
-BIG = 1 << 40
+BIG = 2.0**40
+
+
+@inner
+def _longer(a, needed):
+    """Return an array of at least this length that begins like `a`."""
+    if needed <= len(a):
+        return a
+    b = np.empty(needed + len(a), np.int64)
+    for i in range(len(a)):
+        b[i] = a[i]
+    return b
 
 
 @inner
@@ -74,8 +84,10 @@ def _order(m, adjacent, card, left, best, weight, sep, n_sep, clique_of, last):
 
 
 @kernel
-def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, largest):
+def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, largest, local, seen):
     """Lay out a clique tree for every pattern; patterns that need a clique over `largest` entries get none.
+
+    `local` and `seen` have one number a variable, -1 each.
 
     Returns
     -------
@@ -95,8 +107,10 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
     n_patterns = len(start) - 1
     widest = 1
     for p in range(n_patterns):
-        widest = max(widest, start[p + 1] - start[p])
-    clique_at = np.zeros(n_patterns + 1, np.int64)
+        if start[p + 1] - start[p] > widest:
+            widest = start[p + 1] - start[p]
+    clique_at = np.empty(n_patterns + 1, np.int64)
+    clique_at[0] = 0
     room = 0
     for i in range(len(member)):
         room += of_start[member[i] + 1] - of_start[member[i]]
@@ -107,11 +121,9 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
     n_cliques = 0
     n_axes = 0
     n_slots = 0
-    local = unset(len(card))
-    seen = unset(len(card))
     family = np.empty(len(card), np.int64)
-    adjacent = np.zeros((widest, widest), np.uint8)
-    sep = np.zeros((widest, widest), np.uint8)
+    adjacent = np.empty((widest, widest), np.uint8)
+    sep = np.empty((widest, widest), np.uint8)
     left = np.empty(widest, np.uint8)
     best = np.empty(widest, np.int64)
     weight = np.empty(widest)
@@ -167,7 +179,7 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
                     if sep[c, i] or clique_of[i] == c:
                         w *= cards[i]
                 fits = fits and w <= largest
-                sizes[c] = np.int64(min(w, BIG))
+                sizes[c] = np.int64(w if w < BIG else BIG)
                 total_tree += 4.0 * w + 30.0
             for k in range(n_families):
                 f = family[k]
@@ -210,7 +222,7 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
                 rank[at_step[i]] = k
                 place[k] = at_step[i]
                 k += 1
-        axis = longer(axis, n_axes + n * m)
+        axis = _longer(axis, n_axes + n * m)
         for k in range(n):
             c = place[k]
             g = n_cliques + k
@@ -250,81 +262,14 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
 
 
 @kernel
-def fill_maps(start, member, card, clique_at, clique, axis, slot, scope_start, scope, stride):
-    """Make the maps of all slots and messages, note where each begins, and return them in one array.
-
-    A map has one number for each entry of a clique: the offset in a family's table, or in a child's message. Maps with
-    the same lengths and strides of axes are made once.
-    """
-    maps = np.empty(1 << 14, np.int32)
-    n_maps = 0
-    signature = np.empty(1 << 12, np.int64)
-    signature_start = np.zeros(513, np.int64)
-    signature_map = np.empty(512, np.int64)
-    hashes = np.empty(512, np.int64)
-    table = unset(np.int64(1024))
-    n_known = np.int64(0)
-    widest = 0
-    for c in range(len(clique) - 1):
-        widest = max(widest, clique[c + 1, 5] - clique[c, 5])
-    words = np.empty(2 * widest, np.int64)
-    for p in range(len(start) - 1):
-        for c in range(clique_at[p], clique_at[p + 1]):
-            n_slots = clique[c + 1, 4] - clique[c, 4]
-            for j in range(n_slots + 1):
-                if j < n_slots:  # a family in this clique
-                    over = c
-                    f = slot[clique[c, 4] + j, 0]
-                elif clique[c, 2] >= 0:  # this clique's message in its parent
-                    over = clique_at[p] + clique[c, 2]
-                    f = -1
-                else:
-                    continue
-                n_words = np.int64(0)
-                for x in range(clique[over, 5], clique[over + 1, 5]):
-                    v = member[start[p] + axis[x]]
-                    step = 0
-                    if f >= 0:
-                        for s in range(scope_start[f], scope_start[f + 1]):
-                            if scope[s] == v:
-                                step = stride[s]
-                    else:
-                        run = 1
-                        for y in range(clique[c, 5] + clique[c, 7] - 1, clique[c, 5] - 1, -1):
-                            if axis[y] == axis[x]:
-                                step = run
-                            run *= card[member[start[p] + axis[y]]]
-                    words[n_words] = card[v]
-                    words[n_words + 1] = step
-                    n_words += 2
-                key = key_of(words, n_words, np.int64(11))
-                i = find(table, hashes, key, signature_start, signature, words, n_words, n_known)
-                if i < 0:
-                    table[-1 - i] = n_known
-                    i = n_known
-                    n_known += 1
-                    signature_start = longer(signature_start, n_known + 1)
-                    signature_map = longer(signature_map, n_known)
-                    hashes = longer(hashes, n_known)
-                    hashes[i] = key
-                    signature_start[i + 1] = signature_start[i] + n_words
-                    signature = longer(signature, signature_start[i + 1])
-                    for x in range(n_words):
-                        signature[signature_start[i] + x] = words[x]
-                    signature_map[i] = n_maps
-                    maps = longer(maps, n_maps + clique[over, 0])
-                    maps[n_maps] = 0
-                    filled = 1
-                    for x in range(n_words - 2, -1, -2):
-                        for d in range(1, words[x]):
-                            for e in range(filled):
-                                maps[n_maps + d * filled + e] = maps[n_maps + e] + d * words[x + 1]
-                        filled *= words[x]
-                    n_maps += filled
-                    if 2 * n_known > len(table):
-                        table = grown(table, hashes, n_known)
-                if f >= 0:
-                    slot[clique[c, 4] + j, 1] = signature_map[i]
-                else:
-                    clique[c, 3] = signature_map[i]
-    return maps[:n_maps]
+def fill_maps(start, words, at, maps):
+    """Fill maps from lists of the lengths and strides of their axes; map i begins at `at[i]`."""
+    for i in range(len(start) - 1):
+        begin = at[i]
+        maps[begin] = 0
+        filled = 1
+        for x in range(start[i + 1] - 2, start[i] - 1, -2):
+            for d in range(1, words[x]):
+                for e in range(filled):
+                    maps[begin + d * filled + e] = maps[begin + e] + d * words[x + 1]
+            filled *= words[x]

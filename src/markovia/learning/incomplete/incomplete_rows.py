@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from markovia.data.row_sources import CodedTable, count_shape
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import Conditional
+from markovia.kernels.plain_code import either
+from markovia.learning.incomplete.missing_groups import number_cases, places_of, split_rows, starts_of
+from markovia.learning.incomplete.pattern_maps import pattern_maps
 from markovia.learning.tables.table_learner import Family
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
@@ -41,18 +44,18 @@ class Layout:
         number = {f.variable.name: i for i, f in enumerate(families)}
         self.names = list(number)
         self.shapes = [count_shape((*f.parents, f.variable)) for f in families]
-        scopes = [[number[n] for n in f.scope] for f in families]
+        self.scopes = scopes = [[number[n] for n in f.scope] for f in families]
         of: list[list[int]] = [[] for _ in families]
         for i, scope in enumerate(scopes):
             for v in scope:
                 of[v].append(i)
         self.card = _ints(len(f.variable) for f in families)
-        self.scope_start = _starts(map(len, scopes))
+        self.scope_start = starts_of([*map(len, scopes)])
         self.scope = _ints(v for scope in scopes for v in scope)
         self.stride = _ints(prod(shape[k + 1 :]) for shape in self.shapes for k in range(len(shape)))
-        self.of_start = _starts(map(len, of))
+        self.of_start = starts_of([*map(len, of)])
         self.of_family = _ints(f for fs in of for f in fs)
-        self.table_at = _starts(map(prod, self.shapes))
+        self.table_at = starts_of([*map(prod, self.shapes)])
         if self.table_at[-1] >= 2**31:
             raise TooLarge(f"the tables have {int(self.table_at[-1]):,} entries together; at most 2^31 fit")
 
@@ -83,31 +86,35 @@ class IncompleteRows:
     """
 
     def __init__(self, families: Sequence[Family], table: CodedTable, largest: int = LARGEST) -> None:
-        from markovia.kernels.incomplete.missing_cells import number_cases, split_rows
-        from markovia.kernels.incomplete.pattern_trees import fill_maps, plan_patterns
-
         self.layout = at = Layout(families)
         self.codes = full_codes(families, table)
         self.given_weights = table.weights
         self.weights = np.ones(table.n_rows) if table.weights is None else table.weights
         self.complete = self.count(self.codes)
-        graph = (at.of_start, at.of_family, at.scope_start, at.scope)
-        used = (self.weights > 0).astype(np.uint8)
-        cells = np.ascontiguousarray(self.codes.T)  # a row's cells side by side
-        self.group_row, self.group_pattern, self.member_start, self.member = split_rows(cells, used, *graph)
+        groups = split_rows(self.codes, self.weights > 0, at.scopes)
+        self.group_row, self.group_pattern, self.member_start, self.member = groups
+        plan_patterns = either("markovia.kernels.incomplete.pattern_trees:plan_patterns", self._planning())
         self.clique_at, clique, self.axis, slot, cost = plan_patterns(
-            self.member_start, self.member, at.card, *graph, largest
-        )
+            self.member_start, self.member, at.card, at.of_start, at.of_family, at.scope_start, at.scope, largest,
+            *np.full((2, len(at.card)), -1),
+        )  # fmt: skip
         self.clique, self.slot = clique.reshape(-1, 8), slot.reshape(-1, 2)
-        self.maps = fill_maps(
+        self.maps = pattern_maps(
             self.member_start, self.member, at.card, self.clique_at, self.clique, self.axis, self.slot,
             at.scope_start, at.scope, at.stride,
         )  # fmt: skip
-        order = np.argsort(self.group_pattern, kind="stable")
+        first_slot, family = self.clique[self.clique_at, 4], self.slot[:, 0]
         self.case_of, self.case_pattern, self.case_weight, self.case_at, self.base = number_cases(
-            cells, self.weights, self.group_row, self.group_pattern, order, self.clique_at, self.clique,
-            self.slot, at.scope_start, at.scope, at.stride, at.table_at,
-        )  # fmt: skip
+            self.codes,
+            self.weights,
+            groups,
+            first_slot,
+            family,
+            at.scope_start,
+            at.scope,
+            at.stride,
+            at.table_at,
+        )
         self.cost = cost[self.case_pattern]
         self._room = self._largest_room()
         self._ends = self._shares()
@@ -119,7 +126,7 @@ class IncompleteRows:
 
     def expect(self, theta: Array, counts: Array) -> tuple[float, int]:
         """Add the expected counts of all cases; return their log mass, and the first impossible case or -1."""
-        from markovia.kernels.incomplete.expected_counts import expect_cases
+        expect_cases = either("markovia.kernels.incomplete.expected_counts:expect_cases", 3 * self.cost.sum())
 
         def part(share: tuple[int, int], room: Array) -> tuple[Array, float, int]:
             own = np.zeros(len(theta))
@@ -144,10 +151,10 @@ class IncompleteRows:
 
         The most probable states together, or with a generator a draw from their distribution.
         """
-        from markovia.kernels.incomplete.expected_counts import decode_cases
-
+        steps = 2 * self.cost[cases].sum()
+        decode_cases = either("markovia.kernels.incomplete.expected_counts:decode_cases", steps)
         sizes = np.diff(self.member_start)[self.case_pattern[cases]]
-        out_at = _starts(sizes)
+        out_at = starts_of(sizes)
         out = np.zeros(int(out_at[-1]), dtype=np.int64)
         logs = np.zeros(len(cases))
         uniform = np.empty(0) if rng is None else rng.random(max(1, len(out)))
@@ -180,9 +187,8 @@ class IncompleteRows:
             states, at, found = self.decode(theta, cases, rng)
             begin, logs[groups] = at[:-1], found
         sizes = np.diff(self.member_start)[self.group_pattern[groups]]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        members = self.member[np.repeat(self.member_start[self.group_pattern[groups]], sizes) + within]
-        codes[members, np.repeat(self.group_row[groups], sizes)] = states[np.repeat(begin, sizes) + within]
+        members = self.member[places_of(self.member_start[self.group_pattern[groups]], sizes)]
+        codes[members, np.repeat(self.group_row[groups], sizes)] = states[places_of(begin, sizes)]
         return codes, logs
 
     def count(self, codes: NDArray[Any]) -> Array:
@@ -194,6 +200,12 @@ class IncompleteRows:
     def rows_of(self, case: int) -> int:
         """Return the first row that shows a case."""
         return int(self.group_row[np.flatnonzero(self.case_of == case)[0]])
+
+    def _planning(self) -> float:
+        """Return about how many steps the trees of all patterns take."""
+        sizes = np.diff(self.member_start)
+        around = np.diff(self.layout.of_start)[self.member] * np.diff(self.layout.scope_start).max(initial=0)
+        return float((12 * sizes**2 + 60).sum() + 8 * around.sum())
 
     def _largest_room(self) -> int:
         """Return the room that the tables and messages of any pattern take."""
@@ -229,7 +241,3 @@ def full_codes(families: Sequence[Family], table: CodedTable) -> NDArray[Any]:
 
 def _ints(numbers: Iterable[int]) -> Ints:
     return np.array(list(numbers), dtype=np.int64)
-
-
-def _starts(lengths: Iterable[int]) -> Ints:
-    return np.cumsum([0, *lengths]).astype(np.int64)
