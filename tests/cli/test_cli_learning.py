@@ -11,7 +11,7 @@ import pytest
 import markovia as mk
 from command_line import answer, complaint, run
 from markovia.data.file_blocks import file_blocks
-from markovia.data.row_sources import read_data
+from markovia.data.reading import read_data
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ import pytest
 
 import markovia as mk
 from data_backends import rows
-from markovia.data.row_sources import CodedTable, read_data
+from markovia.data.reading import read_data
+from markovia.data.row_sources import CodedTable
 
 NAMES = ["word", "digit", "flag", "grade"]
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.data import table_counts
-from markovia.data.row_sources import CodedTable, read_data
+from markovia.data.reading import read_data
+from markovia.data.row_sources import CodedTable
 from markovia.data.table_counts import count_codes, distinct_rows, merged
 from markovia.factors.tables.sparse import SparseFactor
 from markovia.factors.tables.variable import Variable

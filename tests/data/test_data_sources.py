@@ -8,7 +8,8 @@ import pytest
 
 import markovia as mk
 from data_backends import EAGER, LAZY, as_csv, as_duckdb, as_parquet, as_polars_lazy, cells, rows
-from markovia.data.row_sources import CodedTable, read_data
+from markovia.data.reading import read_data
+from markovia.data.row_sources import CodedTable
 
 NAMES = ["word", "digit", "flag", "grade"]
 STATES = {

@@ -11,7 +11,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from markovia.data.row_sources import RowSource, read_data
+from markovia.data.reading import read_data
+from markovia.data.row_sources import RowSource
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.sparse import SparseFactor

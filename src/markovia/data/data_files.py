@@ -7,11 +7,11 @@ never fetches an extension by itself.
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from errno import ENOENT
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.threads import thread_count
@@ -20,7 +20,51 @@ Kind = Literal["csv", "tsv", "parquet"]
 MEMORY_LIMIT = "1GB"
 NULLS = ("", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL")
 """Cells of CSV files that are missing, unless a variable has such a state. "None" is not among them."""
+WHOLE_SNIFF = 2**27
+"""CSV files up to this size are read once to find the types of their columns, larger ones only in part."""
+NUMBERS = ("bigint", "integer", "double", "hugeint", "tinyint", "smallint", "float", "decimal")
+"""DuckDB's types of columns that hold numbers."""
 _TEXT: dict[str, Kind] = {".csv": "csv", ".tsv": "tsv", ".txt": "csv"}
+
+
+class OpenRows(NamedTuple):
+    """Files as DuckDB sees them: as one relation, which lives as long as its connection."""
+
+    files: list[str]
+    connection: Any
+    relation: Any
+    texts: list[str]
+    """Columns of text in which states are printed that are no text."""
+
+
+def open_rows(
+    data: Any, names: Iterable[str], stated: Mapping[str, Sequence[Any]], *, ordered: bool
+) -> OpenRows:
+    """Open CSV or Parquet files, a path, a pattern or a list of them, as one relation.
+
+    Parameters
+    ----------
+    data
+        The files.
+    names
+        Columns that are wanted.
+    stated
+        States that columns of CSV files have; the columns are read as such.
+    ordered
+        Whether the rows are needed in their order.
+    """
+    import duckdb
+
+    files, kind = find_files(data)
+    connection = connect(ordered=ordered)
+    try:
+        check_columns(connection, files, kind, [*names, *stated])
+        if kind == "parquet":
+            return OpenRows(files, connection, connection.sql(f"SELECT * FROM {scan(files, kind)}"), [])
+        rows, texts = _csv_scan(connection, files, kind, stated)
+        return OpenRows(files, connection, connection.sql(rows), texts)
+    except duckdb.Error as error:
+        raise unreadable(repr(files[0]), error) from error
 
 
 def find_files(data: Any) -> tuple[list[str], Kind]:
@@ -73,6 +117,20 @@ def kind_of(file: str) -> Kind:
     if kind is None:
         raise InvalidArgument(f"{file}: data files end in .csv, .csv.gz, .tsv and .parquet")
     return kind
+
+
+def names_data(text: str) -> bool:
+    """Say whether a text names a data file, by its ending.
+
+    Examples
+    --------
+    >>> names_data("rows-*.csv"), names_data("smoke=yes")
+    (True, False)
+    """
+    try:
+        return bool(kind_of(text))
+    except InvalidArgument:
+        return False
 
 
 def connect(*, ordered: bool) -> Any:
@@ -177,3 +235,25 @@ def quoted_name(name: str) -> str:
 def quoted_text(text: str) -> str:
     """Return text as SQL."""
     return "'" + str(text).replace("'", "''") + "'"
+
+
+def _csv_scan(
+    connection: Any,
+    files: Sequence[str],
+    kind: Kind,
+    stated: Mapping[str, Sequence[Any]],
+) -> tuple[str, list[str]]:
+    """Return the scan of CSV files, and the columns of text in which states are printed that are no text."""
+    taken = {s for some in stated.values() for s in some if isinstance(s, str)}
+    options = [f"nullstr=[{', '.join(quoted_text(s) for s in NULLS if s not in taken)}]"]
+    if sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
+        options.append("sample_size=-1")
+    sniffed = connection.sql(f"SELECT * FROM {scan(files, kind, options)}")
+    as_text = []
+    for name, found in zip(sniffed.columns, sniffed.types, strict=True):
+        kinds = {type(s) for s in stated.get(name, ())}
+        if kinds == {str} or len(kinds) > 1 or found.id not in NUMBERS:
+            as_text.append((name, kinds != {str} and (bool(kinds) or found.id == "boolean")))
+    if as_text:
+        options.append("types={" + ", ".join(f"{quoted_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}")
+    return f"SELECT * FROM {scan(files, kind, options)}", [n for n, printed in as_text if printed]

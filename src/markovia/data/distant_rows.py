@@ -1,39 +1,32 @@
-"""Rows that are not in memory: which columns hold measurements, and how to fetch them.
+"""Rows that are not in memory: which there are, which of their columns hold measurements, and how they are fetched.
 
-Counts are made where rows live; measurements are needed as numbers, so the wanted columns of files, data bases, lazy and
-distributed frames are read into memory where some are continuous.
+Counts are made where rows live. What needs rows one by one and in their order (predictions, log probabilities, filled
+cells, measurements) fetches the columns it wants from files, data bases, lazy and distributed frames.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from markovia.data.data_files import (
-    NULLS,
-    check_columns,
-    connect,
-    find_files,
-    quoted_name,
-    quoted_text,
-    scan,
-    unreadable,
-)
+from markovia.data.data_files import open_rows, quoted_name, unreadable
 from markovia.errors import InvalidArgument
 
 FRACTIONS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
 """DuckDB's types for numbers with fractions."""
-CELLS = "auto_type_candidates=['BIGINT', 'DOUBLE', 'VARCHAR']"
-"""What a text file's cells may be: `yes` and `2020-01-01` are words, as they are where such files are counted."""
+NEAR = ("pandas", "polars", "pyarrow", "numpy", "builtins", "markovia")
+"""Libraries whose tables are in memory, but for Polars' LazyFrame."""
 
 
 def is_far(data: Any) -> bool:
     """Say whether the rows are not in memory: files, data bases, lazy and distributed frames."""
-    if is_files(data):
+    library = _library(data)
+    if is_files(data) or library == "duckdb" or type(data).__name__ == "LazyFrame":
         return True
-    library = type(data).__module__.partition(".")[0]
-    return (
-        library in ("duckdb", "_duckdb", "dask", "dask_expr", "pyspark") or type(data).__name__ == "LazyFrame"
-    )
+    if library in NEAR:
+        return False
+    import narwhals as nw
+
+    return isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame)
 
 
 def is_files(data: Any) -> bool:
@@ -46,19 +39,29 @@ def is_files(data: Any) -> bool:
 def far_rows(data: Any) -> "DuckRows | LazyRows":
     """Open rows that are not in memory: paths, a DuckDB relation, a Polars LazyFrame, a Dask or a Spark frame."""
     if is_files(data):
-        return DuckRows(_relation(data), words=True)
-    if type(data).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
+        rows = open_rows(data, (), {}, ordered=True)
+        return DuckRows(rows.relation, rows.texts)
+    if _library(data) == "duckdb":
         if not hasattr(data, "aggregate") or not hasattr(data, "types"):
             raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
         return DuckRows(data)
     return LazyRows(data)
 
 
+def near_rows(data: Any) -> Any:
+    """Return rows that are elsewhere as a table in memory, in their order; rows in memory as they are."""
+    return far_rows(data).fetched() if is_far(data) else data
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0].removeprefix("_")
+
+
 class DuckRows:
     """Rows of files and data bases, seen through DuckDB."""
 
-    def __init__(self, relation: Any, *, words: bool = False) -> None:
-        self._words = words  # of a text file, where booleans are words
+    def __init__(self, relation: Any, words: Sequence[str] = ()) -> None:
+        self._words = words  # columns of a text file in which booleans are printed
         self._relation = relation
         self.names: list[str] = list(relation.columns)
 
@@ -80,27 +83,31 @@ class DuckRows:
             raise unreadable("the rows", error) from error
         return [n for n, odd in zip(typed, found, strict=True) if odd]
 
-    def fetched(self, names: Sequence[str]) -> Any:
-        """Bring some columns into a table in memory, in the order of the rows."""
-        table = self._relation.project(
-            ", ".join(quoted_name(n) for n in dict.fromkeys(names))
-        ).to_arrow_table()
-        return _with_booleans(table) if self._words else table
+    def fetched(self, names: Sequence[str] | None = None) -> Any:
+        """Bring some columns, by default all, into a table in memory, in the order of the rows."""
+        import duckdb
+
+        listed = ", ".join(quoted_name(n) for n in dict.fromkeys(self.names if names is None else names))
+        try:
+            table = self._relation.project(listed).to_arrow_table()
+        except duckdb.Error as error:
+            raise unreadable("the rows", error) from error
+        for name in self._words:
+            if name in table.column_names:
+                table = _with_booleans(table, name)
+        return table
 
 
-def _with_booleans(table: Any) -> Any:
-    """Return a table whose columns of the words true and false are booleans."""
-    import pyarrow as pa
+def _with_booleans(table: Any, name: str) -> Any:
+    """Return a table in which a column of the words true and false is one of booleans."""
     from pyarrow import compute
 
-    for place, field in enumerate(table.schema):
-        if not pa.types.is_string(field.type):
-            continue
-        words = {word for word in compute.unique(table.column(place)).to_pylist() if word is not None}
-        if words and {word.casefold() for word in words} <= {"true", "false"}:
-            flags = compute.equal(compute.utf8_lower(table.column(place)), "true")
-            table = table.set_column(place, field.name, flags)
-    return table
+    column = table.column(name)
+    words = {word.casefold() for word in compute.unique(column).to_pylist() if word is not None}
+    if not words or not words <= {"true", "false"}:
+        return table
+    flags = compute.equal(compute.utf8_lower(column), "true")
+    return table.set_column(table.column_names.index(name), name, flags)
 
 
 class LazyRows:
@@ -134,20 +141,7 @@ class LazyRows:
         found = self._frame.select(*tests).collect(backend=self._backend)
         return [n for n in typed if (found[n].to_list() or [0])[0] == 1]
 
-    def fetched(self, names: Sequence[str]) -> Any:
-        """Bring some columns into a frame in memory."""
-        return self._frame.select(*dict.fromkeys(names)).collect(backend=self._backend).to_native()
-
-
-def _relation(data: Any) -> Any:
-    import duckdb
-
-    files, kind = find_files(data)
-    connection = connect(ordered=True)
-    nulls = "nullstr=[" + ", ".join(quoted_text(n) for n in NULLS) + "]"
-    try:
-        check_columns(connection, files, kind, [])
-        rows = scan(files, kind) if kind == "parquet" else scan(files, kind, [nulls, "sample_size=-1", CELLS])
-        return connection.sql(f"SELECT * FROM {rows}")
-    except duckdb.Error as error:
-        raise unreadable(repr(files[0]), error) from error
+    def fetched(self, names: Sequence[str] | None = None) -> Any:
+        """Bring some columns, by default all, into a frame in memory."""
+        wanted = dict.fromkeys(self.names if names is None else names)
+        return self._frame.select(*wanted).collect(backend=self._backend).to_native()

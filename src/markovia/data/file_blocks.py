@@ -33,7 +33,10 @@ BLOCK = 100_000
 
 
 def file_blocks(
-    path: str | Path, variables: Mapping[str, Variable], keep: Sequence[str] = (), block: int = BLOCK
+    path: str | Path | Sequence[str | Path],
+    variables: Mapping[str, Variable],
+    keep: Sequence[str] = (),
+    block: int = BLOCK,
 ) -> Iterator["tuple[pd.DataFrame, pd.DataFrame]"]:
     """Yield blocks of a file: the columns that are variables, and those to be kept as they are.
 
@@ -85,6 +88,19 @@ def file_blocks(
                 cells = {n: _as_states(part[f"v{i}"], variables[n], nulls) for i, n in enumerate(found)}
                 kept = part[[f"k{i}" for i in range(len(keep))]].set_axis(list(keep), axis=1)
                 yield pd.DataFrame(cells, index=part.index), kept
+        except duckdb.Error as error:
+            raise unreadable(repr(files[0]), error) from None
+
+
+def file_columns(path: Any) -> list[str]:
+    """Return the names of the columns of data files."""
+    import duckdb
+
+    files, kind = find_files(path)
+    with connect(ordered=True) as connection:
+        try:
+            check_columns(connection, files, kind, [])
+            return list(connection.sql(f"SELECT * FROM {scan(files, kind, ['all_varchar=true'])}").columns)
         except duckdb.Error as error:
             raise unreadable(repr(files[0]), error) from None
 

@@ -7,35 +7,20 @@ Reference: Raasveldt & Mühleisen, DuckDB: an embeddable analytical database (20
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from markovia.data.data_files import (
-    NULLS,
-    Kind,
-    check_columns,
-    connect,
-    find_files,
-    quoted_name,
-    quoted_text,
-    scan,
-    unreadable,
-)
+from markovia.data.data_files import open_rows, quoted_name, quoted_text, unreadable
 from markovia.data.grouped_source import MAX_BYTES, Group, GroupedSource
 from markovia.data.in_memory import wanted_columns
 from markovia.data.row_sources import CodedTable
-from markovia.data.state_codes import Coded, code_type, translated
+from markovia.data.state_codes import Coded, code_type, column_codes, translated
 from markovia.data.table_counts import distinct_rows
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State, Variable
 
 ROWS = "markovia_rows"
-WHOLE_SNIFF = 2**27
-"""CSV files up to this size are read once to find the types of their columns, larger ones only in part."""
-NUMBERS = ("bigint", "integer", "double", "hugeint", "tinyint", "smallint", "float", "decimal")
-"""DuckDB's types of columns that hold numbers."""
 VECTORS = 64
 """How many blocks of 2048 rows are fetched at a time when rows are brought into memory."""
 
@@ -50,19 +35,13 @@ def open_files(
     """Open CSV or Parquet files: a path, a pattern, or a list of them."""
     import duckdb
 
-    files, kind = find_files(data)
-    connection = connect(ordered=False)
     stated: dict[str, Sequence[Any]] = {n: v.states for n, v in variables.items()}
     stated.update({n: s for n, s in states.items() if not isinstance(s, int)})
+    rows = open_rows(data, names or (), stated, ordered=False)
     try:
-        check_columns(connection, files, kind, [*(names or ()), *stated])
-        if kind == "parquet":
-            relation = connection.sql(f"SELECT * FROM {scan(files, kind)}")
-            return DuckSource(relation, names, variables, states, weights, connection)
-        rows, texts = _csv_scan(connection, files, kind, stated)
-        return DuckSource(connection.sql(rows), names, variables, states, weights, connection, texts)
+        return DuckSource(rows.relation, names, variables, states, weights, rows.connection, rows.texts)
     except duckdb.Error as error:
-        raise unreadable(repr(files[0]), error) from error
+        raise unreadable(repr(rows.files[0]), error) from error
 
 
 def open_relation(
@@ -250,8 +229,6 @@ class DuckSource(GroupedSource):
         return f"SELECT {', '.join(columns)}{'' if self._weight is None else ', w'} FROM ({inner})"
 
     def _chunk_codes(self, variable: Variable, cells: Any) -> Any:
-        from markovia.data.state_codes import column_codes
-
         book = self._books[variable.name]
         if hasattr(cells, "cat"):
             values = cells.cat.categories.tolist()
@@ -266,25 +243,3 @@ def _marks(used: set[int], n: int) -> tuple[int, ...]:
         sum(1 << (len(stretch) - 1 - i) for i, c in enumerate(stretch) if c not in used)
         for stretch in (range(low, min(low + 32, n)) for low in range(0, n, 32))
     )
-
-
-def _csv_scan(
-    connection: Any,
-    files: Sequence[str],
-    kind: Kind,
-    stated: Mapping[str, Sequence[Any]],
-) -> tuple[str, list[str]]:
-    """Return the scan of CSV files, and the columns of text in which states are printed that are no text."""
-    taken = {s for some in stated.values() for s in some if isinstance(s, str)}
-    options = [f"nullstr=[{', '.join(quoted_text(s) for s in NULLS if s not in taken)}]"]
-    if sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
-        options.append("sample_size=-1")
-    sniffed = connection.sql(f"SELECT * FROM {scan(files, kind, options)}")
-    as_text = []
-    for name, found in zip(sniffed.columns, sniffed.types, strict=True):
-        kinds = {type(s) for s in stated.get(name, ())}
-        if kinds == {str} or len(kinds) > 1 or found.id not in NUMBERS:
-            as_text.append((name, kinds != {str} and (bool(kinds) or found.id == "boolean")))
-    if as_text:
-        options.append("types={" + ", ".join(f"{quoted_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}")
-    return f"SELECT * FROM {scan(files, kind, options)}", [n for n, printed in as_text if printed]

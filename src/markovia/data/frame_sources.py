@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from markovia.data.grouped_source import Group, GroupedSource
-from markovia.data.in_memory import Columns, coded_columns, wanted_columns
-from markovia.data.row_sources import RowSource
+from markovia.data.in_memory import wanted_columns
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State, Variable
 
@@ -25,18 +24,11 @@ def open_lazy(
     variables: Mapping[str, Variable],
     states: Mapping[str, int | Sequence[State]],
     weights: Any,
-) -> RowSource | None:
-    """Open a frame that Narwhals knows; None for anything else."""
+) -> "LazySource":
+    """Open a lazy frame that Narwhals knows."""
     import narwhals as nw
 
-    frame = nw.from_native(data, pass_through=True)
-    if isinstance(frame, nw.LazyFrame):
-        return LazySource(frame, names, variables, states, weights)
-    if isinstance(frame, nw.DataFrame):  # in memory, of a library that is not read directly
-        pandas = frame.to_pandas()
-        columns = Columns([str(c) for c in pandas.columns], pandas.__getitem__, len(pandas))
-        return coded_columns(columns, names, variables, states, weights)
-    return None
+    return LazySource(nw.from_native(data), names, variables, states, weights)
 
 
 class LazySource(GroupedSource):

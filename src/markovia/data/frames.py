@@ -1,8 +1,4 @@
-"""Between data frames and arrays of state codes.
-
-Rows come as a pandas DataFrame, a mapping of columns, or a list of mappings; a missing cell is None or NaN.
-Inside, a column is an array of state codes with -1 for missing.
-"""
+"""Rows as pandas frames: of any form on the way in, of states on the way out."""
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
@@ -10,65 +6,63 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.state_codes import MISSING, column_codes
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.data.distant_rows import is_files, near_rows
+from markovia.data.file_blocks import file_blocks, file_columns
+from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import Variable
-from markovia.runtime.array_types import Codes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "Codes", "as_frame", "decode", "decode_column", "encode", "encode_column"]
 
+def as_frame(rows: Any, variables: Mapping[str, Variable] | None = None) -> "pd.DataFrame":
+    """Return rows of any accepted form as a DataFrame; those that are not in memory are fetched.
 
-def as_frame(rows: Any) -> "pd.DataFrame":
-    """Return rows of any accepted form as a DataFrame."""
+    Where `variables` are known, cells of text files are read as their states.
+    """
     import pandas as pd
 
+    if is_files(rows):
+        return _from_files(rows, variables or {})
+    rows = near_rows(rows)
     if isinstance(rows, pd.DataFrame):
         return rows
     if isinstance(rows, Mapping):
         return _from_columns(rows)
     if isinstance(rows, list | tuple) and all(isinstance(r, Mapping) for r in rows):
         return pd.DataFrame([dict(r) for r in rows])
+    if isinstance(rows, np.ndarray):
+        return _from_array(rows)
     if hasattr(rows, "to_pandas"):
         converted = rows.to_pandas()
         if isinstance(converted, pd.DataFrame):
             return converted
     raise InvalidArgument(
-        "rows are a data frame (pandas, or one with to_pandas, as Polars and PyArrow have), a mapping of columns or a list "
-        f"of mappings, not {type(rows).__name__}"
+        "rows are a data frame (pandas, Polars, PyArrow, Dask, Spark), a DuckDB relation, a mapping of columns, a list "
+        f"of mappings, an array, or CSV and Parquet files by their paths, not {type(rows).__name__}"
     )
 
 
-def encode(frame: "pd.DataFrame", variables: Mapping[str, Variable]) -> tuple[list[str], Codes]:
-    """Return the names of the columns, and a table of state codes, one row a data row, in as few bytes as they need.
+def _from_files(files: Any, variables: Mapping[str, Variable]) -> "pd.DataFrame":
+    import pandas as pd
 
-    Raises
-    ------
-    UnknownVariable
-        For a column that is no variable.
-    UnknownState
-        For a cell that is no state of its column's variable.
-    """
-    if frame.columns.has_duplicates:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise InvalidArgument(f"the rows have two columns named {twice!r}")
-    for name in frame.columns:
-        if name not in variables:
-            raise UnknownVariable(name, variables)
-    names = list(frame.columns)
-    most = max((len(variables[n]) for n in names), default=1)
-    kind = np.int8 if most < 2**7 else np.int16 if most < 2**15 else np.int32
-    table = np.empty((len(frame), len(names)), dtype=kind, order="F")
-    for k, name in enumerate(names):
-        table[:, k] = encode_column(frame[name], variables[name])
-    return names, table
+    frame: pd.DataFrame = near_rows(files).to_pandas()
+    stated = {n: variables[n] for n in file_columns(files) if n in variables}
+    if stated:
+        blocks = [block for block, _ in file_blocks(files, stated)]
+        for name in stated if blocks else ():
+            frame[name] = pd.concat([block[name] for block in blocks], ignore_index=True)
+    return frame
 
 
-def encode_column(column: "pd.Series[Any]", variable: Variable) -> Codes:
-    """Return the state codes of one column, -1 for missing cells."""
-    return column_codes(variable.name, column, variable)[1]
+def _from_array(rows: NDArray[Any]) -> "pd.DataFrame":
+    import pandas as pd
+
+    if rows.dtype.names is not None and rows.ndim == 1:
+        return pd.DataFrame({n: rows[n] for n in rows.dtype.names})
+    if rows.dtype.names is None and rows.ndim == 2:
+        return pd.DataFrame(rows, columns=[f"x{i}" for i in range(rows.shape[1])])
+    raise InvalidArgument(f"an array of rows has two axes, a structured one has one axis, not {rows.ndim}")
 
 
 def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable], n: int) -> "pd.DataFrame":

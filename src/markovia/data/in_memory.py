@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from markovia.data.distant_rows import near_rows
+from markovia.data.frames import as_frame
 from markovia.data.row_sources import CodedTable, row_weights
 from markovia.data.state_codes import code_type, column_codes
 from markovia.errors import InvalidArgument, MarkoviaError, UnknownVariable
@@ -25,10 +27,13 @@ class Columns(NamedTuple):
     names: Sequence[str]
     get: Callable[[str], Any]
     n_rows: int
+    index: Any = None
+    """Of rows that have one, as in pandas."""
 
 
 def eager_columns(data: Any) -> Columns:
-    """Return the columns of data in memory, of any accepted form."""
+    """Return the columns of data of any accepted form, in memory; rows that are elsewhere are fetched, in their order."""
+    data = near_rows(data)
     if isinstance(data, np.ndarray):
         return _array_columns(data)
     library = type(data).__module__.partition(".")[0]
@@ -36,17 +41,10 @@ def eager_columns(data: Any) -> Columns:
         return _unique(list(data.column_names), data.column, data.num_rows)
     if library == "polars" and hasattr(data, "get_column"):
         return Columns(data.columns, data.get_column, data.height)
-    from markovia.data.frames import as_frame
-
-    try:
-        frame = as_frame(data)
-    except InvalidArgument as error:
-        raise InvalidArgument(
-            "rows are a data frame (pandas, Polars, PyArrow, Dask, Spark), a DuckDB relation, a mapping of columns, a list "
-            f"of mappings, an array, or CSV and Parquet files by their paths, not {type(data).__name__}"
-        ) from error
+    frame = as_frame(data)
     labels = {str(label): label for label in frame.columns}
-    return _unique([str(label) for label in frame.columns], lambda name: frame[labels[name]], len(frame))
+    names = [str(label) for label in frame.columns]
+    return _unique(names, lambda name: frame[labels[name]], len(frame), frame.index)
 
 
 def cheap_columns(data: Any) -> list[str]:
@@ -74,11 +72,11 @@ def _array_columns(data: Any) -> Columns:
     return Columns(names, lambda name: data[:, at[name]], len(data))
 
 
-def _unique(names: Sequence[str], get: Callable[[str], Any], n_rows: int) -> Columns:
+def _unique(names: Sequence[str], get: Callable[[str], Any], n_rows: int, index: Any = None) -> Columns:
     if len(set(names)) < len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
         raise InvalidArgument(f"the rows have two columns named {twice!r}")
-    return Columns(names, get, n_rows)
+    return Columns(names, get, n_rows, index)
 
 
 def coded_columns(
@@ -88,7 +86,7 @@ def coded_columns(
     states: Mapping[str, int | Sequence[State]],
     weights: Any = None,
 ) -> CodedTable:
-    """Return columns in memory as codes; see `markovia.data.row_sources.read_data`."""
+    """Return columns in memory as codes; see `markovia.data.reading.read_data`."""
     wanted, weight_column = wanted_columns(columns.names, names, weights)
     if weight_column is not None:
         weights = columns.get(weight_column)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from markovia.data.distant_rows import far_rows, is_far
 from markovia.data.in_memory import Columns, coded_columns, eager_columns, wanted_columns
 from markovia.data.mixed_table import CONTINUOUS, DISCRETE, MixedTable
-from markovia.data.row_sources import CodedTable, read_data, row_weights
+from markovia.data.reading import read_data
+from markovia.data.row_sources import CodedTable, row_weights
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State
 from markovia.runtime.array_types import Array
@@ -42,7 +43,7 @@ def read_mixed(
     Parameters
     ----------
     data
-        What `markovia.data.row_sources.read_data` takes; or `MixedTable`.
+        What `markovia.data.reading.read_data` takes; or `MixedTable`.
     names
         The columns that are wanted, in the order in which variables are numbered; all by default.
     continuous

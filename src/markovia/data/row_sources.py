@@ -2,20 +2,20 @@
 
 Everything that learns from discrete data asks for two things: the variables with their states, and tables of counts
 (`RowSource.counts`). A `CodedTable` has its rows in memory as small integers; other sources leave the rows where they
-are and only bring counts back. `read_data` opens whatever a user passes.
+are and only bring counts back. `markovia.data.reading` opens whatever a user passes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.table_counts import count_codes, distinct_rows
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
-from markovia.factors.tables.variable import State, Variable
+from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
 
 MISSING = -1
@@ -127,8 +127,6 @@ class CodedTable:
 
     def counts(self, scopes: Sequence[Sequence[str]]) -> list[Array]:
         """Return a table of counts for each scope; see `RowSource.counts`."""
-        from markovia.data.table_counts import count_codes
-
         columns = [[self._place(n) for n in scope] for scope in scopes]
         own = list(self.variables.values())
         for scope in columns:
@@ -140,8 +138,6 @@ class CodedTable:
 
     def distinct(self, scope: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
         """Return the configurations of a scope that occur, and their weights; see `RowSource.distinct`."""
-        from markovia.data.table_counts import distinct_rows
-
         places = [self._place(n) for n in scope]
         return distinct_rows(self.codes[places], self.weights, [len(self.variables[n]) for n in scope])
 
@@ -161,91 +157,6 @@ def count_shape(variables: Sequence[Variable]) -> tuple[int, ...]:
             f"{', ...' if len(variables) > 6 else ''} would have {prod(shape):,} cells"
         )
     return shape
-
-
-def read_data(
-    data: Any,
-    names: Iterable[str] | None = None,
-    *,
-    variables: Mapping[str, Variable] | None = None,
-    states: Mapping[str, int | Sequence[State]] | None = None,
-    weights: Any = None,
-) -> RowSource:
-    """Open data of any accepted form.
-
-    Parameters
-    ----------
-    data
-        A pandas, Polars, Dask or Spark frame, a PyArrow table, a DuckDB relation, a mapping of columns, a list of
-        mappings, a structured array, a matrix (its columns are `x0, x1, ...`), or CSV and Parquet files: a path, a
-        pattern with `*`, or a list of them. Or a `RowSource`.
-    names
-        The columns that are wanted; all by default. Others are not looked at.
-    variables
-        Variables whose states are known; a cell that is none of them is an error.
-    states
-        States of other columns; those of columns in neither are read off the data: categories in their order, both
-        booleans, everything else sorted.
-    weights
-        The name of a column; or, for data in memory, one number a row.
-
-    Raises
-    ------
-    UnknownVariable
-        For a wanted column that the data lack.
-    UnknownState
-        For a cell that is no state of its column.
-    """
-    if states is not None and not isinstance(states, Mapping):
-        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
-    known, stated = dict(variables or {}), dict(states or {})
-    wanted = None if names is None else list(names)
-    if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):
-        return _already_read(data, wanted, known, weights)
-    if _is_paths(data):
-        from markovia.data.file_sources import open_files
-
-        return open_files(data, wanted, known, stated, weights)
-    library = type(data).__module__.partition(".")[0]
-    if library == "duckdb" or library == "_duckdb":
-        from markovia.data.file_sources import open_relation
-
-        return open_relation(data, wanted, known, stated, weights)
-    if (
-        library not in ("pandas", "polars", "pyarrow", "numpy", "builtins")
-        or type(data).__name__ == "LazyFrame"
-    ):
-        from markovia.data.frame_sources import open_lazy
-
-        lazy = open_lazy(data, wanted, known, stated, weights)
-        if lazy is not None:
-            return lazy
-    from markovia.data.in_memory import coded_columns, eager_columns
-
-    return coded_columns(eager_columns(data), wanted, known, stated, weights)
-
-
-def _already_read(
-    data: Any, wanted: Sequence[str] | None, known: Mapping[str, Variable], weights: Any
-) -> RowSource:
-    source = cast(RowSource, data)
-    if weights is not None:
-        raise InvalidArgument("these data were read before; give the weights when they are read")
-    for name in wanted or ():
-        if name not in source.variables:
-            raise UnknownVariable(name, source.variables, "the data")
-        if name in known and known[name].states != source.variables[name].states:
-            raise InvalidArgument(
-                f"the data were read with the states {list(source.variables[name].states)} for {name!r}, "
-                f"which should be {list(known[name].states)}"
-            )
-    return source
-
-
-def _is_paths(data: Any) -> bool:
-    if isinstance(data, list | tuple) and data:
-        return all(isinstance(item, str | Path) for item in data)
-    return isinstance(data, str | Path)
 
 
 def row_weights(weights: Any, n_rows: int) -> Array | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 
 import markovia as mk
-from markovia.data.row_sources import read_data
+from markovia.data.reading import read_data
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.incomplete.em import EM, run_em, starting_tables
 from markovia.learning.tables.priors import as_prior

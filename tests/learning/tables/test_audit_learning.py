@@ -58,11 +58,14 @@ def test_the_likelihood_that_em_reports_is_that_of_the_rows_under_the_network():
     assert bn.score(rows, weights=weights) == pytest.approx(bn.fit_.log_likelihood / weights.sum())
 
 
-def test_by_row_is_refused_where_the_rows_have_no_order(tmp_path):
+def test_by_row_the_rows_of_a_file_keep_their_order_and_other_columns_do_not_matter(tmp_path):
     bn = mk.examples.sprinkler()
-    bn.sample(50, seed=0).to_csv(tmp_path / "rows.csv", index=False)
-    with pytest.raises(InvalidArgument, match="in memory"):
-        bn.log_likelihood(tmp_path / "rows.csv", by="row")
+    rows = bn.sample(50, seed=0)
+    rows.assign(patient=range(50)).to_csv(tmp_path / "rows.csv", index=False)
+    found = bn.log_likelihood(tmp_path / "rows.csv", by="row")
+    np.testing.assert_allclose(found, bn.log_prob(rows))
+    with pytest.raises(mk.errors.UnknownVariable, match="patient"):
+        bn.log_prob(tmp_path / "rows.csv")
 
 
 def test_an_impossible_row_of_weight_zero_does_not_count():

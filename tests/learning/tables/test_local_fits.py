@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import markovia as mk
-from markovia.data.row_sources import read_data
+from markovia.data.reading import read_data
 from markovia.learning.tables.local_fits import local_fit
 from markovia.learning.tables.priors import as_prior
 from markovia.learning.tables.table_learner import Family, TableLearner

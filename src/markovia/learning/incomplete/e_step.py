@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.row_sources import CodedTable, read_data
+from markovia.data.reading import column_names, read_data
+from markovia.data.row_sources import CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.engine import Engine, get_engine
@@ -197,9 +198,7 @@ def expected_counts(
     if hasattr(data, "in_memory"):
         table = data.in_memory()
     else:
-        from markovia.data.frames import as_frame
-
-        frame = as_frame(data)
-        names = [n for n in variables if n in frame.columns]
-        table = read_data(frame, names, variables=variables, weights=weights).in_memory()
+        held = set(column_names(data))
+        names = [n for n in variables if n in held]
+        table = read_data(data, names, variables=variables, weights=weights).in_memory()
     return ExpectedCounter(families, table, engine, seed).expect(known)

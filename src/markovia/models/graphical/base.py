@@ -207,8 +207,8 @@ class GraphicalModel(ABC):
         Parameters
         ----------
         given
-            Evidence as in `query`, or many rows of it: a DataFrame or a list of mappings from name to state, where a
-            missing cell is None or NaN.
+            Evidence as in `query`, or many rows of it: a frame of any library, a list of mappings from name to state, or
+            data files; a missing cell is None or NaN.
         targets
             The variables to ask for; by default all that are not observed (in some row).
         engine
@@ -328,7 +328,7 @@ class GraphicalModel(ABC):
     ) -> Any:
         """Return log P(evidence); minus infinity if it is impossible.
 
-        For many rows of evidence (a DataFrame or a list of mappings, as in `marginals`) return an array with one number
+        For many rows of evidence (a frame, a list of mappings or files, as in `marginals`) return an array with one number
         a row.
 
         Raises

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from markovia.data.row_sources import RowSource, read_data
+from markovia.data.reading import read_data
+from markovia.data.row_sources import RowSource
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
 from markovia.factors.potentials.log_linear import Feature
 from markovia.factors.tables.factor import Factor

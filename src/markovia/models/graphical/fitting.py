@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.data.in_memory import cheap_columns
-from markovia.data.row_sources import RowSource, read_data
+from markovia.data.reading import read_data
+from markovia.data.row_sources import RowSource
 from markovia.errors import IncompleteModel, InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable

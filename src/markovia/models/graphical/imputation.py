@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.frames import as_frame, decode_column, encode_column
+from markovia.data.frames import as_frame, decode_column
 from markovia.data.row_sources import CodedTable
+from markovia.data.state_codes import column_codes
 from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
 from markovia.learning.incomplete.e_step import ExpectedCounter
@@ -28,7 +29,7 @@ def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.
     """Return the rows with every missing cell filled in; variables without a column get one."""
     if method not in METHODS:
         raise InvalidArgument(f"method= is 'map', 'mode' or 'sample', not {method!r}")
-    data = as_frame(frame)
+    data = as_frame(frame, {n: model.variable(n) for n in model.variables})
     if data.columns.has_duplicates:
         twice = data.columns[data.columns.duplicated()][0]
         raise InvalidArgument(f"the rows have two columns named {twice!r}")
@@ -36,7 +37,7 @@ def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.
     codes = np.full((len(variables), len(data)), -1, dtype=np.int32)
     for i, v in enumerate(variables):
         if v.name in data.columns:
-            codes[i] = encode_column(data[v.name], v)
+            codes[i] = column_codes(v.name, data[v.name], v)[1]
     known = [i for i, v in enumerate(variables) if (codes[i] < 0).any() or v.name not in data.columns]
     if method == "mode":
         full = _modes(model, data, codes, known)

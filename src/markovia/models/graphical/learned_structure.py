@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from markovia.data.reading import read_data
 from markovia.data.reading_mixed import MixedTable
-from markovia.data.row_sources import RowSource, read_data
+from markovia.data.row_sources import RowSource
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.undirected import UndirectedGraph

@@ -26,7 +26,8 @@ class RowVerbs(GraphicalModel):
         Parameters
         ----------
         frame
-            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN.
+            Rows in any form that `fit` takes: a frame of any library, a mapping of columns, a list of mappings, an array,
+            a DuckDB relation, CSV or Parquet files by their paths; a missing cell is None or NaN.
         engine
             Who sums; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
         progress
@@ -64,7 +65,7 @@ class RowVerbs(GraphicalModel):
         Returns
         -------
         Series or DataFrame
-            Aligned with the rows' index.
+            Aligned with the rows' index, where they have one.
 
         Examples
         --------
@@ -91,8 +92,8 @@ class RowVerbs(GraphicalModel):
         Parameters
         ----------
         frame
-            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN. A column of the
-            target itself is ignored; missing cells and columns are summed out.
+            Rows in any form that `log_prob` takes; a missing cell is None or NaN. A column of the target itself is
+            ignored; missing cells and columns are summed out.
         target
             A name, or several; then the columns are pairs (target, state).
         engine

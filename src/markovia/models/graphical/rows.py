@@ -7,11 +7,15 @@ NumPy.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.frames import MISSING, as_frame, encode
+from markovia.data.data_files import names_data
+from markovia.data.distant_rows import is_far, is_files
+from markovia.data.reading import OrderedRows, ordered_rows
+from markovia.data.row_sources import MISSING
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
 from markovia.inference.engine import Engine
@@ -28,17 +32,22 @@ if TYPE_CHECKING:
 
 
 def are_rows(given: Any) -> bool:
-    """Say whether evidence is many rows of it: a data frame, or a list of mappings."""
+    """Say whether evidence is many rows of it, in any form but a mapping of columns."""
     if given is None or isinstance(given, Mapping):
         return False
-    if isinstance(given, list | tuple):
-        return all(isinstance(row, Mapping) for row in given)
-    return hasattr(given, "columns") and (hasattr(given, "iloc") or hasattr(given, "to_pandas"))
+    if isinstance(given, list | tuple) and all(isinstance(row, Mapping) for row in given):
+        return True
+    if is_files(given):
+        return all(
+            isinstance(f, Path) or names_data(f)
+            for f in ([given] if isinstance(given, str | Path) else given)
+        )
+    return isinstance(given, np.ndarray) or is_far(given) or hasattr(given, "columns")
 
 
 def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Array:
     """Return the log probability of each row; missing cells and columns are summed out."""
-    columns, table = encode(as_frame(frame), _variables(model))
+    columns, table, _ = ordered_rows(frame, _variables(model))
     log_z = 0.0 if model.normalised else model._log_z(engine)
     problem = _problem(model)
     result = np.empty(len(table))
@@ -63,10 +72,10 @@ def predict(
     """Return the mode of each target's posterior for every row, one column a target."""
     import pandas as pd
 
-    data = as_frame(frame)
+    data = ordered_rows(frame, _variables(model), leave_out=names)
     ends = _ends(model, names)
-    best = {n: np.empty(len(data), dtype=np.intp) for n in names}
-    for part in _posteriors(model, _without(data, names), names, engine, progress):
+    best = {n: np.empty(len(data.codes), dtype=np.intp) for n in names}
+    for part in _posteriors(model, data, names, engine, progress):
         for n, (low, high) in zip(names, ends, strict=True):
             best[n][part.first : part.last] = part.posteriors[:, low:high].argmax(axis=1)
     modes = {n: np.array(model.variable(n).states, dtype=object)[best[n]] for n in names}
@@ -79,8 +88,8 @@ def predict_proba(
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
-    data = as_frame(frame)
-    tables = _tables(model, _without(data, names), names, engine, progress)
+    data = ordered_rows(frame, _variables(model), leave_out=names)
+    tables = _tables(model, data, names, engine, progress)
     return pd.concat(tables, axis=1, names=["target", "state"])
 
 
@@ -92,19 +101,20 @@ def marginals(
     progress: bool | None,
 ) -> dict[str, "pd.DataFrame"]:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
-    data = as_frame(frame)
+    data = ordered_rows(frame, _variables(model))
     if names is None:
-        names = [n for n in model.variables if n not in data.columns or data[n].isna().any()]
+        whole = {n for k, n in enumerate(data.names) if (data.codes[:, k] != MISSING).all()}
+        names = [n for n in model.variables if n not in whole]
     return _tables(model, data, names, engine, progress)
 
 
 def _tables(
-    model: "GraphicalModel", data: "pd.DataFrame", names: Sequence[str], engine: Engine, progress: bool | None
+    model: "GraphicalModel", data: OrderedRows, names: Sequence[str], engine: Engine, progress: bool | None
 ) -> dict[str, "pd.DataFrame"]:
     import pandas as pd
 
     ends = _ends(model, names)
-    flat = np.empty((len(data), ends[-1][1] if ends else 0))
+    flat = np.empty((len(data.codes), ends[-1][1] if ends else 0))
     for part in _posteriors(model, data, names, engine, progress):
         flat[part.first : part.last] = part.posteriors
     return {
@@ -114,10 +124,10 @@ def _tables(
 
 
 def _posteriors(
-    model: "GraphicalModel", data: "pd.DataFrame", names: Sequence[str], engine: Engine, progress: bool | None
+    model: "GraphicalModel", data: OrderedRows, names: Sequence[str], engine: Engine, progress: bool | None
 ) -> Iterator[Answers]:
     """Yield the posteriors of the targets, a stretch of rows at a time; refuse impossible rows."""
-    columns, table = encode(data, _variables(model))
+    columns, table, _ = data
     problem = _problem(model)
     program = compiled_for(problem, engine, names, columns, table)
     with progress_bar(progress, len(table), unit="row", scale=True) as advance:
@@ -127,11 +137,6 @@ def _posteriors(
                 judge = engine.log_mass if engine.exact else judged_log_mass
                 raise impossible(row_problem(problem, columns, table[part.first + bad[0]]), judge)
             yield part
-
-
-def _without(data: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Leave out the targets' own columns."""
-    return data.drop(columns=[n for n in names if n in data.columns])
 
 
 def _ends(model: "GraphicalModel", names: Sequence[str]) -> list[tuple[int, int]]:

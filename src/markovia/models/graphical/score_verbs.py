@@ -15,7 +15,7 @@ from markovia.runtime.seeds import Seed
 if TYPE_CHECKING:
     import pandas as pd
 
-    from markovia.data.row_sources import RowSource
+    from markovia.data.row_sources import CodedTable
     from markovia.factors.tables.variable import Variable
 
 
@@ -39,8 +39,7 @@ class ScoreVerbs(DirectedModel):
             Rows in any form that `fit` takes. Missing cells are summed out.
         by
             None for the total; "family" for a Series with what each node adds given its parents (complete rows only,
-            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted
-            (data in memory only).
+            since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted.
         weights
             The name of a column, or one number a row.
         latent
@@ -56,6 +55,7 @@ class ScoreVerbs(DirectedModel):
         >>> round(bn.log_likelihood(rows), 2)
         -207.31
         """
+        from markovia.data.reading import ordered_rows
         from markovia.data.row_sources import CodedTable
         from markovia.learning.tables.row_counts import family_counts, family_log_likelihood
         from markovia.models.graphical.fitting import families_of, read_rows
@@ -71,12 +71,14 @@ class ScoreVerbs(DirectedModel):
             raise InvalidArgument(
                 f"{what}, so the log likelihood is no sum over nodes; ask for the total or by='row'"
             )
-        if by == "row" and not isinstance(source, CodedTable):
-            raise InvalidArgument(
-                "by='row' needs rows in memory, in their order; read them first, or ask for the total"
+        if by == "row":
+            known = {n: v for n, v in self._variables.items() if n not in hidden}
+            in_order = (
+                source if isinstance(source, CodedTable) else ordered_rows(data, known, others="ignore")
             )
-        if gaps or hidden or by == "row":
-            return self._row_log_likelihood(source, by)
+            return rows.log_prob(self, in_order, get_engine("auto"), None)
+        if gaps or hidden:
+            return self._summed_log_likelihood(source.in_memory())
         families = families_of(self, source.variables, ())
         counts = family_counts(source, families)
         scores = {
@@ -117,8 +119,8 @@ class ScoreVerbs(DirectedModel):
         Parameters
         ----------
         frame
-            A DataFrame, a mapping of columns or a list of mappings; a missing cell is None or NaN. Columns that are no
-            variables come back as they are.
+            Rows in any form that `fit` takes; a missing cell is None or NaN. Columns that are no variables come back as
+            they are.
         method
             "map": the most probable states of a row's missing cells together. "mode": the most probable state of each
             cell on its own. "sample": a draw from their posterior distribution (for multiple imputation).
@@ -150,24 +152,9 @@ class ScoreVerbs(DirectedModel):
             return {n: self._variables[n] for n in names if n in self._variables}
         return {n: self.variable(n) for n in ([latent] if isinstance(latent, str) else latent)}
 
-    def _row_log_likelihood(self, source: "RowSource", by: str | None) -> Any:
-        table = source.in_memory()
-        if table.complete and len(table.variables) == len(self._variables):
-            logs = np.zeros(table.n_rows)
-            for name, own in self._tables.items():
-                if own is not None:
-                    logs += own.log_prob(table.column(name), [table.column(q) for q in self._parents[name]])
-        else:
-            import pandas as pd
-
-            columns: dict[str, Any] = {}
-            for n, v in table.variables.items():
-                states: Any = pd.Index(v.states, dtype=object)
-                columns[n] = pd.Categorical.from_codes(table.column(n), categories=states)
-            frame = pd.DataFrame(columns, index=pd.RangeIndex(table.n_rows))
-            logs = rows.log_prob(self, frame, get_engine("auto"), None)
-        if by == "row":
-            return logs
+    def _summed_log_likelihood(self, table: "CodedTable") -> float:
+        """Return the log likelihood of rows with missing cells or without columns of latent variables."""
+        logs = rows.log_prob(self, table, get_engine("auto"), None)
         if table.weights is None:
             return float(logs.sum())
         some = table.weights > 0  # an impossible row of weight zero does not count

@@ -8,8 +8,10 @@ Reference: Koller & Friedman (2009), section 17.5 (shared parameters). Cost: one
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from markovia.data.data_files import names_data
+from markovia.data.distant_rows import is_far
 from markovia.data.frames import as_frame
-from markovia.data.row_sources import read_data
+from markovia.data.reading import read_data
 from markovia.data.state_codes import column_codes
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional
@@ -88,11 +90,14 @@ def fit_sequences(
 
 
 def _frames(sequences: Any, names: list[str]) -> "list[pd.DataFrame]":
-    if isinstance(sequences, Mapping) or hasattr(sequences, "columns"):
+    listed = isinstance(sequences, list | tuple)  # of files: a sequence each
+    if not listed and (isinstance(sequences, Mapping) or is_far(sequences) or hasattr(sequences, "columns")):
         sequences = [sequences]
-    if not isinstance(sequences, Iterable) or isinstance(sequences, str):
+    if not isinstance(sequences, Iterable) or any(
+        isinstance(s, str) and not names_data(s) for s in sequences
+    ):
         raise InvalidArgument(
-            f"sequences are a list of DataFrames or mappings of columns, one row a step, not {sequences!r}"
+            f"sequences are a list of frames, mappings of columns or data files, one row a step, not {sequences!r}"
         )
     frames = [as_frame(s) for s in sequences]
     for frame in frames:
