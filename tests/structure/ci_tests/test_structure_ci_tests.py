@@ -127,7 +127,7 @@ def test_a_query_is_the_same_in_any_order_and_counted_once():
     test = G2().bind(read_mixed(_frame(_codes())))
     assert test.p_value(4, 2, (3, 1)) == test.p_value(2, 4, (1, 3))
     assert test.n_made == 1
-    made = test.made()[0]
+    made = test.kept(True)[0]
     assert (made.x, made.y, made.given) == ("v2", "v4", ("v1", "v3"))
 
 

@@ -274,3 +274,23 @@ def test_samples_of_a_network_give_causal_learns_skeleton(network, rows):
     cells = np.column_stack([frame[c].astype("category").cat.codes for c in frame.columns]).astype(np.int64)
     found = mk.learn_structure(frame, method="pc", test=G2(alpha=0.05))
     assert _skeleton(found) == _causal_learn_skeleton(cells, "gsq")
+
+
+@pytest.mark.parametrize("test", [mk.ci_tests.G2(), mk.ci_tests.ChiSquare(), mk.ci_tests.G2(dof="full")])
+def test_many_pairs_and_single_sets_tested_together_give_what_one_by_one_gives(test, monkeypatch):
+    from markovia.structure.ci_tests import table_tests
+
+    network = mk.generators.random_bayesian_network(70, max_parents=2, seed=3)
+    rows = network.sample(600, seed=1)
+    together = mk.learn_structure(rows, method="pc", test=test)
+    monkeypatch.setattr(table_tests, "MANY", 10**6)
+    single = mk.learn_structure(rows, method="pc", test=test)
+    assert together.graph == single.graph
+    assert together.separating_sets == single.separating_sets
+    assert together.n_tests == single.n_tests == len(together.tests)
+    made = {(t.x, t.y, t.given): t.p_value for t in together.tests}
+    assert made == pytest.approx({(t.x, t.y, t.given): t.p_value for t in single.tests}, rel=1e-6, abs=1e-9)
+    assert together.details["edge_p_values"] == pytest.approx(
+        single.details["edge_p_values"], rel=1e-6, abs=1e-9
+    )
+    assert together.tests[-1] == list(together.tests)[-1]

@@ -5,11 +5,10 @@ is x independent of y given a set? Variables are numbers.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +20,11 @@ from markovia.graphs.masks import mask_of, members, turned
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.named import Names, as_names
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice, check_level
 from markovia.runtime.clock import Clock, now
 from markovia.runtime.registry import named
+from markovia.structure.ci_tests.many_tests import PairTests, Row, SetTests, TestsMade
 from markovia.structure.task.result import TestMade
 from markovia.structure.task.task import Task
 
@@ -78,6 +78,7 @@ class CITest(ABC):
         self.alpha = float(alpha)
         self.known: dict[Query, float] = {}
         self.measured: dict[Query, tuple[float, float]] = {}
+        self.log: list[PairTests | SetTests] = []
         self.jobs: int | None = None
         self.threads: int | None = None
 
@@ -89,7 +90,20 @@ class CITest(ABC):
     @property
     def n_made(self) -> int:
         """The number of tests made so far."""
-        return len(self.known)
+        return len(self.known) + sum(part.size for part in self.log)
+
+    def pair_blocks(self) -> Iterator[tuple[int, int, Array]] | None:
+        """Yield the p-values of all pairs given nothing, block by block: low, high, and an array (high - low, n).
+
+        None where a test has no faster way than one pair after the other.
+        """
+        return None
+
+    def p_array(self, xs: Ints, ys: Ints, given: Ints) -> Array:
+        """Return the p-values of many queries; `given` has one row a query. The test does not remember them."""
+        return self._compute(
+            [(x, y, tuple(z)) for x, y, z in zip(xs.tolist(), ys.tolist(), given.tolist(), strict=True)]
+        )
 
     @abstractmethod
     def _compute(self, queries: Sequence[Query]) -> Array:
@@ -139,7 +153,7 @@ class CITest(ABC):
         from joblib import Parallel, delayed
 
         bare = copy(self)
-        bare.known, bare.measured, bare.jobs = {}, {}, None
+        bare.known, bare.measured, bare.log, bare.jobs = {}, {}, [], None
         parts = Parallel(n_jobs=self.jobs)(delayed(bare._measure)([q]) for q in queries)
         return Measured(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -156,19 +170,19 @@ class CITest(ABC):
         """Say whether independence is accepted."""
         return self.p_value(x, y, given) > self.alpha
 
-    def kept(self, keep: Any) -> list[TestMade]:
+    def kept(self, keep: Any) -> Sequence[TestMade]:
         """Return the tests made so far as `keep_tests=` asks: all of them, none, or the first so many."""
         if not isinstance(keep, bool) and (not isinstance(keep, int | np.integer) or keep < 0):
             raise InvalidArgument(f"keep_tests= is True, False or a number of tests, not {keep!r}")
-        return self.made(None if keep is True else int(keep))
+        size = self.n_made if keep is True else min(int(keep), self.n_made)
+        if not self.log:
+            return list(TestsMade(self._made, size, self.names, self.alpha))
+        return TestsMade(self._made, size, self.names, self.alpha) if size else []
 
-    def made(self, most: int | None = None) -> list[TestMade]:
-        """Return the tests made so far, in their order; the first `most` of them."""
-        names = self.names
-        return [
-            TestMade(names[x], names[y], tuple(names[z] for z in given), p, p > self.alpha)
-            for (x, y, given), p in islice(self.known.items(), most)
-        ]
+    def _made(self) -> Iterator[Row]:
+        for part in self.log:
+            yield from part
+        yield from ((x, y, given, p) for (x, y, given), p in self.known.items())
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ Weights of rows are read as how many rows each stands for. Cost: rows times vari
 counted in compiled code, several tests at once in threads; other sources are asked for tables of counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from markovia.data.reading_mixed import MixedTable
 from markovia.data.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
@@ -46,6 +46,12 @@ LOAD_SECONDS, COMPILE_SECONDS = 0.4, 5.0
 """What NumPy may spend in a process before the compiled code is loaded, or compiled for this and later runs."""
 NUMPY_SECONDS = 4e-9
 """What NumPy takes for one cell of data, about."""
+MANY = 64
+"""From so many variables on, all pairs are tested together."""
+MARKED_CELLS = 2**29
+"""States times rows up to which that is done."""
+BLOCK_CELLS = 2**24
+"""Cells of the tables that are made at a time then."""
 LOGS = 2**16
 """Whole numbers k up to this have k log k in a table."""
 
@@ -135,41 +141,112 @@ class TableTest(CITest):
         p = np.where(free > 0, chdtrc(np.maximum(free, 1.0), statistic), 1.0)
         return Measured(p, statistic, free)
 
+    def pair_blocks(self) -> Iterator[tuple[int, int, Array]] | None:
+        """Yield the p-values of all pairs; their tables are products of matrices that mark the states of each row."""
+        table = self.table
+        if (
+            not isinstance(table, CodedTable)
+            or self.n < MANY
+            or self.cards.sum() * table.n_rows > MARKED_CELLS
+        ):
+            return None
+        return self._pair_blocks(table)
+
+    def _pair_blocks(self, table: CodedTable) -> Iterator[tuple[int, int, Array]]:
+        from scipy.special import chdtrc
+
+        n, exact = self.n, table.weights is None and table.n_rows < 2**24
+        kind = np.float32 if exact else np.float64
+        columns = [table.column(name) for name in self.names]
+        marks = np.concatenate([c == np.arange(k)[:, None] for c, k in zip(columns, self.cards, strict=True)])
+        owner = np.repeat(np.arange(n), self.cards)
+        seen = marks.any(axis=1)
+        marks, owner = marks[seen].astype(kind), owner[seen]
+        weighted = marks if table.weights is None else marks * table.weights
+        single = weighted.sum(axis=1, dtype=np.float64)
+        total = float(table.total)
+        used = np.bincount(owner, minlength=n)
+        first = np.searchsorted(owner, np.arange(n + 1))
+        alone = np.add.reduceat(_terms(single), first[:-1])
+        free = used - 1.0 if self.dof == "nonempty" else self.cards - 1.0
+        logs = _log_table(table.n_rows + 1) if exact else None
+        step = max(1, BLOCK_CELLS // max(1, len(owner)))
+        low = 0
+        while low < n:
+            high = max(low + 1, int(np.searchsorted(first, first[low] + step, side="right")) - 1)
+            high = min(high, n)
+            rows = slice(first[low], first[high])
+            counts = weighted[rows] @ marks[first[low] :].T
+            if self.chi:
+                terms = counts.astype(np.float64) ** 2 / np.outer(single[rows], single[first[low] :] / total)
+            else:
+                terms = _terms(counts.astype(np.float64)) if logs is None else logs[counts.astype(np.int32)]
+            sums = np.add.reduceat(terms, first[low:high] - first[low], axis=0)
+            sums = np.add.reduceat(sums, first[low:-1] - first[low], axis=1)
+            if self.chi:
+                statistic = sums - total
+            else:
+                statistic = 2.0 * (sums - alone[low:high, None] - alone[low:] + _terms(np.array([total]))[0])
+            dof = np.outer(free[low:high], free[low:])
+            p = np.ones((high - low, n))
+            p[:, low:] = np.where(dof > 0, chdtrc(np.maximum(dof, 1.0), np.maximum(statistic, 0.0)), 1.0)
+            yield low, high, p
+            low = high
+
+    def p_array(self, xs: Ints, ys: Ints, given: Ints) -> Array:
+        """Return the p-values of many queries straight from arrays."""
+        from scipy.special import chdtrc
+
+        table = self.table
+        kernel = _kernel_for(table.n_rows * len(xs) * (3 + given.shape[1]))
+        if kernel is None or not isinstance(table, CodedTable):
+            return super().p_array(xs, ys, given)
+        starts = np.arange(len(xs) + 1, dtype=np.int64) * given.shape[1]
+        statistic, free = self._compiled(kernel, table, xs, ys, starts, given.ravel())
+        if self.dof == "full":
+            free = (self.cards[xs] - 1.0) * (self.cards[ys] - 1.0)
+            free *= np.prod(self.cards[given], axis=1, dtype=np.float64)
+        found: Array = np.where(free > 0, chdtrc(np.maximum(free, 1.0), statistic), 1.0)
+        return found
+
     def _statistics(self, queries: Sequence[Query]) -> tuple[Array, Array]:
         table = self.table
         if isinstance(table, CodedTable):
             kernel = _kernel_for(table.n_rows * sum(3 + len(q[2]) for q in queries))
             if kernel is not None:
-                return self._compiled(kernel, table, queries)
+                xs = np.array([q[0] for q in queries], dtype=np.int64)
+                ys = np.array([q[1] for q in queries], dtype=np.int64)
+                starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)
+                given = np.array([z for q in queries for z in q[2]], dtype=np.int64)
+                return self._compiled(kernel, table, xs, ys, starts, given)
         return self._counted(table, queries)
 
-    def _compiled(self, kernel: Any, table: CodedTable, queries: Sequence[Query]) -> tuple[Array, Array]:
+    def _compiled(
+        self, kernel: Any, table: CodedTable, xs: Ints, ys: Ints, starts: Ints, given: Ints
+    ) -> tuple[Array, Array]:
         if self._codes is None:
             self._codes = _compact_codes(table, self.names, self.cards)
             self._logs = _log_table(min(table.n_rows + 1, LOGS)) if table.weights is None else np.zeros(0)
-        for x, y, others in queries:
-            strata = min(float(table.n_rows), float(np.prod(self.cards[list(others)], dtype=np.float64)))
-            cells = strata * float(self.cards[x]) * float(self.cards[y])
-            if cells > MOST_CELLS:
-                raise TooLarge(
-                    f"the test of {self.names[x]!r} and {self.names[y]!r} needs a table of {cells:,.0f} cells; put states "
-                    "together, or leave one of them out"
-                )
-        xs = np.array([q[0] for q in queries], dtype=np.int64)
-        ys = np.array([q[1] for q in queries], dtype=np.int64)
-        starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)
-        given = np.array([z for q in queries for z in q[2]], dtype=np.int64)
+        sizes = np.append(np.log(self.cards[given], dtype=np.float64), 0.0)
+        strata = np.add.reduceat(sizes, starts[:-1]) * (np.diff(starts) > 0)
+        cells = np.minimum(np.exp(np.minimum(strata, 60.0)), table.n_rows) * self.cards[xs] * self.cards[ys]
+        worst = int(cells.argmax())
+        if cells[worst] > MOST_CELLS:
+            raise TooLarge(
+                f"the test of {self.names[xs[worst]]!r} and {self.names[ys[worst]]!r} needs a table of "
+                f"{cells[worst]:,.0f} cells; put states together, or leave one of them out"
+            )
         weights = np.zeros(0) if table.weights is None else table.weights
         logs = self._logs
         limit = max(DENSE_CELLS, min(2 * table.n_rows, 2**24))
-        statistic, free = np.empty(len(queries)), np.empty(len(queries))
+        statistic, free = np.empty(len(xs)), np.empty(len(xs))
 
         def run(part: tuple[int, int], _: None) -> None:
             kernel.test_tables(
                 self._codes, weights, self.cards, xs, ys, starts, given, *part, limit, self.chi, logs, statistic, free
             )  # fmt: skip
 
-        n = len(queries)
+        n = len(xs)
         threads = self.threads or thread_count()
         parts = max(1, min(n, 4 * threads, n * table.n_rows // PART)) if threads > 1 else 1
         edges = [n * k // parts for k in range(parts + 1)]
@@ -259,6 +336,12 @@ def table_statistic(counts: Array, chi: bool = False) -> tuple[float, float]:
 def _xlogx(values: Array) -> float:
     positive = values[values > 0]
     return float((positive * np.log(positive)).sum())
+
+
+def _terms(values: Array) -> Array:
+    """Return x log x, 0 for 0."""
+    found: Array = values * np.log(np.where(values > 0, values, 1.0))
+    return found
 
 
 def _log_table(size: int) -> Array:

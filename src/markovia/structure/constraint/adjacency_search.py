@@ -8,17 +8,87 @@ The separating set is the first that is found: sizes 0, 1, ..., for each size th
 order, then those of y's, x before y. Cost: exponential in the largest degree.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import check_count
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
+from markovia.structure.ci_tests.many_tests import PairTests, SetTests
 from markovia.structure.task.knowledge import Rules
+
+TESTS_AT_ONCE = 20_000
+"""Tests of a round, about, where pairs ask several sets each."""
+PAIRS_AT_ONCE = 50_000
+"""Pairs whose sets are listed at a time."""
+
+
+class Separators(MutableMapping[tuple[int, int], tuple[int, ...]]):
+    """The separating set of each pair (smaller number first); pairs that need none may be held as flags."""
+
+    def __init__(self) -> None:
+        self.apart: Flags | None = None
+        self._sets: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def __getitem__(self, pair: tuple[int, int]) -> tuple[int, ...]:
+        found = self._sets.get(pair)
+        if found is None and self.apart is not None and self.apart[pair]:
+            return ()
+        if found is None:
+            raise KeyError(pair)
+        return found
+
+    def __setitem__(self, pair: tuple[int, int], given: tuple[int, ...]) -> None:
+        if self.apart is not None:
+            self.apart[pair] = False
+        self._sets[pair] = given
+
+    def __delitem__(self, pair: tuple[int, int]) -> None:
+        if self.apart is not None:
+            self.apart[pair] = False
+        self._sets.pop(pair, None)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        if self.apart is not None:
+            for x, row in enumerate(self.apart):
+                yield from ((x, y) for y in np.flatnonzero(row).tolist())
+        yield from self._sets
+
+    def __len__(self) -> int:
+        return len(self._sets) + (0 if self.apart is None else int(self.apart.sum()))
+
+
+class NamedSeparators(Mapping[tuple[str, str], tuple[str, ...]]):
+    """Separating sets by name, both orders of a pair as keys."""
+
+    def __init__(self, separators: Mapping[tuple[int, int], tuple[int, ...]], names: Sequence[str]) -> None:
+        self._separators, self._names = separators, names
+        self._number = {name: k for k, name in enumerate(names)}
+
+    def __getitem__(self, pair: tuple[str, str]) -> tuple[str, ...]:
+        try:
+            x, y = (self._number[name] for name in pair)
+            given = self._separators[(x, y) if x < y else (y, x)]
+        except (KeyError, TypeError, ValueError):
+            raise KeyError(pair) from None
+        return tuple(self._names[z] for z in given)
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        names = self._names
+        for x, y in self._separators:
+            yield names[x], names[y]
+            yield names[y], names[x]
+
+    def __len__(self) -> int:
+        return 2 * len(self._separators)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
 
 
 @dataclass
@@ -37,25 +107,15 @@ class Skeleton:
         The pairs that were tested at all, a symmetric matrix.
     """
 
-    adjacent: NDArray[np.bool_]
-    separators: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
-    p_max: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)))
-    tested: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    adjacent: Flags
+    separators: "Separators"
+    p_max: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    tested: Flags = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
 
     def _note(self, x: int, y: int, p: float) -> None:
         if p > self.p_max[x, y]:
             self.p_max[x, y] = self.p_max[y, x] = p
         self.tested[x, y] = self.tested[y, x] = True
-
-
-def named_separators(
-    separators: Mapping[tuple[int, int], tuple[int, ...]], names: Sequence[str]
-) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return separating sets by name, both orders of a pair as keys."""
-    found = {}
-    for (x, y), given in separators.items():
-        found[names[x], names[y]] = found[names[y], names[x]] = tuple(names[z] for z in given)
-    return found
 
 
 def adjacency_search(
@@ -82,21 +142,106 @@ def adjacency_search(
     """
     check_count("depth", depth, none=True)
     n = test.n
-    skeleton = Skeleton(rules.pairs.copy(), {}, np.zeros((n, n)), np.zeros((n, n), dtype=bool))
+    skeleton = Skeleton(rules.pairs.copy(), Separators(), np.zeros((n, n)), np.zeros((n, n), dtype=bool))
     asked = ~np.eye(n, dtype=bool) if separate_forbidden else rules.pairs
     open_pairs = asked & ~rules.required_pairs
     size = 0
     while (depth is None or size <= depth) and not watch.over():
-        level = _frozen_level if stable else _live_level
+        level = _level(test, size) if stable else _live_level
         if not level(test, skeleton, open_pairs, watch, size):
             break
         size += 1
     return skeleton
 
 
-def _frozen_level(
-    test: CITest, skeleton: Skeleton, open_pairs: NDArray[np.bool_], watch: Clock, size: int
-) -> bool:
+def _level(test: CITest, size: int) -> Any:
+    """Return how sets of one size are tried with neighbours frozen: those of none and one by the thousand."""
+    if size == 0 and test.pair_blocks() is not None:
+        return _all_pairs
+    return _single_sets if size == 1 and test.log else _frozen_level
+
+
+def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
+    """Test all open pairs given nothing."""
+    blocks = test.pair_blocks()
+    assert blocks is not None
+    asked = np.triu(open_pairs)
+    if not asked.any():
+        return False
+    made: list[Array] = []
+    apart = np.zeros_like(asked)
+    for low, high, p in blocks:
+        if made and watch.over():
+            asked[low:] = False
+            break
+        own = asked[low:high]
+        made += [row[flags] for row, flags in zip(p, own, strict=True)]
+        skeleton.p_max[low:high][own] = p[own]
+        apart[low:high] = own & (p > test.alpha)
+        watch.advance(int(own.sum()), f"sets of {size}")
+    test.log.append(PairTests(asked, made))
+    for flags in (skeleton.adjacent, open_pairs):
+        flags &= ~apart
+        flags &= ~apart.T
+    skeleton.tested |= asked
+    skeleton.tested |= asked.T
+    np.maximum(skeleton.p_max, skeleton.p_max.T, out=skeleton.p_max)
+    skeleton.separators.apart = apart
+    return True
+
+
+def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
+    """Try sets of one variable: all pairs ask their next set in each round, as arrays."""
+    near = [np.flatnonzero(row) for row in skeleton.adjacent]
+    xs, ys = np.nonzero(np.triu(open_pairs))
+    busy = False
+    for low in range(0, len(xs), PAIRS_AT_ONCE):
+        part = slice(low, low + PAIRS_AT_ONCE)
+        turns = [_singles(near, x, y) for x, y in zip(xs[part].tolist(), ys[part].tolist(), strict=True)]
+        starts = np.cumsum([0, *map(len, turns)])
+        given = np.concatenate([*turns, np.empty(0, np.int64)])
+        asking, at = np.arange(low, low + len(turns)), starts[:-1].copy()
+        while len(asking) and not watch.over():
+            left = starts[asking - low + 1] - at
+            asking, at, left = asking[left > 0], at[left > 0], left[left > 0]
+            if not len(asking):
+                break
+            busy = True
+            chunk = np.minimum(left, max(1, TESTS_AT_ONCE // len(asking)))
+            pair = np.repeat(np.arange(len(asking)), chunk)
+            first = np.cumsum(chunk) - chunk
+            sets = given[at[pair] + np.arange(len(pair)) - first[pair]]
+            p = test.p_array(xs[asking[pair]], ys[asking[pair]], sets[:, None])
+            # of each pair what comes after the first set that separates it was not asked
+            hit = np.flatnonzero(p > test.alpha)
+            stop = np.full(len(asking), len(p))
+            np.minimum.at(stop, pair[hit], hit)
+            counted = np.arange(len(p)) <= stop[pair]
+            a, b = xs[asking], ys[asking]
+            np.maximum.at(skeleton.p_max, (a[pair[counted]], b[pair[counted]]), p[counted])
+            ends = [e[pair[counted]].astype(np.int32) for e in (a, b)]
+            test.log.append(SetTests(ends[0], ends[1], sets[counted, None].astype(np.int32), p[counted]))
+            done = stop < len(p)
+            for x, y, z in zip(a[done].tolist(), b[done].tolist(), sets[stop[done]].tolist(), strict=True):
+                skeleton.adjacent[x, y] = skeleton.adjacent[y, x] = False
+                open_pairs[x, y] = open_pairs[y, x] = False
+                skeleton.separators[x, y] = (z,)
+            watch.advance(int(counted.sum()), f"sets of {size}")
+            asking, at = asking[~done], (at + chunk)[~done]
+        if watch.over():
+            break
+    skeleton.p_max[ys, xs] = skeleton.p_max[xs, ys]
+    return busy
+
+
+def _singles(near: list[Ints], x: int, y: int) -> Ints:
+    """Return the neighbours of x, then those of y that are not neighbours of x too."""
+    own, others = near[x], near[y]
+    later = others[~np.isin(others, own, assume_unique=True)] if len(others) else others
+    return np.concatenate([own[own != y], later[later != x]])
+
+
+def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
     """Try sets of one size with neighbours frozen; say whether there was any such set.
 
     Every pair asks its next set in each round, so that a round is one batch; with few pairs left each asks several.
@@ -130,9 +275,7 @@ def _frozen_level(
     return busy
 
 
-def _live_level(
-    test: CITest, skeleton: Skeleton, open_pairs: NDArray[np.bool_], watch: Clock, size: int
-) -> bool:
+def _live_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
     """Try sets of one size, each removal counting at once; say whether there was any such set."""
     adjacent, busy = skeleton.adjacent, False
     for x in range(test.n):

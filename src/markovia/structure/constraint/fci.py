@@ -15,7 +15,7 @@ from typing import Any
 from markovia.errors import InvalidArgument
 from markovia.runtime.checks import check_count
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
-from markovia.structure.constraint.adjacency_search import adjacency_search, named_separators
+from markovia.structure.constraint.adjacency_search import NamedSeparators, adjacency_search
 from markovia.structure.constraint.ancestral_rules import Ancestral, orient, orient_colliders
 from markovia.structure.constraint.possible_d_sep import search_possible_d_sep
 from markovia.structure.constraint.visible_edges import visible_edges
@@ -111,9 +111,9 @@ def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details
     names = task.names
     return Found(
         graph=pag.graph(names),
-        tests=test.made(),
+        tests=test.kept(True),
         n_tests=test.n_made,
-        separating_sets=named_separators(pag.separators, names),
+        separating_sets=NamedSeparators(pag.separators, names),
         notes=[*notes, *pag.contradictions(names)],
         details={"visible": [(names[a], names[b]) for a, b in visible_edges(pag)], **details},
     )

@@ -89,11 +89,14 @@ def decide_triples(
 
 def unshielded(adjacent: Flags) -> Iterator[Triple]:
     """Yield every triple x - z - y with x < y not adjacent, by x, y and z."""
-    n = len(adjacent)
-    for x, y in combinations(range(n), 2):
-        if not adjacent[x, y]:
-            for z in np.flatnonzero(adjacent[x] & adjacent[y]).tolist():
-                yield x, z, y
+    found = [
+        (x, y, z)
+        for z, row in enumerate(adjacent)
+        for x, y in combinations(np.flatnonzero(row).tolist(), 2)
+        if not adjacent[x, y]
+    ]
+    for x, y, z in sorted(found):
+        yield x, z, y
 
 
 def _separating_sets(
@@ -237,13 +240,12 @@ class Orientation:
         return ""
 
     def _reaches(self, start: int, goal: int) -> bool:
-        arrows = self.heads & ~self.heads.T
         seen, waiting = {start}, [start]
         while waiting:
             node = waiting.pop()
             if node == goal:
                 return True
-            for child in np.flatnonzero(arrows[node]).tolist():
+            for child in np.flatnonzero(self.heads[node] & ~self.heads[:, node]).tolist():
                 if child not in seen:
                     seen.add(child)
                     waiting.append(child)
@@ -255,13 +257,12 @@ class Orientation:
     def _must_point(self, a: int, b: int) -> bool:
         """Decide by Meek's rules whether a - b has to become a -> b."""
         heads, adjacent = self.heads, self.adjacent
-        arrows = heads & ~heads.T
-        into_b = arrows[:, b]
+        into_b = heads[:, b] & ~heads[b]
         # rule 1: c -> a - b with c, b not adjacent would be a new collider
         for c in np.flatnonzero(heads[:, a] & ~adjacent[b]).tolist():
             if c != b and self._settled(c, a, b):
                 return True
-        if (arrows[a] & into_b).any():  # rule 2: a -> c -> b
+        if (heads[a] & ~heads[:, a] & into_b).any():  # rule 2: a -> c -> b
             return True
         joined = adjacent[a] & ~heads[a] & ~heads[:, a]
         # rule 3: a - c -> b and a - d -> b with c, d not adjacent
@@ -270,7 +271,7 @@ class Orientation:
                 return True
         # rule 4: a - d -> c -> b with d, b not adjacent and a, c adjacent
         for c in np.flatnonzero(into_b & adjacent[a]).tolist():
-            for d in np.flatnonzero(arrows[:, c] & joined & ~adjacent[b]).tolist():
+            for d in np.flatnonzero(heads[:, c] & ~heads[c] & joined & ~adjacent[b]).tolist():
                 if d != b and self._settled(d, a, b):
                     return True
         return False

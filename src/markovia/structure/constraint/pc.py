@@ -19,7 +19,7 @@ from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
 from markovia.runtime.checks import check_choice
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
-from markovia.structure.constraint.adjacency_search import Skeleton, adjacency_search, named_separators
+from markovia.structure.constraint.adjacency_search import NamedSeparators, Skeleton, adjacency_search
 from markovia.structure.constraint.orientation import Orientation, decide_triples
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
@@ -99,7 +99,7 @@ def pc(
         graph,
         tests=test.kept(keep_tests),
         n_tests=test.n_made,
-        separating_sets=named_separators(skeleton.separators, names),
+        separating_sets=NamedSeparators(skeleton.separators, names),
         notes=notes,
         details={
             "edge_p_values": edge_p_values(skeleton, names),

@@ -47,9 +47,9 @@ class Found:
     graph: Graph
     score: float | None = None
     path: list[Step] = field(default_factory=list)
-    tests: list[TestMade] = field(default_factory=list)
+    tests: Sequence[TestMade] = field(default_factory=list)
     n_tests: int = 0
-    separating_sets: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    separating_sets: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     weights: Array | None = None
     optimal: bool | None = None
     bound: float | None = None
