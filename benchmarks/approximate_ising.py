@@ -146,7 +146,7 @@ def main() -> None:
             if "log_mass" in engine.answers:
                 log_seconds, value = fastest(lambda model, e=engine: model.log_partition(engine=e))
                 off = value - log_z if math.isfinite(value) else None
-                side = info.details.get("bound")
+                side = info.mass_bound
                 found["log_z"][name].append(
                     {"setting": setting, "seconds": log_seconds, "off": off, "bound": side}
                 )

@@ -70,11 +70,10 @@ def segmentation(size: int) -> None:
 def report(engine: str, problem: Problem) -> None:
     chosen = mk.engines.get_engine(engine, LIMIT)
     seconds, found = best_of(lambda: chosen.best(problem, problem.free, 1))
-    details: dict[str, Any] = found.details
     value = found[0].log_weight
-    gap = details["bound"] - value
+    gap = found.record.bound - value
     print(
-        f"  {engine:26s} {seconds:8.3f} s   log weight {value:14.4f}   gap {gap:10.4g}   exact {details['exact']}"
+        f"  {engine:26s} {seconds:8.3f} s   log weight {value:14.4f}   gap {gap:10.4g}   exact {found.record.exact}"
     )
 
 

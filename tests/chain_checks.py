@@ -19,7 +19,7 @@ def assert_close(model, engine, given=None, sigmas=4.5):
     """All marginals within so many standard errors (the largest one) of the exact ones; returns the info."""
     found, info = marginals(model, engine, given)
     exact = model.marginals(given=given, engine="enumeration" if len(model) <= 10 else "auto")
-    assert info.converged, info.details["advice"]
+    assert info.converged, info.advice
     assert 0 < info.error < 0.05
     worst = max(np.abs(found[n].values - exact[n].values).max() for n in exact)
     assert worst < sigmas * info.error, (worst, info.error)

@@ -430,7 +430,7 @@ def test_barren_and_separated_parts_do_not_cost_anything():
     # pgmpy #1558, #1051: a query on a corner of a large network paid for all of it
     hard = generators.random_bayesian_network(60, max_parents=8, edge_probability=0.4, seed=0)
     answer = hard.query("x3", engine=VE(max_bytes=2**16))
-    assert answer.info.details["width"] <= 4
+    assert answer.info.details.width <= 4
 
 
 # -- building ------------------------------------------------------------------------------------------------

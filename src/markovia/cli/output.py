@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from math import exp, isfinite
 from typing import TYPE_CHECKING, Any
@@ -156,7 +157,10 @@ def info_document(info: Info) -> dict[str, Any]:
         "error": info.error,
         "log_evidence": info.log_evidence,
         "seconds": info.seconds,
-        "details": dict(info.details),
+        "tried": list(info.tried),
+        "details": {}
+        if info.details is None
+        else {k: v for k, v in asdict(info.details).items() if v is not None},
     }
 
 

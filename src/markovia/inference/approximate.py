@@ -3,13 +3,8 @@
 An approximate engine is a frozen dataclass that derives from `Approximate`, names in `answers` the questions it can answer,
 and implements those. The others then fail with a sentence that names an engine that would do.
 
-Besides what it likes, an engine puts these into `details`; the model moves them into `Info` and warns where needed:
-
-- `converged`, `iterations`, `error`: as `Info` describes them; `error` is in probability (or in nats for a log mass);
-- `exact`: True where this answer happens to be exact, such as message passing on a tree;
-- `advice`: one sentence on what to try, shown in the warning if the answer did not converge;
-- `bound`: for best assignments, an upper bound on the log weight of any assignment (`inf` if there is none);
-- `diagnostics`: for Markov chains, a `Diagnostics`.
+An answer carries a `Record` of how it was obtained, which the model makes the `Info` of its answer and warns by: whether it
+converged, the error, whether it happens to be exact (such as message passing on a tree), advice, bounds.
 """
 
 from collections.abc import Sequence
@@ -24,7 +19,7 @@ from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.evidence import read_finding
 from markovia.factors.tables.factor import Factor
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Tables
+from markovia.inference.result import Ranked, Tables
 from markovia.runtime.checks import check_options
 
 MAX_CASES = 20_000
@@ -69,7 +64,7 @@ class Approximate:
         """Return an estimate of the log of the total weight that agrees with the findings."""
         raise self._refusal("log_mass")
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best assignment that was found."""
         raise self._refusal("best")
 
@@ -109,7 +104,7 @@ def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequen
     variables = tuple(problem.variables[n] for n in targets)
     if not targets:
         found = engine.marginals(problem, problem.free[:1])
-        return Tables([Factor.scalar(1.0)], found.log_mass, found.details, found.engine)
+        return Tables([Factor.scalar(1.0)], found.log_mass, found.record)
     if len(targets) == 1:
         return engine.marginals(problem, targets)
     cases = int(np.prod([len(v) for v in variables[:-1]]))
@@ -126,9 +121,10 @@ def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequen
     if first.log_mass == -np.inf:
         return first
     values = np.zeros(tuple(len(v) for v in variables))
-    details = dict(first.details)
+    record = first.record
 
     def fill(conditioned: Problem, depth: int, prefix: tuple[int, ...], weight: float, row: Factor) -> None:
+        nonlocal record
         for code, p in enumerate(row.values.tolist()):
             if p <= 0:
                 continue
@@ -141,12 +137,15 @@ def joint_by_conditioning(engine: Approximate, problem: Problem, targets: Sequen
             answer = engine.marginals(inner, [targets[depth + 1]])
             if answer.log_mass == -np.inf:  # messages gave weight to a state that cannot be
                 continue
-            details["converged"] = details.get("converged", True) and answer.details.get("converged", True)
-            details["error"] = max(details.get("error", 0.0), answer.details.get("error", 0.0))
-            details["exact"] = details.get("exact", False) and answer.details.get("exact", False)
+            record = replace(
+                record,
+                converged=record.converged and answer.record.converged,
+                error=max(record.error, answer.record.error),
+                exact=bool(record.exact and answer.record.exact),
+            )
             fill(inner, depth + 1, (*prefix, code), weight * p, answer.tables[0])
 
     fill(problem, 0, (), 1.0, first.tables[0])
     if not values.any():
-        return Tables([], -np.inf, details, first.engine)
-    return Tables([Factor.of(variables, values / values.sum())], first.log_mass, details, first.engine)
+        return Tables([], -np.inf, record)
+    return Tables([Factor.of(variables, values / values.sum())], first.log_mass, record)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownEngine, did_you_mean
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Tables
+from markovia.inference.result import Ranked, Tables
 from markovia.runtime.checks import SECONDS, check
 from markovia.runtime.registry import resolve
 
@@ -33,7 +33,7 @@ class Engine(Protocol):
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings; minus infinity for none."""
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:

@@ -3,11 +3,51 @@
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from markovia.errors import ConvergenceWarning
 from markovia.factors.tables.factor import Factor
+
+
+@dataclass(frozen=True)
+class Record:
+    """How an engine came to an answer.
+
+    Attributes
+    ----------
+    engine
+        Who answered, where that is not the engine that was asked.
+    exact
+        Whether this answer is exact up to rounding; None where the engine always is, or never.
+    converged, iterations, error
+        As `Info` describes them; the error is in probability, or in nats for a log mass.
+    advice
+        One sentence on what to try, for an answer that did not converge.
+    bound
+        For best assignments, an upper bound on the log weight of any assignment (infinite if there is none); None where the
+        first one is proved to be best.
+    mass_bound
+        Where the log mass is a bound: "lower" or "upper".
+    tried
+        The engines that were tried, in order, where no exact one fitted.
+    diagnostics
+        For Markov chains, a `Diagnostics`.
+    details
+        What else the engine has to say: a small frozen dataclass of its own.
+    """
+
+    engine: str | None = None
+    exact: bool | None = None
+    converged: bool = True
+    iterations: int = 0
+    error: float = 0.0
+    advice: str = ""
+    bound: float | None = None
+    mass_bound: Literal["lower", "upper"] | None = None
+    tried: tuple[str, ...] = ()
+    diagnostics: Any = None
+    details: Any = None
 
 
 @dataclass(frozen=True)
@@ -28,8 +68,16 @@ class Info:
         log of the probability of the evidence (for undirected models relative to the whole mass, where known).
     seconds
         Wall-clock time.
+    tried
+        What "auto" tried, in order, where no exact engine fitted.
+    advice
+        What to try where the answer did not converge.
+    mass_bound
+        Where `log_evidence` is a bound: "lower" or "upper".
+    diagnostics
+        What the Markov chains say of themselves (a `Diagnostics`); None for other engines.
     details
-        What else the engine has to say: width, entries of the largest table, ...
+        What else the engine has to say, as attributes: `info.details.width`, `.largest_table`, ...; None for nothing.
     """
 
     engine: str
@@ -39,12 +87,11 @@ class Info:
     error: float = 0.0
     log_evidence: float | None = None
     seconds: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def diagnostics(self) -> Any:
-        """What the Markov chains say of themselves (a `Diagnostics`); None for other engines."""
-        return self.details.get("diagnostics")
+    tried: tuple[str, ...] = ()
+    advice: str = ""
+    mass_bound: Literal["lower", "upper"] | None = None
+    diagnostics: Any = None
+    details: Any = None
 
     def __str__(self) -> str:
         parts = [self.engine, "exact" if self.exact else "approximate"]
@@ -58,7 +105,7 @@ class Info:
 
 def warn_unconverged(info: Info) -> None:
     """Warn that an answer did not reach its tolerance, and say what to try."""
-    advice = info.details.get("advice", "more iterations, or another engine, may do")
+    advice = info.advice or "more iterations, or another engine, may do"
     error = f"error {info.error:.2g} " if info.error else ""  # a search has none
     warnings.warn(
         f"{info.engine} did not converge ({error}after {info.iterations:,} iterations); {advice}",
@@ -75,14 +122,17 @@ def outside() -> int:
     return level
 
 
+NOTHING_TO_SAY = Record()
+"""The record of an answer that says nothing of itself: exact from an exact engine."""
+
+
 @dataclass(frozen=True)
 class Tables:
-    """Normalised tables by target, the log mass that agrees with the evidence, engine details, and who answered."""
+    """Normalised tables by target, the log mass that agrees with the evidence, and how they were obtained."""
 
     tables: list[Factor]
     log_mass: float
-    details: Mapping[str, Any] = field(default_factory=dict)
-    engine: str | None = None
+    record: Record = NOTHING_TO_SAY
 
 
 @dataclass(frozen=True)
@@ -94,8 +144,8 @@ class Assignment:
 
 
 class Ranked(list[Assignment]):
-    """Assignments, best first, with the engine's details."""
+    """Assignments, best first, and how they were found."""
 
-    def __init__(self, details: Mapping[str, Any], found: Iterable[Assignment] = ()) -> None:
+    def __init__(self, found: Iterable[Assignment] = (), record: Record = NOTHING_TO_SAY) -> None:
         super().__init__(found)
-        self.details = details
+        self.record = record

@@ -8,8 +8,9 @@ import pytest
 
 import markovia as mk
 from markovia.inference.choosing import escalation
+from markovia.inference.markov_chains.chain_runs import ChainDetails
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Assignment, Record
 from markovia.runtime.clock import now
 
 SECONDS = 0.5
@@ -56,7 +57,7 @@ def test_a_grid_too_wide_is_answered_by_loopy_propagation_and_says_so(grid):
     assert found.info.engine == "loopy-bp"
     assert not found.info.exact
     assert found.info.converged
-    assert found.info.details["tried"] == ["loopy-bp(schedule=sequential): converged"]
+    assert found.info.tried == ("loopy-bp(schedule=sequential): converged",)
     assert found.values == pytest.approx([0.5, 0.5], abs=1e-6)  # no field
     everything = grid.marginals(given={"x5_5": 1})
     assert len(everything) == 1599
@@ -92,7 +93,7 @@ def test_the_sprinkler_is_exact_by_auto_and_biased_by_loopy_propagation():
 def test_messages_that_do_not_converge_are_followed_by_others_and_the_answer_warns(frustrated):
     with pytest.warns(mk.errors.ConvergenceWarning):
         found = quickly(lambda: frustrated.query("v0", time_limit=SECONDS))
-    tried = found.info.details["tried"]
+    tried = found.info.tried
     assert tried[0] == "loopy-bp(schedule=sequential): did not converge"
     assert tried[-1].startswith("gibbs")
     assert found.info.engine == "gibbs"
@@ -106,10 +107,15 @@ def test_sampling_answers_where_messages_do_not_converge():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         found = quickly(lambda: model.query(["v0", "v7"], time_limit=2 * SECONDS))
-    assert found.info.details["tried"][0] == "loopy-bp(schedule=sequential): did not converge"
+    assert found.info.tried[0] == "loopy-bp(schedule=sequential): did not converge"
     assert found.info.engine == "gibbs"
     assert found.values.sum() == pytest.approx(1.0)
     assert 0 < found.info.error < 0.5
+
+
+def made(engine, converged):
+    """Return the record of a run that made all draws."""
+    return Record(converged=converged, details=ChainDetails(engine.chains, engine.draws, 0, 1, 1.0))
 
 
 def test_gibbs_sampling_uses_the_time_it_is_given():
@@ -118,7 +124,7 @@ def test_gibbs_sampling_uses_the_time_it_is_given():
 
     def attempt(engine):
         calls.append(engine)
-        return escalation.Tables([], np.nan, {"converged": False, "draws": engine.draws})
+        return escalation.Tables([], np.nan, made(engine, converged=False))
 
     clock = escalation.Budget(1000.0, now())
     assert escalation._gibbs(attempt, clock, seed=3)
@@ -133,7 +139,7 @@ def test_without_a_time_limit_a_converged_run_of_gibbs_is_enough():
 
     def attempt(engine):
         calls.append(engine)
-        return escalation.Tables([], np.nan, {"converged": True, "draws": engine.draws})
+        return escalation.Tables([], np.nan, made(engine, converged=True))
 
     assert escalation._gibbs(attempt, escalation.Budget(None, now()), seed=0)
     assert len(calls) == 1
@@ -230,7 +236,7 @@ def test_a_wide_frustrated_model_has_a_value_and_a_finite_bound(frustrated):
     assert best.info.exact == (best.gap == 0)
     assert not best.normalised
     assert np.isnan(best.log_posterior)
-    assert best.info.details["tried"] == ["dual-decomposition", "map-search"]
+    assert best.info.tried == ("dual-decomposition", "map-search")
 
 
 def test_marginal_map_on_a_wide_model_is_searched_and_not_called_exact(grid):
@@ -308,11 +314,11 @@ def test_an_engine_that_refuses_is_listed_and_not_fatal():
         asked.append(engine.name)
         if engine.name != "likelihood-weighting":
             raise mk.errors.TooLarge("a table is too large")
-        return escalation.Tables([mk.Factor([a], [0.25, 0.75])], np.nan, {"converged": True})
+        return escalation.Tables([mk.Factor([a], [0.25, 0.75])], np.nan)
 
     found = escalation._staged(problem, clock, 0, ask)
     assert found.engine == "likelihood-weighting"
-    assert "gibbs: a table is too large" in found.details["tried"]
+    assert "gibbs: a table is too large" in found.record.tried
 
     def never(engine):
         raise mk.errors.TooLarge("a table is too large")

@@ -221,8 +221,8 @@ def test_a_grid_that_elimination_refuses_is_answered_within_the_budget():
     expected = grid.marginals()
     for name, posterior in grid.marginals(engine=engine).items():
         np.testing.assert_allclose(posterior.values, expected[name].values, atol=1e-12)
-    assert posterior.info.details["cases"] > 1
-    assert 2 * posterior.info.details["largest_table"] * 8 <= budget
+    assert posterior.info.details.cases > 1
+    assert 2 * posterior.info.details.largest_table * 8 <= budget
     pair = ["x0_0", "x11_11"]
     np.testing.assert_allclose(grid.query(pair, engine=engine).values, grid.query(pair).values, atol=1e-12)
 
@@ -239,8 +239,8 @@ def test_the_most_probable_explanations_of_a_refused_grid_are_those_of_eliminati
 def test_with_enough_memory_nothing_is_conditioned_on():
     bn = mk.examples.asia()
     answer = bn.query("lung", given={"dysp": "yes"}, engine=Conditioning())
-    assert answer.info.details["cutset"] == []
-    assert answer.info.details["cases"] == 1
+    assert answer.info.details.cutset == ()
+    assert answer.info.details.cases == 1
     np.testing.assert_allclose(answer.values, bn.query("lung", given={"dysp": "yes"}).values, atol=1e-15)
 
 
@@ -254,10 +254,10 @@ def test_a_cutset_is_used_exactly_where_elimination_does_not_fit(model, budget):
     try:
         mk.engines.VariableElimination(max_bytes=budget).marginals(problem, problem.free)
     except mk.errors.TooLarge:
-        assert answer.details["cutset"] or "sweeps" in answer.details
+        assert answer.record.details.cutset or answer.record.details.sweeps
     else:
-        assert answer.details["cutset"] == []
-        assert "sweeps" not in answer.details
+        assert answer.record.details.cutset == ()
+        assert answer.record.details.sweeps == 0
 
 
 def test_marginals_of_a_long_model_come_one_at_a_time_where_its_tables_do_not_fit_together(capsys):
@@ -270,7 +270,7 @@ def test_marginals_of_a_long_model_come_one_at_a_time_where_its_tables_do_not_fi
     found = chain.marginals(given={"x7": 1}, engine=engine)
     for name, posterior in found.items():
         np.testing.assert_allclose(posterior.values, expected[name].values, atol=1e-12)
-    assert posterior.info.details["sweeps"] == 59
+    assert posterior.info.details.sweeps == 59
     assert posterior.info.log_evidence == pytest.approx(expected["x0"].info.log_evidence, abs=1e-10)
     assert "59/59" in capsys.readouterr().err
 
@@ -344,8 +344,8 @@ def test_zeros_prune_whole_branches_of_cases():
     answer = model.query("v0", engine=Conditioning(max_bytes=8 * 12))
     np.testing.assert_allclose(answer.values, 1 / 3)
     details = answer.info.details
-    assert len(details["cutset"]) >= 3
-    assert details["answered"] < details["cases"]
+    assert len(details.cutset) >= 3
+    assert details.answered < details.cases
     assert model.log_partition(engine=Conditioning(max_bytes=8 * 12)) == pytest.approx(np.log(3), abs=1e-12)
 
 
@@ -390,7 +390,7 @@ def test_a_structured_conditional_too_large_for_a_table_is_cut_case_by_case():
     assert bn.log_evidence({"finding": 0}, engine=engine) == pytest.approx(expected, abs=1e-12)
     answer = bn.query("d3", given={"finding": 0}, engine=engine)
     assert answer[1] == pytest.approx(0.07 / 0.97, abs=1e-12)
-    assert answer.info.details["cases"] > 1
+    assert answer.info.details.cases > 1
 
 
 def test_hopeless_problems_are_refused_before_the_first_case():

@@ -132,7 +132,7 @@ def test_example_58_a_chordal_graph_is_eliminated_without_fill(engine):
     for order in ("53142", "53124"):
         perfect = mk.engines.VariableElimination(order=list(order))
         found = mn.query(order[-1], engine=perfect)
-        assert found.info.details["width"] == 2
+        assert found.info.details.width == 2
         assert found.allclose(mn.query(order[-1], engine=engine), atol=1e-12)
     whole = np.einsum("ab,bc,bd,cd,ce,de->abcde", *tables.values())
     assert mn.query("2", engine=engine).values == pytest.approx(normalised(whole.sum(axis=(0, 2, 3, 4))))

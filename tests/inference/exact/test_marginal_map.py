@@ -117,9 +117,9 @@ def test_the_search_takes_over_where_the_constrained_order_does_not_fit(seed):
         VE(max_bytes=small, marginal_map="constrained").best(problem, targets, 1)
     assert caught.value.bytes == constrained
     found = VE(max_bytes=small).best(problem, targets, 3)
-    assert found.details["marginal_map"] == "branch-and-bound"
-    assert found.details["evaluations"] > 0
-    assert VE().best(problem, targets, 1).details["marginal_map"] == "constrained"
+    assert found.record.details.marginal_map == "branch-and-bound"
+    assert found.record.details.evaluations > 0
+    assert VE().best(problem, targets, 1).record.details.marginal_map == "constrained"
     for ours, theirs in zip(found, exact, strict=True):
         assert ours.log_weight == pytest.approx(theirs.log_weight, abs=1e-10)
         assert ours.codes == theirs.codes
@@ -173,7 +173,7 @@ def test_equal_weights_do_not_make_the_search_long():
     )
     found = SEARCH.best(flat._problem(None), names[::2], 1)
     assert found[0].log_weight == pytest.approx(20 * np.log(2))
-    assert found.details["evaluations"] < 100
+    assert found.record.details.evaluations < 100
 
 
 def test_parts_that_share_no_variable_are_searched_one_by_one():
@@ -189,7 +189,7 @@ def test_parts_that_share_no_variable_are_searched_one_by_one():
     search = SEARCH.best(model._problem(None), targets, 6)
     exact = VE(marginal_map="constrained").best(model._problem(None), targets, 6)
     assert [a.log_weight for a in search] == pytest.approx([a.log_weight for a in exact], abs=1e-10)
-    assert search.details["evaluations"] < 12 * 40
+    assert search.record.details.evaluations < 12 * 40
 
 
 def test_an_interrupted_search_leaves_the_model_as_it_was(monkeypatch):

@@ -503,4 +503,4 @@ def test_an_answer_that_needed_logarithms_says_who_gave_it(engine):
     model = mk.MarkovNetwork([a, b], [mk.Factor.of((a, b), wide)])
     for info in (model.query("a", engine=engine).info, model.map(engine=engine).info):
         assert info.engine == "variable-elimination"
-        assert info.details["arithmetic"] == "logarithms"
+        assert info.details.arithmetic == "logarithms"

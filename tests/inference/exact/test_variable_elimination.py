@@ -73,7 +73,7 @@ def test_what_evidence_separates_is_never_multiplied_together():
     model = mk.MarkovNetwork(names, factors)
     given = {"gate": 1}
     answer = model.query([f"l{i}" for i in range(5)], given=given)
-    assert answer.info.details["largest_table"] == 2**10
+    assert answer.info.details.largest_table == 2**10
     alone = {n: 2 for n in names if n.startswith("l")} | {"gate": 2}
     left = mk.MarkovNetwork(alone, [f for f in factors if not any(n.startswith("r") for n in f.names)])
     assert answer.allclose(left.query(list(answer.names), given=given), atol=1e-12)

@@ -133,10 +133,10 @@ def test_the_weight_given_is_that_of_the_configuration_and_never_above_the_best(
         return
     assert found[0].log_weight == pytest.approx(weight_of(case, given, found[0].codes), abs=1e-8)
     assert found[0].log_weight <= top + 1e-8
-    assert found.details["converged"] == (found[0].log_weight > -np.inf)
-    if found.details.get("exact"):
+    assert found.record.converged == (found[0].log_weight > -np.inf)
+    if found.record.exact:
         assert found[0].log_weight == pytest.approx(top, abs=1e-8)
-    values = [w for _, w in found.details.get("trace", [])]
+    values = [w for _, w in found.record.details.trace] if found.record.details else []
     assert values == sorted(values)
     if values:
         assert values[-1] == pytest.approx(found[0].log_weight, abs=1e-8)
@@ -164,7 +164,7 @@ def test_the_same_seed_gives_the_same_answer(name, monkeypatch):
     monkeypatch.setenv("MARKOVIA_THREADS", "1")
     again = answer(SEARCHES[name], model)
     assert first[0] == again[0]
-    assert first.details["iterations"] == again.details["iterations"]
+    assert first.record.iterations == again.record.iterations
 
 
 @pytest.mark.parametrize("name", list(SEARCHES))

@@ -40,7 +40,7 @@ def test_masses_are_true_and_the_best_assignment_is_found(search, block):
         found = engine.best(problem, targets, 1)
         at = tuple(found[0].codes[t] for t in targets)
         assert found[0].log_weight == pytest.approx(masses[at], abs=1e-7)
-        assert found.details["converged"]
+        assert found.record.converged
         hits += found[0].log_weight >= masses.max() - 1e-7
     assert tried >= 5
     assert hits >= tried - (search != "tabu")
@@ -55,7 +55,7 @@ def test_it_agrees_with_exact_elimination_on_a_real_network():
         assert found.to_dict() == exact.to_dict()
         assert found.log_weight == pytest.approx(exact.log_weight)
         assert not found.info.exact
-        assert found.info.details["inner"] == "junction-tree"
+        assert found.info.details.inner == "junction-tree"
 
 
 def test_several_best_assignments_come_in_order():
@@ -95,7 +95,7 @@ def test_limits_are_kept_and_said():
     engine = mk.engines.MarginalMapSearch(max_evaluations=2, seed=0)
     with pytest.warns(mk.errors.ConvergenceWarning, match="more evaluations"):
         found = asia.map(targets=["lung", "bronc", "smoke", "tub"], engine=engine)
-    assert found.info.details["evaluations"] <= 3
+    assert found.info.details.evaluations <= 3
 
 
 def test_impossible_evidence_has_no_answer():

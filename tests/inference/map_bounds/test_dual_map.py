@@ -61,7 +61,7 @@ def test_bounds_are_above_the_optimum_and_never_rise(name, case, seed):
     found = case.model.map(given=given, engine=name)
     assert found.log_weight <= best + 1e-8
     assert found.bound >= best - 1e-7
-    bounds = found.info.details["bounds"]
+    bounds = found.info.details.bounds
     assert all(b <= a + 1e-9 for a, b in pairwise(bounds))
     assert all(b >= best - 1e-7 for b in bounds)
     if found.info.exact:
@@ -143,7 +143,7 @@ def test_a_cluster_closes_the_gap_of_a_frustrated_cycle():
         assert not loose.info.exact
         tight = model.map(engine="dual-decomposition")
         assert tight.info.exact
-        assert tight.info.details["clusters"] >= 1
+        assert tight.info.details.clusters >= 1
         assert tight.log_weight == pytest.approx(n - 1)
 
 

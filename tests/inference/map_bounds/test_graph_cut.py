@@ -123,7 +123,7 @@ def test_roof_duality_bounds_any_binary_model_and_persistent_states_are_optimal(
     assert found.log_weight <= best + 1e-8
     if found.info.exact:
         assert found.log_weight == pytest.approx(best, abs=1e-8)
-    fixed = {n: found[n] for n in found.info.details.get("persistent_variables", ())}
+    fixed = {n: found[n] for n in (found.info.details.persistent_variables if found.info.details else ())}
     held = model.map(given=fixed, engine="enumeration").log_weight
     assert held == pytest.approx(best, abs=1e-8)
 
@@ -133,7 +133,7 @@ def test_roof_duality_on_a_frustrated_triangle_labels_nothing():
     pairs = [("a", "b"), ("b", "c"), ("a", "c")]
     model = mk.MarkovNetwork(dict.fromkeys("abc", 2), [mk.Factor([*p], np.exp(apart)) for p in pairs])
     found = model.map(engine=mk.engines.GraphCut(roof_duality=True))
-    assert found.info.details["persistent"] == 0.0
+    assert found.info.details.persistent == 0.0
     assert found.log_weight == pytest.approx(2.0)
     assert found.bound == pytest.approx(3.0)
 
@@ -171,7 +171,7 @@ def test_pairs_that_repel_on_a_bipartite_graph_are_cut_after_renaming():
     model = mk.generators.ising_grid(4, 5, coupling=-0.8, field="random", seed=3)
     found = model.map(engine="graph-cut")
     assert found.info.exact
-    assert found.info.details["renamed"] == 10
+    assert found.info.details.renamed == 10
     assert found.log_weight == pytest.approx(model.map(engine="junction-tree").log_weight)
 
 

@@ -46,13 +46,13 @@ def test_trees_are_integral(seed):
     found = model.map(engine="linear-program")
     assert found.info.exact
     assert found.log_weight == pytest.approx(best, abs=1e-8)
-    assert found.info.details["value"] == pytest.approx(best, abs=1e-7)
+    assert found.info.details.value == pytest.approx(best, abs=1e-7)
 
 
 def test_attractive_grids_are_integral():
     model = mk.generators.ising_grid(6, 6, coupling=0.4, field="random", seed=0)
     found = model.map(engine="linear-program")
-    assert found.info.details["integral"] == 1.0
+    assert found.info.details.integral == 1.0
     assert found.info.exact
     assert found.log_weight == pytest.approx(model.map(engine="graph-cut").log_weight)
 
@@ -62,10 +62,10 @@ def test_a_frustrated_cycle_has_the_solution_one_half():
     model = mk.MarkovNetwork(dict.fromkeys("abc", 2), [mk.Factor([*p], apart) for p in ("ab", "bc", "ac")])
     found = model.map(engine="linear-program")
     details = found.info.details
-    assert details["integral"] == 0.0
+    assert details.integral == 0.0
     for name in "abc":
-        assert np.allclose(details["marginals"][name], 0.5)
-    assert details["value"] == pytest.approx(3.0)
+        assert np.allclose(details.marginals[name], 0.5)
+    assert details.value == pytest.approx(3.0)
     assert (found.log_weight, found.bound, found.info.exact) == (
         pytest.approx(2.0),
         pytest.approx(3.0),
@@ -79,8 +79,8 @@ def test_a_frustrated_cycle_has_the_solution_one_half():
 def test_message_passing_bounds_are_never_below_the_program():
     for seed in range(8):
         model = mk.generators.ising_grid(4, 4, coupling="random", field="random", seed=seed)
-        program = model.map(engine="linear-program").info.details["value"]
-        swept = model.map(engine=mk.engines.TRWS(tolerance=1e-9)).info.details["bounds"][-1]
+        program = model.map(engine="linear-program").info.details.value
+        swept = model.map(engine=mk.engines.TRWS(tolerance=1e-9)).info.details.bounds[-1]
         assert swept >= program - 1e-7
         assert swept == pytest.approx(program, abs=0.1)
 

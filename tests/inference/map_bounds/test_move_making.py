@@ -73,7 +73,7 @@ def test_the_energy_falls_with_every_move_and_the_bound_holds(name, seed, kind, 
     except mk.errors.Unanswered:  # moves alone may not lead out of what zeros rule out
         assert zeros
         return
-    assert np.all(np.diff(found.info.details["energies"]) < 0)
+    assert np.all(np.diff(found.info.details.energies) < 0)
     assert found.log_weight <= best + 1e-9
     assert found.bound >= best - 1e-8
     if found.info.exact:

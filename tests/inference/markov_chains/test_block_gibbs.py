@@ -57,7 +57,7 @@ def test_a_block_of_all_variables_gives_independent_exact_draws():
             exact = (model.joint().values / model.joint().values.sum()).ravel()
             blocks = [["c", "a", "d", "b"]]
         stepper, chain, graph = stepper_for(model, blocks)
-        assert stepper.details["blocks"][kind] == 1
+        assert stepper.drawn_by[kind] == 1
         counts = np.zeros(graph.cards)
         warm = np.zeros(4)
         for _ in range(5000):
@@ -95,14 +95,14 @@ def test_wide_blocks_are_drawn_by_exact_inference():
     grid = mk.generators.ising_grid(4, 4, coupling=0.5, field="random", seed=1)
     names = grid.variables
     found = grid.query("x0_0", engine=Gibbs(draws=120, seed=1, chains=2, burn_in=2, blocks=[names[:14]]))
-    assert found.info.details["blocks"]["exact inference"] == 1
+    assert found.info.details.blocks["exact inference"] == 1
     assert abs(found[1] - grid.query("x0_0")[1]) < 5 * found.info.error
 
 
 def test_random_forests_hold_about_two_thirds_of_a_lattice_and_have_no_loop():
     grid = mk.generators.ising_grid(30, 30, coupling=0.2)
     _, info = marginals(grid, Gibbs(draws=20, seed=1, chains=1, blocks="trees"), targets=["x0_0"])
-    assert 0.62 < info.details["forest_share"] < 0.72
+    assert 0.62 < info.details.forest_share < 0.72
     from markovia.kernels.sampling.forest_draws import clean, grow
 
     rng = np.random.default_rng(0)
@@ -148,7 +148,7 @@ def test_trees_give_independent_draws_where_the_model_is_a_tree():
         lag[blocks] = info.diagnostics.autocorrelation("x0_15=1", 1)[-1]
     assert lag[None] > 0.8
     assert abs(lag["trees"]) < 0.05
-    assert info.details["forest_share"] == 1.0
+    assert info.details.forest_share == 1.0
 
 
 def test_blocks_cross_zeros_that_single_changes_cannot():

@@ -188,7 +188,7 @@ def test_advice_says_how_many_draws_would_do():
     model = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[0.95, 0.05], [0.05, 0.95]])])
     with pytest.warns(mk.errors.ConvergenceWarning, match="draws="):
         found = model.query("a", engine=Gibbs(draws=100, seed=3, rao_blackwell=False))
-    needed = int(found.info.details["advice"].split("draws=")[1].split()[0].replace(",", ""))
+    needed = int(found.info.advice.split("draws=")[1].split()[0].replace(",", ""))
     assert needed > 100
     assert model.query("a", engine=Gibbs(draws=10 * needed, seed=3, rao_blackwell=False)).info.converged
 

@@ -33,7 +33,7 @@ def test_marginals_of_a_loopy_model_agree_with_the_exact_ones(settings):
 def test_marginals_of_an_ising_grid_agree_with_the_exact_ones(settings):
     grid = mk.generators.ising_grid(4, 4, coupling=0.3, field="random", seed=2)
     info = assert_close(grid, Gibbs(**{"draws": 3000, "seed": 1, **settings}), given={"x1_1": 1})
-    assert info.details["kernel"] == "binary pairwise"
+    assert info.details.kernel == "binary pairwise"
 
 
 def test_random_models_with_findings_agree_with_brute_force():
@@ -172,7 +172,7 @@ def test_colours_updated_by_several_threads_give_the_same_answer_and_the_right_o
         else mk.generators.potts_grid(3, 3, 3, coupling=0.5, field="random", seed=1)
     )
     info = assert_close(model, Gibbs(draws=800, seed=1, scan="chromatic"))
-    assert info.details["colours"] == 2
+    assert info.details.colours == 2
     one, two = (
         model.query("x1_1", engine=Gibbs(draws=50, seed=1, scan="chromatic", threads=t)).values
         for t in (1, 2)
@@ -341,7 +341,7 @@ def test_a_time_limit_stops_the_chains_and_keeps_what_there_is():
         warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
         found = grid.query("x0_0", engine=engine, time_limit=0.4)
     assert found.info.seconds < 5
-    assert 4 <= found.info.details["draws"] < engine.draws
+    assert 4 <= found.info.details.draws < engine.draws
     assert found.values.sum() == pytest.approx(1.0)
     assert abs(found[1] - 0.5) < 0.2
 

@@ -22,7 +22,7 @@ from markovia.inference.markov_chains.swendsen_wang import potts_form
 )
 def test_marginals_agree_with_the_exact_ones(model, clusters):
     info = assert_close(model, SwendsenWang(draws=3000, seed=2, clusters=clusters, rao_blackwell=False))
-    assert info.details["mean_cluster"] >= 1
+    assert info.details.mean_cluster >= 1
     assert_close(model, SwendsenWang(draws=2000, seed=1, clusters=clusters), given={"x0_0": 1})
 
 

@@ -43,17 +43,17 @@ def test_the_ladder_evens_out_in_the_burn_in_and_keeps_its_ends():
     _, info = marginals(
         grid, ParallelTempering(draws=500, burn_in=1500, seed=1, hottest=20.0, rungs=6), targets=["x0_0"]
     )
-    rates = info.details["swap_acceptance"]
+    rates = info.details.swap_acceptance
     assert len(rates) == 5
     assert max(rates) - min(rates) < 0.25
-    assert info.details["temperatures"][0] == pytest.approx(1.0)
-    assert info.details["temperatures"][-1] == pytest.approx(20.0)
+    assert info.details.temperatures[0] == pytest.approx(1.0)
+    assert info.details.temperatures[-1] == pytest.approx(20.0)
     assert info.diagnostics.acceptance == pytest.approx(np.mean(rates))
 
 
 def test_a_given_ladder_is_kept():
     _, info = marginals(loop(), ParallelTempering(draws=200, seed=1, temperatures=[1, 3]), targets=["a"])
-    assert info.details["temperatures"] == pytest.approx([1.0, 3.0])
+    assert info.details.temperatures == pytest.approx([1.0, 3.0])
 
 
 def test_zeros_stay_zeros_at_any_temperature():

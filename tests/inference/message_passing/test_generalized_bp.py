@@ -86,8 +86,8 @@ def test_factors_as_clusters_have_the_fixed_point_of_belief_propagation(variant,
     graph = flat_graph(model._problem({}, "junction-tree"))
     beliefs, log_z = belief_propagation(graph)
     found = ask(GeneralizedBP(clusters="factors", variant=variant, tolerance=1e-9), model)
-    assert found.details["converged"]
-    assert not found.details["exact"]
+    assert found.record.converged
+    assert not found.record.exact
     assert found.log_mass == pytest.approx(log_z, abs=1e-6)
     for table, b in zip(found.tables, beliefs, strict=True):
         np.testing.assert_allclose(table.values, b, atol=1e-6)
@@ -98,8 +98,8 @@ def test_factors_as_clusters_have_the_fixed_point_of_belief_propagation(variant,
 def test_both_variants_find_the_same_stationary_point(clusters, seed):
     model = spin_glass(3, 4, 0.5, seed)
     one, other = (ask(GeneralizedBP(clusters=clusters, variant=v, tolerance=1e-8), model) for v in VARIANTS)
-    assert one.details["converged"]
-    assert other.details["converged"]
+    assert one.record.converged
+    assert other.record.converged
     assert one.log_mass == pytest.approx(other.log_mass, abs=1e-5)
     for a, b in zip(one.tables, other.tables, strict=True):
         np.testing.assert_allclose(a.values, b.values, atol=1e-5)
@@ -131,7 +131,7 @@ def test_junction_tree_clusters_are_exact_on_random_models(variant, seed):
     problem = case.model._problem(given, "junction-tree")
     for engine in (GeneralizedBP(variant=variant), JoinGraph(), JoinGraph(symmetry=False)):
         found = engine.marginals(problem, problem.free)
-        assert found.details["exact"]
+        assert found.record.exact
         if log_z == -np.inf:
             assert found.log_mass == -np.inf
             continue
@@ -151,8 +151,8 @@ def test_the_double_loop_converges_and_its_free_energy_never_rises(clusters):
         if found.log_mass == -np.inf:
             assert float(log_sum(log_weights(case))) == -np.inf
             continue
-        assert found.details["converged"], seed
-        energies = found.details.get("free_energies", [])
+        assert found.record.converged, seed
+        energies = found.record.details.free_energies
         assert np.diff(energies).max(initial=-np.inf) < 1e-6
         steps += len(energies)
         if energies:
@@ -164,8 +164,8 @@ def test_the_double_loop_converges_where_messages_run_away():
     model = spin_glass(5, 5, 3.0, 2, field=0.1)
     for clusters in ("factors", "blocks"):
         found = ask(GeneralizedBP(clusters=clusters, variant="double-loop"), model)
-        assert found.details["converged"]
-        assert np.diff(found.details["free_energies"]).max(initial=-np.inf) < 1e-6
+        assert found.record.converged
+        assert np.diff(found.record.details.free_energies).max(initial=-np.inf) < 1e-6
 
 
 @pytest.mark.parametrize("clusters", ["factors", "loops", "intersections", "auto"])
@@ -176,7 +176,7 @@ def test_the_log_mass_of_a_tree_is_exact(clusters, variant):
     factors = [mk.Factor([names[rng.integers(i)], names[i]], rng.random((3, 3))) for i in range(1, 9)]
     tree = mk.MarkovNetwork(dict.fromkeys(names, 3), factors)
     found = ask(GeneralizedBP(clusters=clusters, variant=variant), tree)
-    assert found.details["exact"]
+    assert found.record.exact
     assert found.log_mass == pytest.approx(tree.log_partition(engine="enumeration"), abs=1e-10)
 
 
@@ -190,11 +190,11 @@ def test_clusters_can_be_given_by_name_and_are_completed_by_the_factors():
         ]
     )
     found = ask(whole, grid)
-    assert found.details["exact"]
+    assert found.record.exact
     assert found.log_mass == pytest.approx(grid.log_partition(), abs=1e-9)
     part = ask(GeneralizedBP(clusters=[["s0_0", "s0_1", "s1_0", "s1_1"]]), grid)
-    assert not part.details["exact"]
-    assert part.details["clusters"] == 1 + 6
+    assert not part.record.exact
+    assert part.record.details.clusters == 1 + 6
     with pytest.raises(mk.errors.UnknownVariable):
         ask(GeneralizedBP(clusters=[["s0_0", "nobody"]]), grid)
 

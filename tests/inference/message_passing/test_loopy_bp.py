@@ -60,7 +60,7 @@ def test_forests_are_exact_in_every_setting(schedule, domain, damping):
             assert np.allclose(answer[name].values, marginal(table, i), atol=1e-9)
             assert answer[name].info.exact
             assert answer[name].info.converged
-            assert answer[name].info.details["domain"] == domain
+            assert answer[name].info.details.domain == domain
         assert model.log_partition(engine=engine) == pytest.approx(np.log(table.sum()), abs=1e-9)
 
 
@@ -129,7 +129,7 @@ def test_all_schedules_and_domains_reach_the_same_fixed_point():
             for name, found in first.items():
                 assert other[name].info.converged
                 assert not other[name].info.exact
-                assert other[name].info.details["domain"] == engine.domain
+                assert other[name].info.details.domain == engine.domain
                 assert np.allclose(found.values, other[name].values, atol=1e-8)
 
 

@@ -179,7 +179,7 @@ def test_a_run_that_does_not_converge_warns_and_restarts_never_hurt():
         more = strong.map(engine=mk.engines.MaxProduct(max_iterations=5, restarts=5, seed=1))
     assert not once.info.converged
     assert more.log_weight >= once.log_weight
-    assert more.info.details["runs"] == 6
+    assert more.info.details.runs == 6
 
 
 def test_schedules_agree_where_they_converge(monkeypatch):

@@ -309,7 +309,7 @@ class Biased(mk.engines.VariableElimination):
         values.flat[0] += probability
         values.flat[-1] -= probability
         table = mk.Factor.of(right.tables[0].variables, values)
-        return type(right)([table], right.log_mass + log_scale, right.details)
+        return type(right)([table], right.log_mass + log_scale, right.record)
 
 
 def test_a_wrong_engine_is_found_out():

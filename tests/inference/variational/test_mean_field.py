@@ -32,8 +32,8 @@ def test_two_spins_give_the_worked_numbers():
     assert answers["a"].mean() == pytest.approx(0.1965451, abs=1e-7)
     assert answers["b"].mean() == pytest.approx(-0.0017274, abs=1e-7)
     info = answers["a"].info
-    assert info.details["elbo"] == pytest.approx(1.4061636, abs=1e-7)
-    assert info.details["bound"] == "lower"
+    assert info.details.elbo == pytest.approx(1.4061636, abs=1e-7)
+    assert info.mass_bound == "lower"
     assert info.converged
     assert not info.exact
 
@@ -51,8 +51,8 @@ def test_the_bound_never_falls_and_never_passes_log_z(kind):
             assert answer.log_mass == -np.inf, seed
             continue
         assert answer.log_mass <= log_z + 1e-9 * (1 + abs(log_z)), seed
-        check_trace(answer.details["elbo_trace"], log_z)
-        assert answer.details["elbo"] == answer.details["elbo_trace"][-1]
+        check_trace(answer.record.details.elbo_trace, log_z)
+        assert answer.record.details.elbo == answer.record.details.elbo_trace[-1]
         q = {t.names[0]: t for t in answer.tables}
         assert mk.variational.elbo(problem, q) == pytest.approx(answer.log_mass, abs=1e-8), seed
 
@@ -74,8 +74,8 @@ def test_structured_bounds_never_fall_and_lie_between_naive_and_log_z(clusters):
         assert naive.marginals(problem, problem.free).log_mass - slack <= answer.log_mass <= log_z + slack, (
             seed
         )
-        check_trace(answer.details["elbo_trace"], log_z)
-        if answer.details["exact"]:
+        check_trace(answer.record.details.elbo_trace, log_z)
+        if answer.record.exact:
             assert answer.log_mass == pytest.approx(log_z, abs=1e-9)
 
 
@@ -107,7 +107,7 @@ def test_higher_order_factors_that_cross_clusters_keep_the_bound_right():
         q = [engine.joint(problem, c).tables[0] for c in ("abc", "def")]
         assert answer.log_mass <= log_z + 1e-9
         assert mk.variational.elbo(model, q) == pytest.approx(answer.log_mass, abs=1e-7)
-        check_trace(answer.details["elbo_trace"], log_z)
+        check_trace(answer.record.details.elbo_trace, log_z)
 
 
 @pytest.mark.parametrize(("coupling", "field"), [(0.5, None), (0.3, 0.2), ("random", "random"), (-0.4, 0.3)])

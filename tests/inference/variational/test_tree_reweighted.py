@@ -33,11 +33,11 @@ def test_the_bound_is_never_below_log_z(kind):
             continue  # arc consistency need not see it; any value is a bound
         slack = 1e-9 * (1 + abs(log_z))
         assert answer.log_mass >= log_z - slack, seed
-        assert min(answer.details["upper_trace"], default=log_z) >= log_z - slack, seed
-        assert answer.details["converged"], seed
+        assert min(answer.record.details.upper_trace, default=log_z) >= log_z - slack, seed
+        assert answer.record.converged, seed
         for table in answer.tables:
             assert table.total == pytest.approx(1.0)
-        if answer.details["exact"]:
+        if answer.record.exact:
             assert answer.log_mass == pytest.approx(log_z, abs=1e-9)
 
 
@@ -103,15 +103,15 @@ def test_marginals_at_the_optimum_agree_over_all_forests():
     exact = model.marginals()
     found = model.marginals(engine="tree-reweighted")
     assert max(np.abs(found[n].values - exact[n].values).max() for n in exact) < 0.2
-    assert answer.info.details["rho"].shape == (graph.n_factors,)
+    assert answer.info.details.rho.shape == (graph.n_factors,)
 
 
 def test_a_symmetric_cycle_has_equal_appearance_and_the_known_bound():
     ring = mk.MarkovNetwork.ising({("a", "b"): 1.0, ("b", "c"): 1.0, ("c", "a"): 1.0})
     answer = ring.query("a", engine=TRW(rho="uniform", tolerance=1e-10))
-    np.testing.assert_allclose(answer.info.details["rho"], 2 / 3, atol=1e-9)
+    np.testing.assert_allclose(answer.info.details.rho, 2 / 3, atol=1e-9)
     # by symmetry every tree is a chain of two couplings 1.5: Z = 2 (2 cosh 1.5)^2
-    assert answer.info.details["upper"] == pytest.approx(np.log(2) + 2 * np.log(2 * np.cosh(1.5)), abs=1e-9)
+    assert answer.info.details.upper == pytest.approx(np.log(2) + 2 * np.log(2 * np.cosh(1.5)), abs=1e-9)
     assert answer[1] == pytest.approx(0.5)
 
 
@@ -167,8 +167,8 @@ def test_given_appearance_probabilities_are_used_and_checked():
     ring = mk.MarkovNetwork.ising({("a", "b"): 1.0, ("b", "c"): 0.5, ("c", "a"): -0.3})
     good = {("a", "b"): 0.9, ("b", "c"): 0.6, ("a", "c"): 0.5}
     answer = ring.query("a", engine=TRW(rho=good))
-    np.testing.assert_allclose(sorted(answer.info.details["rho"]), [0.5, 0.6, 0.9], atol=1e-7)
-    assert answer.info.details["upper"] >= ring.log_partition()
+    np.testing.assert_allclose(sorted(answer.info.details.rho), [0.5, 0.6, 0.9], atol=1e-7)
+    assert answer.info.details.upper >= ring.log_partition()
     with pytest.raises(mk.errors.InvalidArgument, match="mixture"):
         ring.query("a", engine=TRW(rho={("a", "b"): 0.9, ("b", "c"): 0.9, ("a", "c"): 0.9}))
     with pytest.raises(mk.errors.InvalidArgument, match="no appearance"):

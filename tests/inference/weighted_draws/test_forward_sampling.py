@@ -51,11 +51,11 @@ def test_draws_with_evidence_agree_with_the_posterior(seed, kind, engine):
         assert case.model.log_evidence(given, engine=made) == pytest.approx(total, abs=0.2)
         return
     info = next(iter(answer.values())).info
-    if info.log_evidence is None or info.details["effective_draws"] < 30:
+    if info.log_evidence is None or info.details.effective_draws < 30:
         assert not info.converged
         return
-    assert standard_errors(answer, exact, info.details["effective_draws"]) < 4.5
-    assert abs(info.log_evidence - total) <= 4.5 * info.details["log_mass_error"] + 1e-9
+    assert standard_errors(answer, exact, info.details.effective_draws) < 4.5
+    assert abs(info.log_evidence - total) <= 4.5 * info.details.log_mass_error + 1e-9
 
 
 def network(seed=0, n=6):
@@ -79,7 +79,7 @@ def test_reported_errors_are_calibrated_and_the_mass_is_unbiased(engine, given):
         p = bn.query("v1", given, engine=engine(draws=2_000, seed=seed))
         zs.append((p[1] - exact[1]) / p.info.error)
         masses.append(np.exp(p.info.log_evidence - total))
-        errors.append(p.info.details["log_mass_error"])
+        errors.append(p.info.details.log_mass_error)
     assert abs(np.mean(zs)) < 4 / np.sqrt(60)
     assert 0.7 < np.std(zs) < 1.35
     assert abs(np.mean(masses) - 1.0) < 4 * np.mean(errors) / np.sqrt(60)
@@ -125,7 +125,7 @@ def test_a_noisy_or_of_two_hundred_parents_is_weighed_without_its_table():
     exact = 1.0 - 0.99 * (1.0 - 0.02 * 0.3) ** 200
     engine = mk.engines.LikelihoodWeighting(draws=20_000, seed=0)
     p = bn.query("c0", {"fault": True}, engine=engine)
-    assert abs(np.exp(p.info.log_evidence) - exact) < 4 * exact * p.info.details["log_mass_error"]
+    assert abs(np.exp(p.info.log_evidence) - exact) < 4 * exact * p.info.details.log_mass_error
     with_cause = 0.02 * (1.0 - 0.99 * 0.7 * (1.0 - 0.02 * 0.3) ** 199) / exact
     assert abs(p[True] - with_cause) < 4 * p.info.error
     prior = bn.query("fault", engine=mk.engines.ForwardSampling(draws=20_000))
@@ -163,7 +163,7 @@ def test_rejection_says_so_when_nothing_is_accepted():
     with pytest.warns(mk.errors.ConvergenceWarning, match="none of 1,000 draws"):
         p = bn.query("v44", given, engine=engine)
     assert p.info.log_evidence is None
-    assert p.info.details["acceptance"] == 0.0
+    assert p.info.details.acceptance == 0.0
     with pytest.raises(mk.errors.Unanswered, match="likelihood-weighting"):
         bn.sample(1, given, engine=mk.engines.RejectionSampling(max_tries=100), seed=0)
     weighed = bn.query("v44", given, engine="likelihood-weighting")
@@ -174,8 +174,8 @@ def test_the_acceptance_rate_estimates_the_probability_of_the_evidence():
     p = mk.examples.sprinkler().query(
         "rain", {"wet": "yes"}, engine=mk.engines.RejectionSampling(draws=40_000)
     )
-    share = p.info.details["acceptance"]
-    assert p.info.details["accepted"] == round(share * 40_000)
+    share = p.info.details.acceptance
+    assert p.info.details.accepted == round(share * 40_000)
     assert abs(share - 0.6471) < 4 * np.sqrt(0.6471 * 0.3529 / 40_000)
 
 
@@ -214,7 +214,7 @@ def test_an_answer_without_spread_does_not_use_up_its_time():
     engine = mk.engines.LikelihoodWeighting(time_limit=60.0)
     answer = engine.joint(bn._problem({"v0": 1}), [])
     assert answer.log_mass == pytest.approx(bn.log_evidence({"v0": 1}))
-    assert answer.details["iterations"] <= 400_000
+    assert answer.record.iterations <= 400_000
 
 
 def test_everything_observed_and_single_variables_work():
@@ -237,8 +237,8 @@ def test_heavy_weights_are_noticed():
     given = {f"b{i}": 1 for i in range(30)}
     with pytest.warns(mk.errors.ConvergenceWarning, match="few draws carry most of the weight"):
         p = bn.query("a0", given, engine=mk.engines.LikelihoodWeighting(draws=5_000))
-    assert p.info.details["pareto_k"] > 0.7
-    assert p.info.details["effective_draws"] < 100
+    assert p.info.details.pareto_k > 0.7
+    assert p.info.details.effective_draws < 100
 
 
 @pytest.mark.parametrize("k", [0.2, 0.6, 1.0])
@@ -271,8 +271,8 @@ def test_local_models_drawn_as_they_are_agree_with_the_posterior(seed, monkeypat
         ),
     ):
         answer = engine.marginals(problem, problem.free)
-        assert answer.details["effective_draws"] > 30
-        assert abs(answer.log_mass - total) <= 4.5 * answer.details["log_mass_error"] + 1e-9
-        floor = 1.0 / answer.details["effective_draws"]
+        assert answer.record.details.effective_draws > 30
+        assert abs(answer.log_mass - total) <= 4.5 * answer.record.details.log_mass_error + 1e-9
+        floor = 1.0 / answer.record.details.effective_draws
         for name, table in zip(problem.free, answer.tables, strict=True):
-            assert np.abs(table.values - exact[name]).max() < 4.5 * max(answer.details["error"], floor)
+            assert np.abs(table.values - exact[name]).max() < 4.5 * max(answer.record.error, floor)

@@ -78,7 +78,7 @@ def test_k_tree_models_have_treewidth_k(kind, k):
     model = make.random_k_tree_network(25, k, kind=kind, seed=k)
     graph = model.graph.moral_graph() if kind == "bayesian" else model.graph
     assert max(len(c) for c in triangulate(graph).graph.maximal_cliques()) == k + 1
-    assert model.query("x24").info.details["width"] <= k
+    assert model.query("x24").info.details.width <= k
     assert set(model.variables) == {f"x{i}" for i in range(25)}
 
 

@@ -462,7 +462,7 @@ def test_partition_function_of_a_cycle_is_the_trace_of_its_matrices(seed):
     trace = np.trace(tables[0] @ tables[1] @ tables[2] @ tables[3])
     assert math.exp(mn.log_partition()) == pytest.approx(trace)
     assert mn.log_partition(engine="enumeration") == pytest.approx(math.log(trace))
-    assert mn.query("x1").info.details["width"] == 2
+    assert mn.query("x1").info.details.width == 2
 
 
 @given(SEEDS)
@@ -498,7 +498,7 @@ def test_a_bad_elimination_order_of_a_chain_makes_wider_tables():
     natural = mk.engines.VariableElimination(order=[f"x{i}" for i in range(6)])
     bad = mk.engines.VariableElimination(order=["x1", "x2", "x3", "x4", "x0", "x5"])
     one, two = (mn.query("x5", engine=engine) for engine in (natural, bad))
-    assert (one.info.details["width"], two.info.details["width"]) == (1, 2)
+    assert (one.info.details.width, two.info.details.width) == (1, 2)
     assert one.allclose(two)
 
 
@@ -536,7 +536,7 @@ def test_example_53_satisfiability_as_inference():
 def test_example_54_elimination_orders_of_different_width(order, width):
     mn = examples.cycle_with_tail()
     answer = mn.query("x5", engine=mk.engines.VariableElimination(order=order))
-    assert answer.info.details["width"] == width
+    assert answer.info.details.width == width
     assert answer.allclose(mn.query("x5", engine="enumeration"))
 
 
@@ -602,7 +602,7 @@ def test_example_76_six_spins():
     assert joint.marginal(["y1", "y3"]).expectation(lambda a, b: -2 * a * b) == pytest.approx(
         1.8450674, abs=5e-8
     )
-    assert mn.query("y3").info.details["width"] == 2
+    assert mn.query("y3").info.details.width == 2
 
 
 def test_clique_tree_of_a_four_node_chain_by_absorption():

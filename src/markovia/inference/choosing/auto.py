@@ -28,7 +28,7 @@ from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables, outside
+from markovia.inference.result import Ranked, Record, Tables, outside
 from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 
@@ -112,7 +112,7 @@ class Auto:
             if entries > MOST_ANSWERED
             else lambda clock: _escalation().joint(problem, targets, clock, self.seed),
         )
-        return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
+        return Tables(found.tables, found.log_mass, _by(engine, found.record))
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
@@ -123,7 +123,7 @@ class Auto:
             lambda e: e.marginals(problem, targets),
             lambda clock: _escalation().marginals(problem, targets, clock, self.seed),
         )
-        return Tables(found.tables, found.log_mass, found.details, found.engine or engine)
+        return Tables(found.tables, found.log_mass, _by(engine, found.record))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
@@ -141,7 +141,7 @@ class Auto:
 
         return self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)[1]
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
         engine, found = self._ask(
             problem,
@@ -150,7 +150,7 @@ class Auto:
             lambda e: e.best(problem, targets, m),
             None if m > 1 else lambda clock: _escalation().best(problem, targets, clock, self.seed),
         )
-        return Ranked({"engine": engine, **getattr(found, "details", {})}, found)
+        return Ranked(found, _by(engine, found.record))
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""
@@ -267,6 +267,11 @@ class Auto:
         from markovia.inference.exact.junction_tree import JunctionTree
 
         return JunctionTree(max_bytes=self.max_bytes)
+
+
+def _by(engine: str, record: Record) -> Record:
+    """Return a record that says who answered."""
+    return record if record.engine else replace(record, engine=engine)
 
 
 def _escalation() -> Any:

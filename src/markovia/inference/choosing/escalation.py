@@ -5,7 +5,7 @@ time limit was given, or nothing has converged yet, join-graph propagation then 
 time. If nothing converged, Gibbs sampling takes the rest of the time: a first run says how many draws fit into it. Where a
 table is too large for all of these (a noisy-or of hundreds of parents), likelihood weighting is last. The answer of the
 last stage that converged is returned (join-graph propagation also if it nearly did); if there is none, that of the join
-graph, or else of the last stage. `details["tried"]` lists all stages.
+graph, or else of the last stage. `record.tried` lists all stages.
 
 Log partition function: the same message passing (Bethe or region free energy), then annealed importance sampling, or
 likelihood weighting where tables are too large.
@@ -97,7 +97,7 @@ def _staged(problem: Problem, clock: Budget, seed: int, ask: Callable[[Engine], 
     last: tuple[str, Tables] | None = None
     closest: tuple[str, Tables] | None = None
 
-    def attempt(engine: Engine, enough: float = 0.0) -> Tables | None:
+    def attempt(engine: Engine, enough: float = -np.inf) -> Tables | None:
         nonlocal settled, last
         try:
             found = ask(engine)
@@ -106,10 +106,10 @@ def _staged(problem: Problem, clock: Budget, seed: int, ask: Callable[[Engine], 
         except MarkoviaError as refused:
             tried.append(f"{engine.name}: {refused}")
             return None
-        converged = bool(found.details.get("converged", True))
+        converged = found.record.converged
         tried.append(f"{_called(engine)}: {'converged' if converged else 'did not converge'}")
         last = (engine.name, found)
-        if converged or found.details.get("error", np.inf) <= enough:
+        if converged or found.record.error <= enough:
             settled = last
         return found
 
@@ -128,8 +128,9 @@ def _staged(problem: Problem, clock: Budget, seed: int, ask: Callable[[Engine], 
     if chosen is None:
         raise Unanswered("no approximate engine could answer: " + "; ".join(tried))
     name, answer = chosen
-    details = {"exact": False, **answer.details, "tried": tried}
-    return Tables(answer.tables, answer.log_mass, details, answer.engine or name)
+    said = answer.record
+    record = replace(said, exact=bool(said.exact), engine=said.engine or name, tried=tuple(tried))
+    return replace(answer, record=record)
 
 
 def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int) -> bool:
@@ -137,9 +138,9 @@ def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int)
     start = now()
     sampler: Any = settings("gibbs", time_limit=clock.least, seed=seed)
     found = attempt(sampler)
-    if found is None or (found.details.get("converged", True) and not clock.patient):
+    if found is None or (found.record.converged and not clock.patient):
         return found is not None
-    done, took = int(found.details.get("draws", sampler.draws)), now() - start
+    done, took = int(found.record.details.draws), now() - start
     fits = min(MOST_DRAWS, int(0.8 * done * clock.left / max(took, 1e-3)))
     if not clock.over() and fits >= 2 * done:
         attempt(replace(sampler, draws=fits, time_limit=clock.left))
@@ -155,12 +156,12 @@ def log_mass(problem: Problem, clock: Budget, seed: int) -> tuple[float, str]:
         if not _plausible(problem, found.log_mass):
             continue
         rough = (found.log_mass, engine.name) if np.isnan(rough[0]) else rough
-        if found.details.get("converged", True):
+        if found.record.converged:
             if clock.patient and GROWING_SECONDS * len(problem.free) < clock.left:
                 with suppress(TooLarge):
                     wider = settings("join-graph", time_limit=clock.left).marginals(problem, free)
-                    if wider.details.get("converged", True):
-                        return wider.log_mass, wider.engine or "join-graph"
+                    if wider.record.converged:
+                        return wider.log_mass, wider.record.engine or "join-graph"
             return found.log_mass, engine.name
         if clock.over():
             break
@@ -181,7 +182,7 @@ def _plausible(problem: Problem, log_mass: float) -> bool:
 
 
 def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Ranked:
-    """Return the best assignment found, with an upper bound on any assignment's log weight in the details."""
+    """Return the best assignment found, with an upper bound on any assignment's log weight."""
     if len(targets) < len(problem.free):
         return _marginal_map(problem, targets, clock, seed)
     tried: list[str] = []
@@ -190,14 +191,14 @@ def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> 
         return with_cut
     dual = settings("dual-decomposition", time_limit=0.35 * clock.left)
     first = dual.best(problem, targets, 1)
-    bound = float(getattr(first, "details", {}).get("bound", np.inf))
+    bound = _bound(first)
     tried.append(dual.name)
     if _proved(first, bound):
         return _ranked(first, dual.name, bound, tried)
     search = settings("map-search", time_limit=clock.left, seed=seed, try_exact=False)
     second = search.best(problem, targets, 1)
     tried.append(search.name)
-    bound = min(bound, float(getattr(second, "details", {}).get("bound", np.inf)))
+    bound = min(bound, _bound(second))
     if not first or (second and second[0].log_weight >= first[0].log_weight):
         return _ranked(second, search.name, bound, tried)
     return _ranked(first, dual.name, bound, tried)
@@ -242,16 +243,14 @@ def _proved(found: list[Assignment], bound: float) -> bool:
     return bool(found) and bound < np.inf and bound - found[0].log_weight <= PROVED * max(1.0, abs(bound))
 
 
-def _ranked(found: list[Assignment], engine: str, bound: float, tried: list[str]) -> Ranked:
-    details = {
-        **getattr(found, "details", {}),
-        "engine": engine,
-        "bound": bound,
-        "exact": _proved(found, bound),
-        "masses": False,
-        "tried": tried,
-    }
-    return Ranked(details, found)
+def _bound(found: Ranked) -> float:
+    return np.inf if found.record.bound is None else found.record.bound
+
+
+def _ranked(found: Ranked, engine: str, bound: float, tried: list[str]) -> Ranked:
+    exact = _proved(found, bound)
+    record = replace(found.record, engine=engine, bound=bound, exact=exact, tried=tuple(tried))
+    return Ranked(found, record)
 
 
 def _called(engine: Any) -> str:

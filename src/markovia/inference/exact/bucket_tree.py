@@ -23,7 +23,9 @@ import numpy as np
 
 from markovia.factors.tables.variable import Variable
 from markovia.inference.exact.arithmetic import Arithmetic, Scoped
+from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.problem import Part
+from markovia.inference.result import Record
 from markovia.runtime.array_types import Array
 
 
@@ -172,9 +174,9 @@ class Plan:
         return needed
 
     @property
-    def details(self) -> dict[str, float]:
+    def record(self) -> Record:
         """What an answer tells about the plan."""
-        return {"width": self.width, "largest_table": int(self.largest)}
+        return Record(details=PlanDetails(self.width, int(self.largest)))
 
 
 class Bucket(NamedTuple):

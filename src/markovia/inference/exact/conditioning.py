@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappush, heappushpop
 from itertools import groupby
 from math import inf, prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,10 @@ from markovia.inference.engine import Engine, get_engine
 from markovia.inference.exact.bucket_tree import Net
 from markovia.inference.exact.cutset import Cutset, Elimination, choose_cutset
 from markovia.inference.exact.cutset_cases import Cases, Mixture, progress_bar
+from markovia.inference.exact.plan_details import CutsetDetails
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
-from markovia.inference.result import Assignment, Tables
+from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.runtime.checks import Bytes, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
@@ -59,7 +60,7 @@ class Conditioning:
     >>> small = Conditioning(max_bytes=1024)
     >>> bool(abs(grid.log_partition(engine=small) - grid.log_partition()) < 1e-9)
     True
-    >>> grid.query(grid.variables[0], engine=small).info.details["cases"] > 1
+    >>> grid.query(grid.variables[0], engine=small).info.details.cases > 1
     True
     """
 
@@ -102,7 +103,7 @@ class Conditioning:
                     mixture.put(0, index, 1.0)
                 cases.report(f"log mass >= {mixture.log_mass:.6g}")
         table = Factor.of(tuple(problem.variables[t] for t in targets), mixture.normalised(0))
-        return Tables([table], mixture.log_mass, _details(cutset, cases))
+        return Tables([table], mixture.log_mass, _record(cutset, cases))
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target.
@@ -135,11 +136,11 @@ class Conditioning:
                         if t in place:
                             mixture.put(place[t], (code,), 1.0)
                 cases.report(f"log mass >= {mixture.log_mass:.6g}")
-        details = _details(cutset, cases)
+        record = _record(cutset, cases)
         if np.isneginf(mixture.log_mass):
-            return Tables([], -inf, details)
+            return Tables([], -inf, record)
         tables = [Factor.of((problem.variables[t],), mixture.normalised(k)) for t, k in place.items()]
-        return Tables(tables, mixture.log_mass, details)
+        return Tables(tables, mixture.log_mass, record)
 
     def _one_by_one(self, problem: Problem, targets: Sequence[str]) -> Tables:
         quiet = replace(self, progress=False)
@@ -149,17 +150,22 @@ class Conditioning:
             for target in targets:
                 answers.append(quiet.joint(problem, [target]))
                 if answers[-1].log_mass == -inf:
-                    return Tables([], -inf, answers[-1].details)
+                    return Tables([], -inf, answers[-1].record)
                 if bar is not None:
                     bar.update(1)
         finally:
             if bar is not None:
                 bar.close()
-        details = {key: max(a.details[key] for a in answers) for key in ("width", "largest_table")}
-        details |= {key: sum(a.details[key] for a in answers) for key in ("cases", "answered")}
-        cutset = list(dict.fromkeys(n for a in answers for n in a.details["cutset"]))
-        tables = [a.tables[0] for a in answers]
-        return Tables(tables, answers[0].log_mass, {**details, "cutset": cutset, "sweeps": len(targets)})
+        said: list[CutsetDetails] = [a.record.details for a in answers]
+        details = CutsetDetails(
+            width=max(d.width for d in said),
+            largest_table=max(d.largest_table for d in said),
+            cutset=tuple(dict.fromkeys(n for d in said for n in d.cutset)),
+            cases=sum(d.cases for d in said),
+            answered=sum(d.answered for d in said),
+            sweeps=len(targets),
+        )
+        return Tables([a.tables[0] for a in answers], answers[0].log_mass, Record(details=details))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings; minus infinity for none."""
@@ -173,7 +179,7 @@ class Conditioning:
                 cases.report(f"log mass >= {mixture.log_mass:.6g}")
         return mixture.log_mass
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out.
 
         A maximum of sums is not the maximum over cases of summed variables. So only targets are conditioned on; or all
@@ -209,7 +215,7 @@ class Conditioning:
                         mixture.add(inner.log_mass(case))
                     ranking.add(dict(zip(chosen.names, codes, strict=False)), mixture.log_mass)
                     cases.report(f"best log weight {ranking.top:.6g}")
-        return ranking.assignments(targets)
+        return Ranked(ranking.assignments(targets))
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes.
@@ -364,11 +370,7 @@ def _prepared(problem: Problem, targets: Sequence[str] | None, limit: float) -> 
     return Problem(variables, pieces, findings)
 
 
-def _details(cutset: Cutset, cases: Cases) -> dict[str, Any]:
-    return {
-        "width": cutset.width,
-        "largest_table": int(cutset.largest),
-        "cutset": list(cutset.names),
-        "cases": cutset.cases,
-        "answered": cases.answered,
-    }
+def _record(cutset: Cutset, cases: Cases) -> Record:
+    names = tuple(cutset.names)
+    details = CutsetDetails(cutset.width, int(cutset.largest), names, cutset.cases, cases.answered)
+    return Record(details=details)

@@ -17,7 +17,7 @@ from markovia.factors.tables.conditional import draw_rows
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.arithmetic import Logarithmic
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Tables
+from markovia.inference.result import Assignment, Ranked, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, check_options
 
@@ -54,7 +54,7 @@ class Enumeration:
         """Return the log of the total weight that agrees with the findings."""
         return self._weights(problem)[1]
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
         names, logs = self._log_table(problem)
         kept = [n for n in names if n in targets]
@@ -62,7 +62,7 @@ class Enumeration:
         summed = Logarithmic().sum_onto(logs, others).transpose([kept.index(t) for t in targets])
         flat = summed.ravel()
         ranked = np.argsort(-flat, kind="stable")[:m]
-        return [
+        found = [
             Assignment(
                 {n: int(c) for n, c in zip(targets, np.unravel_index(int(i), summed.shape), strict=True)},
                 float(flat[i]),
@@ -70,6 +70,7 @@ class Enumeration:
             for i in ranked
             if np.isfinite(flat[i])
         ]
+        return Ranked(found)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations of the free variables given the findings, as state codes."""

@@ -14,7 +14,7 @@ Use it for everything asked more than once, for all marginals, and for large mod
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
 from operator import is_
@@ -100,7 +100,7 @@ class JunctionTree:
         """Return one normalised table over all targets together."""
 
         def work(state: TreeState, findings: Findings) -> Tables:
-            details = state.plan.details
+            record = state.plan.record
             slots = [state.tree.slot_of[t] for t in targets]
             asked = state.ask(findings, slots[0] if len(slots) == 1 else -2)
             if asked is None:
@@ -110,18 +110,18 @@ class JunctionTree:
                 log_mass = asked
                 if len(slots) == 1 and log_mass > -np.inf:
                     answer = Factor.of((problem.variables[targets[0]],), state.marginal(slots[0]))
-                    return Tables([answer], log_mass, details)
+                    return Tables([answer], log_mass, record)
             if log_mass == -np.inf or not targets:
-                return Tables([Factor.scalar()], log_mass, details)
+                return Tables([Factor.scalar()], log_mass, record)
             variables = tuple([problem.variables[t] for t in targets])
             home = int(state.plan.home[min(slots)])
             state.distribute([home])
             if len(slots) == 1:
-                return Tables([Factor.of(variables, state.marginal(slots[0]))], log_mass, details)
+                return Tables([Factor.of(variables, state.marginal(slots[0]))], log_mass, record)
             if set(slots) <= set(state.free_slots(home).tolist()):
-                return Tables([Factor.of(variables, onto(state, home, slots))], log_mass, details)
+                return Tables([Factor.of(variables, onto(state, home, slots))], log_mass, record)
             found = self._across(state, targets)
-            return Tables(found.tables, log_mass, details)
+            return Tables(found.tables, log_mass, record)
 
         return self._run(problem, targets, False, work, lambda other: other.joint(problem, targets))
 
@@ -137,7 +137,7 @@ class JunctionTree:
             else:
                 log_mass = asked
             if log_mass == -np.inf:
-                return Tables([], -np.inf, plan.details)
+                return Tables([], -np.inf, plan.record)
             slots = [slot_of[t] for t in targets]
             if asked is None:
                 few = 2 * len(slots) <= len(slot_of)
@@ -161,7 +161,7 @@ class JunctionTree:
 
         return self._run(problem, (), False, work, lambda other: other.log_mass(problem))
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out.
 
         Over all unobserved variables: maxima on the tree. Over some of them sums come before maxima, which is left to
@@ -170,10 +170,10 @@ class JunctionTree:
         if len(targets) < len(problem.free):
             return VariableElimination(max_bytes=self.max_bytes).best(problem, targets, m)
 
-        def work(state: TreeState, findings: Findings) -> list[Assignment]:
+        def work(state: TreeState, findings: Findings) -> Ranked:
             state.set_evidence(findings)
             log_best = state.collect()
-            found = Ranked(state.plan.details)
+            found = Ranked(record=state.plan.record)
             if log_best == -np.inf:
                 return found
             names = {s: n for n, s in state.tree.slot_of.items() if state.code[s] < 0}
@@ -370,7 +370,7 @@ class JunctionTree:
         if status not in (DONE, IMPOSSIBLE):
             return None
         if status == IMPOSSIBLE:
-            return Tables([], -np.inf, plan.details)
+            return Tables([], -np.inf, plan.record)
         slot: list[int] = plan.section(20).tolist()
         return cut_up(problem, targets, [slot[ids[t]] for t in targets], plan, flat, log_mass)
 
@@ -416,13 +416,13 @@ class _Whole:
 
 def _told(found: T) -> T:
     """Say in an answer that the tree left the range of doubles and elimination with logarithms took its place."""
-    said = {"engine": VariableElimination.name, "arithmetic": "logarithms"}
+    if not isinstance(found, Tables | Ranked):
+        return found
+    details = replace(found.record.details, arithmetic="logarithms")
+    record = replace(found.record, engine=VariableElimination.name, details=details)
     if isinstance(found, Tables):
-        details = {**found.details, "arithmetic": "logarithms"}
-        return Tables(found.tables, found.log_mass, details, VariableElimination.name)  # type: ignore[return-value]
-    if isinstance(found, Ranked):
-        return Ranked({**found.details, **said}, found)  # type: ignore[return-value]
-    return found
+        return Tables(found.tables, found.log_mass, record)  # type: ignore[return-value]
+    return Ranked(found, record)  # type: ignore[return-value]
 
 
 def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:

@@ -23,7 +23,7 @@ def cut_up(
     tables = Factor.cut_up(
         [variables[t] for t in targets], flat, [starts[s] for s in slots], [starts[s + 1] for s in slots]
     )
-    return Tables(tables, log_mass, plan.details)
+    return Tables(tables, log_mass, plan.record)
 
 
 def onto(state: TreeState, c: int, slots: Sequence[int]) -> Array:

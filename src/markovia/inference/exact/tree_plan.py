@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
+from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.problem import Piece
+from markovia.inference.result import Record
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import thread_count
 
@@ -167,9 +169,9 @@ class Plan:
         return found
 
     @lazy
-    def details(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """What an answer tells about the plan."""
-        return {"width": self.width, "largest_table": int(self.largest), "cliques": self.n_maximal}
+        return Record(details=PlanDetails(self.width, int(self.largest), self.n_maximal))
 
     @lazy
     def n_maximal(self) -> int:

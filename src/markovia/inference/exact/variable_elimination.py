@@ -14,7 +14,7 @@ Use it for single queries on models of moderate width: NumPy only, no compilatio
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import log2
 from typing import Annotated, ClassVar, Literal, cast
@@ -30,7 +30,7 @@ from markovia.graphs.elimination import Heuristic, check_heuristic, eliminate, f
 from markovia.inference.exact.arithmetic import Arithmetic, in_range
 from markovia.inference.exact.bucket_tree import Bucket, Net, Plan, beliefs, by_regret, sweep
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Bytes, Kind, check_options
 from markovia.runtime.memory_budget import default_budget, readable
@@ -98,7 +98,7 @@ class VariableElimination:
 
         table, log_mass = in_range(work)
         answer = Factor.of(tuple([net.variables[i] for i in keep]), table)
-        return Tables([answer], float(log_mass), plan.details)
+        return Tables([answer], float(log_mass), plan.record)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target, all from two sweeps."""
@@ -117,7 +117,7 @@ class VariableElimination:
 
         tables, log_mass = in_range(work)
         answers = [Factor.of((net.variables[i],), t) for i, t in zip(asked, tables, strict=False)]
-        return Tables(answers, float(log_mass), plan.details)
+        return Tables(answers, float(log_mass), plan.record)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
@@ -125,12 +125,12 @@ class VariableElimination:
         plan = self._fitting(net, self._plan(net))
         return in_range(lambda arithmetic: sweep(net.tables(), plan, arithmetic).log_scale)
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out.
 
         One constrained sweep is enough for all of them: walking the buckets back, each choice has a known regret, the
         loss against the best completion, so a best-first search over deviations finds the next best directly.
-        The list has an attribute `details` that says which method was used.
+        The record's details say which method was used.
         """
         net = Net(problem.parts(targets))
         free = [net.ids[t] for t in targets]
@@ -198,7 +198,7 @@ class VariableElimination:
             return found.buckets[::-1], found.log_scale, arithmetic
 
         buckets, log_best, arithmetic = in_range(work)
-        ranked = Ranked({**plan.details, "marginal_map": "constrained"})
+        ranked = Ranked(record=_told(plan, "constrained"))
         if np.isfinite(log_best):
             for regret, codes in islice(by_regret(buckets, arithmetic), m):
                 named = {net.variables[i].name: c for i, c in codes.items()}
@@ -218,9 +218,7 @@ class VariableElimination:
                     plan = later
                     break
         found = branch_and_bound(net.tables(), plan, maximised, m)
-        ranked = Ranked(
-            {**plan.details, "marginal_map": "branch-and-bound", "evaluations": found.evaluations}
-        )
+        ranked = Ranked(record=_told(plan, "branch-and-bound", found.evaluations))
         for codes, log_weight in found.best:
             named = {net.variables[i].name: c for i, c in codes.items()}
             ranked.append(Assignment(named, log_weight))
@@ -346,3 +344,9 @@ def _cutset_bits(plan: Plan, budget: float) -> float:
         for table in tables:
             table.discard(chosen)
     return bits
+
+
+def _told(plan: Plan, method: str, evaluations: int | None = None) -> Record:
+    """Return what is said of best states of some variables."""
+    details = replace(plan.record.details, marginal_map=method, evaluations=evaluations)
+    return Record(details=details)

@@ -25,7 +25,7 @@ from markovia.inference.local_search.search_space import (
     search_space,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, FromZero, NameLists, Start, TimeLimit
 from markovia.runtime.seeds import generator
@@ -73,7 +73,7 @@ class BlockICM(Approximate):
     name: ClassVar[str] = "block-icm"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best local maximum that was found."""
         self._refuse_parts(problem, targets, m)
         space = search_space(problem)

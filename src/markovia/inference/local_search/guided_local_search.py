@@ -23,7 +23,7 @@ from markovia.inference.local_search.search_space import (
     search_space,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, CountOrNone, Positive, Start, TimeLimit
 from markovia.runtime.seeds import generator
@@ -70,7 +70,7 @@ class GuidedLocalSearch(Approximate):
     name: ClassVar[str] = "guided-local-search"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best configuration that was met."""
         self._refuse_parts(problem, targets, m)
         space = search_space(problem)

@@ -31,7 +31,7 @@ from markovia.inference.local_search.search_space import (
     search_space,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.seeds import generator
@@ -89,7 +89,7 @@ class LargeNeighbourhood(Approximate):
     name: ClassVar[str] = "large-neighbourhood"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best configuration that was found."""
         self._refuse_parts(problem, targets, m)
         space = search_space(problem)

@@ -9,7 +9,7 @@ Use it for models whose tree is too wide; a bound comes from engines such as dua
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from markovia.inference.local_search.search_space import (
 )
 from markovia.inference.local_search.tabu_search import tabu
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked
+from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
 from markovia.runtime.clock import now
@@ -84,7 +84,7 @@ class MapSearch(Approximate):
     name: ClassVar[str] = "map-search"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best configuration that was found."""
         self._refuse_parts(problem, targets, m)
         space = search_space(problem)
@@ -121,8 +121,7 @@ class MapSearch(Approximate):
             found = JunctionTree().best(problem, targets, 1)
         except TooLarge:
             return None
-        details = dict(getattr(found, "details", {}))
-        return Ranked({**details, "exact": True, "engine": JunctionTree.name}, found)
+        return Ranked(found, replace(found.record, exact=True, engine=JunctionTree.name))
 
     def _first(self, search: RegionSearch, rng: np.random.Generator) -> list[Ints]:
         """Return quick configurations of the core to climb from."""

@@ -21,13 +21,24 @@ from markovia.factors.tables.evidence import read_finding
 from markovia.inference.approximate import Approximate, can_answer
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked
+from markovia.inference.result import Assignment, Ranked, Record
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import AnySeed, Count, FromZero, TimeLimit
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import generator
 
 Codes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class MarginalMapDetails:
+    """Questions to the inner engine, moves, starts after the first, when each improvement came, and who summed."""
+
+    evaluations: int
+    moves: int
+    restarts: int
+    trace: tuple[tuple[float, float], ...]
+    inner: str
 
 
 @dataclass(frozen=True)
@@ -78,28 +89,26 @@ class MarginalMapSearch(Approximate):
                 f"engine= needs log partition functions, which {inner.name!r} does not give"
             )
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best assignments of the targets that were met."""
         if not targets:
             mass = get_engine(self.engine).log_mass(problem)
-            return [Assignment({}, mass)] if mass > -np.inf else []
+            return Ranked([Assignment({}, mass)] if mass > -np.inf else [])
         run = _Run(self, problem, list(targets))
         with run.clock:
             finished = run.go()
         ranked = sorted(run.known.items(), key=lambda item: (-item[1], item[0]))[:m]
-        details = {
-            "converged": finished,
-            "iterations": run.moves,
-            "evaluations": run.evaluations,
-            "moves": run.moves,
-            "restarts": run.restarts,
-            "trace": run.trace,
-            "bound": np.inf,
-            "inner": run.inner.name,
-            "advice": "give it more time or more evaluations",
-        }
+        record = Record(
+            converged=finished,
+            iterations=run.moves,
+            bound=np.inf,
+            advice="give it more time or more evaluations",
+            details=MarginalMapDetails(
+                run.evaluations, run.moves, run.restarts, tuple(run.trace), run.inner.name
+            ),
+        )
         found = [Assignment(dict(zip(targets, codes, strict=True)), w) for codes, w in ranked if w > -np.inf]
-        return Ranked(details, found)
+        return Ranked(found, record)
 
 
 class _Run:

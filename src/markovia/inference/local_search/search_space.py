@@ -18,7 +18,7 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked
+from markovia.inference.result import Assignment, Ranked, Record
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole
 from markovia.runtime.clock import Clock
@@ -143,6 +143,29 @@ def kernel_seed(rng: np.random.Generator) -> np.ndarray[Any, Any]:
     return rng.integers(0, 2**63, size=1, dtype=np.int64).astype(np.uint64)
 
 
+@dataclass(frozen=True)
+class SearchDetails:
+    """What a search has to say.
+
+    Attributes
+    ----------
+    moves, restarts
+        Changes made, and starts after the first.
+    trace
+        When each improvement came, in seconds, and the log weight it reached.
+    climbs, core, table_limit
+        Of searches by regions: climbs that ended, variables that are left after easy ones are summed away, and entries
+        of the largest region.
+    """
+
+    moves: int
+    restarts: int
+    trace: tuple[tuple[float, float], ...]
+    climbs: int | None = None
+    core: int | None = None
+    table_limit: float | None = None
+
+
 class BestSoFar(Clock):
     """The clock of a search, with the best configuration so far and how it came about.
 
@@ -174,7 +197,15 @@ class BestSoFar(Clock):
             self.advance(moves, f"best {self.trace[-1][1]:.6g}")
         return better
 
-    def answer(self, finished: bool, exact: bool = False, **more: Any) -> Ranked:
+    def answer(
+        self,
+        finished: bool,
+        exact: bool = False,
+        *,
+        climbs: int | None = None,
+        core: int | None = None,
+        table_limit: float | None = None,
+    ) -> Ranked:
         """Return the best configuration as an engine's answer.
 
         Parameters
@@ -183,36 +214,32 @@ class BestSoFar(Clock):
             Whether the search ended by its own rule, not by the clock before it got anywhere.
         exact
             Whether the best is proved.
-        more
-            Further details.
+        climbs, core, table_limit
+            As in `SearchDetails`.
         """
         graph = self.space.graph
         log_weight = graph.log_weight(self.codes)
         if np.isneginf(log_weight) and exact:
-            return Ranked({"exact": True})
+            return Ranked(record=Record(exact=True))
         possible = bool(log_weight > -np.inf)
-        details: dict[str, Any] = {
-            "converged": (finished or exact) and possible and self.reason != "interrupted",
-            "iterations": self.iterations,
-            "moves": self.moves,
-            "restarts": self.restarts,
-            "trace": self.trace,
-            "bound": log_weight if exact else np.inf,
-            "advice": "give it more time or more restarts"
+        record = Record(
+            exact=exact or None,
+            converged=(finished or exact) and possible and self.reason != "interrupted",
+            iterations=self.iterations,
+            bound=log_weight if exact else np.inf,
+            advice="give it more time or more restarts"
             if possible
             else "it found no configuration of positive weight; try engine='large-neighbourhood' or more time",
-            **more,
-        }
-        if exact:
-            details["exact"] = True
-        return Ranked(details, [Assignment(graph.assignment(self.codes), log_weight)])
+            details=SearchDetails(self.moves, self.restarts, tuple(self.trace), climbs, core, table_limit),
+        )
+        return Ranked([Assignment(graph.assignment(self.codes), log_weight)], record)
 
 
 def nothing_to_search(space: SearchSpace) -> Ranked | None:
     """Return the answer where no search is needed: no free variable, or no weight anywhere; otherwise None."""
     graph = space.graph
     if np.isneginf(graph.log_scale):
-        return Ranked({"exact": True})
+        return Ranked(record=Record(exact=True))
     if not len(graph.variables):
-        return Ranked({"exact": True, "bound": graph.log_scale}, [Assignment({}, graph.log_scale)])
+        return Ranked([Assignment({}, graph.log_scale)], Record(exact=True, bound=graph.log_scale))
     return None

@@ -25,7 +25,7 @@ from markovia.inference.local_search.search_space import (
     search_space,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import AnySeed, Count, FromZero, Positive, Start, TimeLimit
 from markovia.runtime.seeds import generator
@@ -79,7 +79,7 @@ class SimulatedAnnealing(Approximate):
                 f"to {self.beta_last!r}"
             )
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best configuration that was met at the end of a sweep."""
         self._refuse_parts(problem, targets, m)
         space = search_space(problem)

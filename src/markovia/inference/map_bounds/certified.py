@@ -5,7 +5,8 @@ compared with the bound: where they meet, the configuration is proved to be a be
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked
+from markovia.inference.result import Assignment, Ranked, Record
 from markovia.runtime.array_types import Array, Flags, Ints
 
 PROOF = 1e-9
@@ -25,8 +26,8 @@ class Certified(Approximate):
 
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
-        """Return the best configuration that was found, with a bound in the details; none if nothing is possible.
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
+        """Return the best configuration that was found, with a bound; none if nothing is possible.
 
         Raises
         ------
@@ -39,23 +40,24 @@ class Certified(Approximate):
             raise impossible(problem, lambda some: 0.0 if self._solve(some) else -np.inf)
         return found
 
-    def _solve(self, problem: Problem) -> list[Assignment]:
+    def _solve(self, problem: Problem) -> Ranked:
         raise NotImplementedError
 
 
-def answer(graph: FlatGraph, codes: Ints, bound: float, details: dict[str, Any]) -> Ranked:
+def answer(graph: FlatGraph, codes: Ints, bound: float, record: Record) -> Ranked:
     """Return a configuration with its log weight and bound; it is exact where the two meet."""
     value = graph.log_weight(codes) if len(codes) else graph.log_scale
     exact = proved(graph, value, bound)
-    said = {**details, "exact": exact, "bound": value if exact else max(bound, value)}
     if exact:
-        said["converged"] = True
-    return Ranked(said, [Assignment(graph.assignment(codes), value)])
+        record = replace(record, exact=True, bound=value, converged=True, error=0.0)
+    else:
+        record = replace(record, exact=False, bound=max(bound, value))
+    return Ranked([Assignment(graph.assignment(codes), value)], record)
 
 
 def nothing() -> Ranked:
     """Return the answer that every configuration has weight zero."""
-    return Ranked({"exact": True, "bound": -np.inf})
+    return Ranked(record=Record(exact=True, bound=-np.inf))
 
 
 def proved(graph: FlatGraph, value: float, bound: float) -> bool:

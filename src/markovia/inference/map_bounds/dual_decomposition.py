@@ -22,9 +22,9 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import Certified, nothing
 from markovia.inference.map_bounds.cycle_search import LARGEST, CycleSearch
 from markovia.inference.map_bounds.dual_regions import Regions
-from markovia.inference.map_bounds.trw_s import PairSweeps, Search, iteration_limit
+from markovia.inference.map_bounds.trw_s import DualDetails, PairSweeps, Search, iteration_limit
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked
 from markovia.runtime.checks import CountOrNone, FromZero, TimeLimit, Tolerance
 from markovia.runtime.clock import now
 
@@ -74,7 +74,7 @@ class DualDecomposition(Certified):
 
     name: ClassVar[str] = "dual-decomposition"
 
-    def _solve(self, problem: Problem) -> list[Assignment]:
+    def _solve(self, problem: Problem) -> Ranked:
         """Return the best configuration that was found, with a bound."""
         deadline = np.inf if self.time_limit is None else now() + self.time_limit
         graph = flat_graph(problem)
@@ -101,7 +101,7 @@ class _Descent:
         assert found is not None
         return found
 
-    def run(self) -> list[Assignment]:
+    def run(self) -> Ranked:
         """Descend until the gap is closed, nothing helps, or time is up."""
         engine, search = self.engine, self.search
         trace: list[float] = []
@@ -138,10 +138,9 @@ class _Descent:
                 break
         for _ in range(2):
             search.offer(self.sweeps.decoded())
-        found = search.answer(self.sweeps.bound, iteration, rests, trace)
-        advice = "more time or iterations, or engines.LinearProgram(integer=True), lower the bound"
-        found.details = {**found.details, "clusters": self.added, "advice": advice}
-        return found
+        details = DualDetails(tuple(trace), self.added)
+        other = "engines.LinearProgram(integer=True)"
+        return search.answer(self.sweeps.bound, iteration, rests, details, other)
 
     def _tightened(self, gap: float) -> bool:
         """Add separators or clusters; False if there are none to add."""

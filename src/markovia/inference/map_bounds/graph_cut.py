@@ -21,13 +21,23 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import Certified, answer, nothing, polished
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked, Record
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import TimeLimit
 from markovia.runtime.clock import now
 
 ROUNDING = 1e-10
 """How far from submodular a pair may be, relative to its log values, and still count as rounding."""
+
+
+@dataclass(frozen=True)
+class CutDetails:
+    """The flow, variables whose two states were swapped, and those proved to have their state in a best configuration."""
+
+    flow: float
+    renamed: int = 0
+    persistent: float = 1.0
+    persistent_variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class GraphCut(Certified):
     ----------
     roof_duality
         Also take binary pairwise models that are not submodular: the answer then has a bound, and
-        `details["persistent"]` is the share of variables that are proved to have their state in a best
+        `info.details.persistent` is the share of variables that are proved to have their state in a best
         configuration.
     time_limit
         Seconds after which to give up; the answer is then found by local search and not exact.
@@ -57,7 +67,7 @@ class GraphCut(Certified):
 
     name: ClassVar[str] = "graph-cut"
 
-    def _solve(self, problem: Problem) -> list[Assignment]:
+    def _solve(self, problem: Problem) -> Ranked:
         """Return the best configuration."""
         deadline = np.inf if self.time_limit is None else now() + self.time_limit
         graph = flat_graph(problem)
@@ -95,8 +105,8 @@ class GraphCut(Certified):
         if not cut.finished:
             codes = polished(graph, codes)
         bound = graph.log_scale - constant - terms.constant - cut.flow
-        details = {"flow": cut.flow, "renamed": int(flip.sum()), "converged": cut.finished}
-        return answer(graph, codes, bound, details)
+        details = CutDetails(cut.flow, renamed=int(flip.sum()))
+        return answer(graph, codes, bound, Record(converged=cut.finished, details=details))
 
     def _check(self, graph: FlatGraph) -> None:
         many = np.flatnonzero(graph.cards > 2)
@@ -114,9 +124,7 @@ class GraphCut(Certified):
                 f"({', '.join(scope[:4])}{', ...' if len(scope) > 4 else ''}); use engine='trw-s' or 'dual-decomposition'"
             )
 
-    def _roof(
-        self, graph: FlatGraph, unary: Array, pairs: Array, repel: Flags, deadline: float
-    ) -> list[Assignment]:
+    def _roof(self, graph: FlatGraph, unary: Array, pairs: Array, repel: Flags, deadline: float) -> Ranked:
         """Solve the cut in which every variable has a second node that stands for its negation."""
         n = len(unary)
         left, right = graph.scope[0::2], graph.scope[1::2]
@@ -140,9 +148,9 @@ class GraphCut(Certified):
         codes = polished(graph, codes, persistent)
         bound = graph.log_scale - constant - cut.flow / 2
         share = float(persistent.mean()) if n else 1.0
-        details = {"flow": cut.flow / 2, "persistent": share, "converged": cut.finished}
         names = tuple(graph.names[i] for i in np.flatnonzero(persistent))
-        return answer(graph, codes, bound, {**details, "persistent_variables": names})
+        details = CutDetails(cut.flow / 2, persistent=share, persistent_variables=names)
+        return answer(graph, codes, bound, Record(converged=cut.finished, details=details))
 
 
 class _Terms(NamedTuple):

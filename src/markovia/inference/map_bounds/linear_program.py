@@ -12,7 +12,8 @@ Use it as the reference for the bounds of message passing, or with `integer=True
 models.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from markovia.inference.map_bounds.certified import (
     polished,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked, Record
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit
 from markovia.runtime.clock import now
@@ -36,10 +37,19 @@ INTEGRAL = 1e-6
 
 
 @dataclass(frozen=True)
+class ProgramDetails:
+    """The share of variables with an integral solution, the value of the program, and its shares of states by name."""
+
+    integral: float
+    value: float | None = None
+    marginals: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LinearProgram(Certified):
     """Most probable states by linear programming over the local polytope, with a bound and an integrality report.
 
-    `details` has `value` (that of the program), `integral` (the share of variables with an integral solution), and
+    `info.details` has `value` (that of the program), `integral` (the share of variables with an integral solution), and
     `marginals`, the solution itself as a dictionary from name to an array over states.
 
     Parameters
@@ -56,7 +66,7 @@ class LinearProgram(Certified):
     >>> import markovia as mk
     >>> chain = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[1, 5], [2, 3]])])
     >>> found = chain.map(engine="linear-program")
-    >>> found.to_dict(), found.info.exact, found.info.details["integral"]
+    >>> found.to_dict(), found.info.exact, found.info.details.integral
     ({'a': 0, 'b': 1}, True, 1.0)
     """
 
@@ -66,16 +76,15 @@ class LinearProgram(Certified):
 
     name: ClassVar[str] = "linear-program"
 
-    def _solve(self, problem: Problem) -> list[Assignment]:
+    def _solve(self, problem: Problem) -> Ranked:
         """Return the rounded solution with the program's value as bound."""
         start = now()
         graph = flat_graph(problem)
         if graph.log_scale == -np.inf:
             return nothing()
         if not len(graph.cards):
-            return answer(
-                graph, np.zeros(0, dtype=np.int64), graph.log_scale, {"integral": 1.0, "marginals": {}}
-            )
+            record = Record(details=ProgramDetails(1.0))
+            return answer(graph, np.zeros(0, dtype=np.int64), graph.log_scale, record)
         entries = len(graph.values) + len(graph.unary)
         if entries > self.max_entries:
             raise TooLarge(
@@ -85,30 +94,31 @@ class LinearProgram(Certified):
         left = None if self.time_limit is None else max(self.time_limit - (now() - start), 0.01)
         return self._answer(graph, _solved(graph, self.integer, left))
 
-    def _answer(self, graph: FlatGraph, found: "_Solution") -> list[Assignment]:
+    def _answer(self, graph: FlatGraph, found: "_Solution") -> Ranked:
         if found.impossible:
             return nothing()
         shares = found.shares
         if shares is None:
-            late = {"converged": False, "advice": "the solver had too little time; raise time_limit"}
-            start = largest(graph, graph.unary)
-            return answer(
-                graph, polished(graph, start), found.bound + graph.log_scale, {**late, "integral": 0.0}
+            late = Record(
+                converged=False,
+                advice="the solver had too little time; raise time_limit",
+                details=ProgramDetails(0.0),
             )
+            start = largest(graph, graph.unary)
+            return answer(graph, polished(graph, start), found.bound + graph.log_scale, late)
         codes = largest(graph, shares)
         peaks = np.maximum.reduceat(shares, graph.starts[:-1])
         integral = float(np.mean(peaks > 1.0 - INTEGRAL))
         if graph.log_weight(codes) == -np.inf or integral < 1.0:
             codes = polished(graph, codes)
         parts = np.split(shares, graph.starts[1:-1])
-        details: dict[str, Any] = {
-            "converged": found.finished,
-            "integral": integral,
-            "value": found.value + graph.log_scale,
-            "marginals": dict(zip(graph.names, parts, strict=True)),
-            "advice": "a longer time_limit lets the solver finish",
-        }
-        return answer(graph, codes, found.bound + graph.log_scale, details)
+        marginals = dict(zip(graph.names, parts, strict=True))
+        record = Record(
+            converged=found.finished,
+            advice="a longer time_limit lets the solver finish",
+            details=ProgramDetails(integral, found.value + graph.log_scale, marginals),
+        )
+        return answer(graph, codes, found.bound + graph.log_scale, record)
 
 
 class _Solution(NamedTuple):

@@ -16,7 +16,7 @@ Use it for segmentation, stereo and other labellings with few states; `trw-s` bo
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from markovia.inference.map_bounds.certified import (
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.inference.map_bounds.trw_s import PairSweeps
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment
+from markovia.inference.result import Ranked, Record
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, FromZero, TimeLimit
 from markovia.runtime.clock import now
@@ -40,6 +40,15 @@ from markovia.runtime.clock import now
 Move = tuple[Ints, Ints, Ints]
 Nonmetric = Literal["truncate", "refuse"]
 ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class MoveDetails:
+    """Moves made, pairs truncated in some move, and the energy after each move."""
+
+    moves: int
+    truncated: int
+    energies: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ class _Moves(Certified):
     bound_sweeps: FromZero = 20
     time_limit: TimeLimit = None
 
-    def _solve(self, problem: Problem) -> list[Assignment]:
+    def _solve(self, problem: Problem) -> Ranked:
         """Return a configuration that no move improves."""
         deadline = np.inf if self.time_limit is None else now() + self.time_limit
         graph = flat_graph(problem)
@@ -82,15 +91,13 @@ class _Moves(Certified):
                     break
             local = not search.late and search.energy >= before
         bound = min(sweeps.bound, self._guarantee(graph, search) if local else np.inf)
-        details: dict[str, Any] = {
-            "converged": local,
-            "iterations": cycles,
-            "moves": search.moves,
-            "truncated": search.truncated,
-            "energies": tuple(search.energies),
-            "advice": "raise max_iterations or time_limit",
-        }
-        return answer(graph, search.codes, bound, details)
+        record = Record(
+            converged=local,
+            iterations=cycles,
+            advice="raise max_iterations or time_limit",
+            details=MoveDetails(search.moves, search.truncated, tuple(search.energies)),
+        )
+        return answer(graph, search.codes, bound, record)
 
     def _moves(self, graph: FlatGraph, search: "MoveSearch") -> Iterator[Move]:
         raise NotImplementedError
@@ -121,7 +128,7 @@ class _Moves(Certified):
 class AlphaExpansion(_Moves):
     """Most probable states of pairwise models by alpha-expansion moves.
 
-    `details` has `moves` (made), `truncated` (pairs truncated in some move; zero means that every move was the best
+    `info.details` has `moves` (made), `truncated` (pairs truncated in some move; zero means that every move was the best
     of its kind) and `energies` (the negative log weight after each move).
 
     Parameters
@@ -141,7 +148,7 @@ class AlphaExpansion(_Moves):
     >>> import markovia as mk
     >>> model = mk.generators.potts_grid(8, 8, 4, coupling=0.6, field="random", seed=0)
     >>> found = model.map(engine="alpha-expansion")
-    >>> found.info.details["truncated"], found.log_weight <= found.bound
+    >>> found.info.details.truncated, found.log_weight <= found.bound
     (0, True)
     """
 
@@ -187,7 +194,7 @@ class AlphaBetaSwap(_Moves):
     >>> import markovia as mk
     >>> model = mk.generators.potts_grid(8, 8, 3, coupling=0.6, field="random", seed=0)
     >>> found = model.map(engine="alpha-beta-swap")
-    >>> found.info.details["truncated"], found.log_weight <= found.bound
+    >>> found.info.details.truncated, found.log_weight <= found.bound
     (0, True)
     """
 

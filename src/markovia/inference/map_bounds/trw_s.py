@@ -13,7 +13,6 @@ grids. On trees and on submodular binary models the bound falls to the optimum. 
 leaves.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -31,7 +30,7 @@ from markovia.inference.map_bounds.certified import (
 )
 from markovia.inference.map_bounds.dual_regions import Regions
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked
+from markovia.inference.result import Ranked, Record
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import CountOrNone, TimeLimit, Tolerance
 from markovia.runtime.clock import now
@@ -71,7 +70,7 @@ class TRWS(Certified):
 
     name: ClassVar[str] = "trw-s"
 
-    def _solve(self, problem: Problem) -> list[Assignment]:
+    def _solve(self, problem: Problem) -> Ranked:
         """Return the best configuration that was found, with a bound."""
         deadline = np.inf if self.time_limit is None else now() + self.time_limit
         graph = flat_graph(problem)
@@ -82,9 +81,7 @@ class TRWS(Certified):
         return run(sweeps, Search(graph), most, self.tolerance, deadline)
 
 
-def run(
-    sweeps: Any, search: "Search", max_iterations: float, tolerance: float, deadline: float
-) -> list[Assignment]:
+def run(sweeps: Any, search: "Search", max_iterations: float, tolerance: float, deadline: float) -> Ranked:
     """Sweep until the gap is closed, the bound rests, or time is up; return the answer."""
     trace: list[float] = []
     rests, iteration = False, 0
@@ -103,7 +100,16 @@ def run(
             break
     for _ in range(2):
         search.offer(sweeps.decoded())
-    return search.answer(sweeps.bound, iteration, rests, trace)
+    details = DualDetails(tuple(trace))
+    return search.answer(sweeps.bound, iteration, rests, details, "engine='dual-decomposition'")
+
+
+@dataclass(frozen=True)
+class DualDetails:
+    """The bound after each iteration, and the clusters that were added to tighten it."""
+
+    bounds: tuple[float, ...]
+    clusters: int = 0
 
 
 class Search:
@@ -136,19 +142,16 @@ class Search:
             return max(1.0, abs(bound))
         return max(bound - self.value, 1e-9 * max(1.0, abs(self.value)))
 
-    def answer(self, bound: float, iterations: int, rests: bool, trace: Sequence[float]) -> Ranked:
-        """Return the best configuration with its certificate."""
-        details = {
-            "converged": rests,
-            "iterations": iterations,
-            "error": max(bound - self.value, 0.0),
-            "bounds": tuple(trace),
-            "advice": "more time or iterations, or engine='dual-decomposition', lower the bound",
-        }
-        found = answer(self.graph, self.codes, bound, details)
-        if found.details["exact"]:
-            found.details = {**found.details, "error": 0.0}
-        return found
+    def answer(self, bound: float, iterations: int, rests: bool, details: DualDetails, other: str) -> Ranked:
+        """Return the best configuration with its certificate; `other` is the engine to try besides more time."""
+        record = Record(
+            converged=rests,
+            iterations=iterations,
+            error=max(bound - self.value, 0.0),
+            advice=f"more time or iterations, or {other}, lower the bound",
+            details=details,
+        )
+        return answer(self.graph, self.codes, bound, record)
 
 
 class PairSweeps:

@@ -8,7 +8,7 @@ single-variable updates then move slowly, or not at all where only several chang
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -144,10 +144,11 @@ class BlockStepper:
         self.ptr, self.members = _flat(listed)
         self.factor_ptr, self.factors = _flat(touching)
         self.kinds = np.array(kinds, dtype=np.int64)
-        self.details: dict[str, Any] = {}
+        self.forest_share: float | None = None
+        self.drawn_by: dict[str, int] | None = None
         if not self.trees:
             forests = int((self.kinds == 0).sum())
-            self.details["blocks"] = {
+            self.drawn_by = {
                 "forests": forests,
                 "enumerated": len(kinds) - forests,
                 "exact inference": len(self.wide),
@@ -182,7 +183,7 @@ class BlockStepper:
         """Say how large the forests were."""
         if self.trees:
             total = np.sum([f.shares for f in self.forests], axis=0)
-            self.details["forest_share"] = float(total[0] / max(total[1], 1.0))
+            self.forest_share = float(total[0] / max(total[1], 1.0))
 
     def _kind(self, block: Ints) -> int | None:
         from markovia.kernels.sampling.forest_draws import FOREST, SMALL, clean, grow

@@ -4,7 +4,7 @@ Chains run in threads, each with its own random numbers, so answers do not depen
 runs in slices of some milliseconds; between slices the clock is looked at and an interrupt gets through.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -21,7 +21,7 @@ from markovia.inference.impossible_evidence import impossible
 from markovia.inference.markov_chains.chain_starts import chain_starts
 from markovia.inference.markov_chains.diagnostics import Diagnostics, diagnose
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Whole, WholeSeed
 from markovia.runtime.clock import Clock, now
@@ -64,6 +64,43 @@ class Wanted:
     best: bool = False
 
 
+@dataclass(frozen=True)
+class ChainDetails:
+    """What a run of chains has to say.
+
+    Attributes
+    ----------
+    chains, draws, burn_in, thin
+        Chains, draws of each, sweeps thrown away, and sweeps from one draw to the next.
+    updates_per_second
+        Variables updated, a second.
+    acceptance
+        The share of proposals (or exchanges) that was accepted, where there are any.
+    kernel, colours
+        Of Gibbs sampling: which compiled loop ran, and how many colours there are.
+    blocks, forest_share
+        Of blocked Gibbs sampling: blocks by how they are drawn, and the share of the variables in a random forest.
+    temperatures, swap_acceptance
+        Of parallel tempering: the ladder, and the share of exchanges accepted between neighbours.
+    mean_cluster
+        Of Swendsen-Wang: variables in a cluster.
+    """
+
+    chains: int
+    draws: int
+    burn_in: int
+    thin: int
+    updates_per_second: float
+    acceptance: float | None = None
+    kernel: str | None = None
+    colours: int | None = None
+    blocks: Mapping[str, int] | None = None
+    forest_share: float | None = None
+    temperatures: tuple[float, ...] | None = None
+    swap_acceptance: tuple[float, ...] | None = None
+    mean_cluster: float | None = None
+
+
 @dataclass
 class ChainRun:
     """A finished run."""
@@ -75,7 +112,7 @@ class ChainRun:
     burned: int
     warm: list[Array]
     seconds: float
-    details: dict[str, Any]
+    details: "ChainDetails"
 
     def means(self) -> Array:
         """Return for each state of each variable its average over all chains."""
@@ -144,23 +181,23 @@ class ChainEngine(Approximate):
     ) -> Stepper:
         raise NotImplementedError
 
-    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
-        """Return what the engine has to add to the details of an answer."""
-        return {}
+    def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
+        """Return the details of a run with what the engine has to add."""
+        return run
 
     # -- questions -----------------------------------------------------------------------------------------------
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
         if not targets:
-            return Tables([], self._nothing_asked(problem), {"exact": True})
+            return Tables([], self._nothing_asked(problem), Record(exact=True))
         run, graph = self._run(problem, targets, Wanted(traced=tuple(targets)))
         return Tables(graph.tables(run.means(), targets), np.nan, self._report(run, targets))
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
         if not targets:
-            return Tables([Factor.scalar(1.0)], self._nothing_asked(problem), {"exact": True})
+            return Tables([Factor.scalar(1.0)], self._nothing_asked(problem), Record(exact=True))
         if len(targets) == 1:
             return self.marginals(problem, targets)
         variables = tuple(problem.variables[n] for n in targets)
@@ -175,17 +212,17 @@ class ChainEngine(Approximate):
         table = Factor.of(variables, (total / total.sum()).reshape([len(v) for v in variables]))
         return Tables([table], np.nan, self._report(run, targets))
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the heaviest configuration that any chain visited."""
         self._refuse_parts(problem, targets, m)
         run, graph = self._run(problem, None, Wanted(best=True))
         if not graph.variables:
-            return Ranked({"bound": graph.log_scale}, [Assignment({}, graph.log_scale)])
+            return Ranked([Assignment({}, graph.log_scale)], Record(bound=graph.log_scale))
         weights = [graph.log_weight(c.best) for c in run.chains]
         winner = int(np.argmax(weights))
-        details = {**run.details, "bound": np.inf, "iterations": run.draws * len(run.chains)}
+        record = Record(bound=np.inf, iterations=run.draws * len(run.chains), details=run.details)
         found = Assignment(graph.assignment(run.chains[winner].best), weights[winner])
-        return Ranked(details, [found])
+        return Ranked([found], record)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw n configurations, spaced by `thin` sweeps (10 by default), the chains' draws one after the other."""
@@ -247,18 +284,9 @@ class ChainEngine(Approximate):
             done = self._slices(stepper, chains, draws, None, clock, work, share=1.0)
         stepper.finish(chains)
         seconds = now() - begun
-        details: dict[str, Any] = {
-            "chains": self.chains,
-            "draws": done,
-            "burn_in": burned,
-            "thin": thin,
-            "iterations": (burned + done * thin) * self.chains,
-            "updates_per_second": len(graph.variables)
-            * (burned + done * thin)
-            * self.chains
-            / max(seconds, 1e-9),
-            **self._details(stepper, chains),
-        }
+        updates = len(graph.variables) * (burned + done * thin) * self.chains
+        details = ChainDetails(self.chains, done, burned, thin, updates / max(seconds, 1e-9))
+        details = self._details(details, stepper, chains)
         if clock.reason == "interrupted" and wanted.kept:
             raise KeyboardInterrupt  # rows were asked for, and not all are there
         run = ChainRun(graph, chains, done, draws, burned, [w[:burned] for w in warm], seconds, details)
@@ -293,16 +321,17 @@ class ChainEngine(Approximate):
             count = max(1, min(int(count * SLICE / max(took, 1e-6)), 4 * count))
         return done
 
-    def _report(self, run: ChainRun, targets: Sequence[str]) -> dict[str, Any]:
-        """Return the details of an answer: convergence, error, advice, diagnostics."""
-        found = self._diagnostics(run, targets)
-        return {
-            **run.details,
-            "converged": found.converged,
-            "error": found.error,
-            "advice": found.advice,
-            "diagnostics": found,
-        }
+    def _report(self, run: ChainRun, targets: Sequence[str]) -> Record:
+        """Return what is said of an answer: convergence, error, advice, diagnostics."""
+        found, said = self._diagnostics(run, targets), run.details
+        return Record(
+            converged=found.converged,
+            iterations=(said.burn_in + said.draws * said.thin) * said.chains,
+            error=found.error,
+            advice=found.advice,
+            diagnostics=found,
+            details=said,
+        )
 
     def _diagnostics(self, run: ChainRun, targets: Sequence[str]) -> Diagnostics:
         graph, first = run.graph, run.chains[0]
@@ -320,8 +349,8 @@ class ChainEngine(Approximate):
             traces,
             warm=np.stack(run.warm) + graph.log_scale,
             batch_means=run.batch_means()[:, :, asked],
-            acceptance=run.details.get("acceptance"),
-            thin=run.details["thin"],
+            acceptance=run.details.acceptance,
+            thin=run.details.thin,
         )
 
 

@@ -8,7 +8,7 @@ strong couplings use `blocks="trees"`, `SwendsenWang` or `ParallelTempering`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -16,8 +16,14 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.flat_graphs.tied_variables import tied_blocks
-from markovia.inference.markov_chains.block_gibbs import Blocks, check_blocks, make_blocks, two_colours
-from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
+from markovia.inference.markov_chains.block_gibbs import (
+    Blocks,
+    BlockStepper,
+    check_blocks,
+    make_blocks,
+    two_colours,
+)
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
@@ -105,9 +111,12 @@ class Gibbs(ChainEngine):
             return TableStepper(arrays, settings, seeds)
         return BinaryStepper(graph, pairs, settings, chains, seeds)
 
-    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
-        said: dict[str, Any] = dict(getattr(stepper, "details", {}))
-        return said
+    def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
+        if isinstance(stepper, BlockStepper):
+            return replace(run, blocks=stepper.drawn_by, forest_share=stepper.forest_share)
+        assert isinstance(stepper, TableStepper | BinaryStepper)
+        colours = stepper.settings.colours
+        return replace(run, kernel=stepper.kernel, colours=None if colours is None else len(colours))
 
 
 @dataclass(frozen=True)
@@ -124,13 +133,14 @@ class Settings:
 class TableStepper:
     """Single-variable updates on tables of any size."""
 
+    kernel = "tables"
+
     def __init__(self, arrays: "Graph", settings: Settings, seeds: Sequence[np.random.SeedSequence]) -> None:
         n = len(arrays.cards)
         self.arrays, self.settings = arrays, settings
         self.order, self.parts = sweep_order(n, settings.colours)
         self.inside = settings.colours is not None and n >= LARGE
         self.streams = chunk_streams(seeds, self.parts) if self.inside else []
-        self.details = kind_details("tables", settings)
 
     def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
         """Make draws; see `Stepper`."""
@@ -170,6 +180,8 @@ class TableStepper:
 class BinaryStepper:
     """Single-variable updates of binary variables with positive pairwise tables, by log odds."""
 
+    kernel = "binary pairwise"
+
     def __init__(
         self,
         graph: FlatGraph,
@@ -187,7 +199,6 @@ class BinaryStepper:
         self.held = [np.full(n, 0.5) for _ in chains]
         self.fresh = [True] * len(chains)
         self.recorded = [0] * len(chains)
-        self.details = kind_details("binary pairwise", settings)
         for c, chain in enumerate(chains):
             chains[c] = chain._replace(sums=np.zeros((len(chain.sums), n)))
 
@@ -361,11 +372,3 @@ def colour_classes(graph: FlatGraph) -> list[Ints]:
     order = np.argsort(-np.diff(ptr), kind="stable")
     colours = colour(ptr.astype(np.int64), other.astype(np.int64), order)
     return [np.flatnonzero(colours == c) for c in range(int(colours.max(initial=-1)) + 1)]
-
-
-def kind_details(kernel: str, settings: Settings) -> dict[str, Any]:
-    """Return what is said of the sweeps."""
-    found: dict[str, Any] = {"kernel": kernel}
-    if settings.colours is not None:
-        found["colours"] = len(settings.colours)
-    return found

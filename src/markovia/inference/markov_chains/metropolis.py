@@ -7,7 +7,7 @@ for moves of your own, such as swaps that keep a count fixed. `metropolis_hastin
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, isnan
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
@@ -16,7 +16,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, check_count
@@ -75,11 +75,12 @@ class MetropolisHastings(ChainEngine):
             return MoveStepper(arrays, MOVES[self.proposal], self.rao_blackwell, thin)
         return ProposalStepper(graph, arrays, self.proposal, self.rao_blackwell, thin, seeds)
 
-    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
+    def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         from markovia.kernels.sampling.chains import ACCEPTED, PROPOSED
 
         made = sum(float(c.scalars[PROPOSED]) for c in chains)
-        return {"acceptance": sum(float(c.scalars[ACCEPTED]) for c in chains) / made if made else 1.0}
+        taken = sum(float(c.scalars[ACCEPTED]) for c in chains)
+        return replace(run, acceptance=taken / made if made else 1.0)
 
 
 class MoveStepper:

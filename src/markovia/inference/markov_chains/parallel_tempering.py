@@ -7,15 +7,15 @@ temperature, so it does not connect what tables forbid; for those use blocks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Interval, Whole
@@ -48,7 +48,7 @@ class ParallelTempering(ChainEngine):
     >>> found = model.query("x0_0", engine=mk.engines.ParallelTempering(draws=2000, seed=1))
     >>> abs(found[1] - 0.5) < 4 * found.info.error
     True
-    >>> len(found.info.details["swap_acceptance"])
+    >>> len(found.info.details.swap_acceptance)
     5
     """
 
@@ -87,16 +87,17 @@ class ParallelTempering(ChainEngine):
         )
         return TemperedStepper(arrays, ladder, given is None, self.rao_blackwell, thin, chains)
 
-    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
+    def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         assert isinstance(stepper, TemperedStepper)
         swaps = np.sum(stepper.swaps, axis=0)
         rates = swaps[:, 1] / np.maximum(swaps[:, 0], 1.0)
         ladder = np.mean([1.0 / b for b in stepper.betas], axis=0)
-        return {
-            "temperatures": [float(t) for t in ladder],
-            "swap_acceptance": [float(r) for r in rates],
-            "acceptance": float(rates.mean()),
-        }
+        return replace(
+            run,
+            temperatures=tuple(ladder.tolist()),
+            swap_acceptance=tuple(rates.tolist()),
+            acceptance=float(rates.mean()),
+        )
 
 
 class TemperedStepper:

@@ -8,15 +8,15 @@ clusters the gain is lost. Repulsive couplings and other tables are refused.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from markovia.errors import Unanswered
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainEngine, Stepper, Wanted
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Ints
 
@@ -70,11 +70,11 @@ class SwendsenWang(ChainEngine):
             potts_form(graph), arrays, self.clusters == "one", self.rao_blackwell, thin, len(chains)
         )
 
-    def _details(self, stepper: Stepper, chains: "list[Chain]") -> dict[str, Any]:
+    def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         assert isinstance(stepper, ClusterStepper)
         tally = np.sum(stepper.tallies, axis=0)
         n, mean = len(stepper.arrays.cards), float(tally[0] / max(tally[1], 1.0))
-        return {"mean_cluster": mean if stepper.wolff else n / max(mean, 1.0)}
+        return replace(run, mean_cluster=mean if stepper.wolff else n / max(mean, 1.0))
 
 
 @dataclass(frozen=True)

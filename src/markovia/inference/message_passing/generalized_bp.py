@@ -15,7 +15,7 @@ converge; for irregular models with large tables, `join-graph`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -46,7 +46,7 @@ from markovia.inference.message_passing.region_graph import (
     separators,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Tables
+from markovia.inference.result import Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, NameLists, TimeLimit, Tolerance, Whole
 from markovia.runtime.clock import now
@@ -66,6 +66,18 @@ class Clusters(NamedTuple):
     regions: RegionGraph
     links: list[Separator]
     tree: bool
+
+
+@dataclass(frozen=True)
+class RegionDetails:
+    """Clusters and regions, entries of the largest cluster, counting numbers, and the course of the double loop."""
+
+    clusters: int
+    regions: int
+    largest_cluster: int
+    counts: tuple[int, ...] = ()
+    inner_iterations: int = 0
+    free_energies: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -123,7 +135,7 @@ class GeneralizedBP(Approximate):
         """Return one normalised table for each target."""
         graph = flat_graph(problem) if not isinstance(self.clusters, str) else flat_graph(problem, targets)
         found = self._run(graph)
-        return Tables(graph.tables(found.marginals, targets), found.log_mass, found.details)
+        return Tables(graph.tables(found.marginals, targets), found.log_mass, found.record)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the region-based estimate of the log mass."""
@@ -137,7 +149,7 @@ class GeneralizedBP(Approximate):
             table = found.joint([graph.index[t] for t in targets])
             if table is not None:
                 factor = Factor.of(tuple(problem.variables[t] for t in targets), table)
-                return Tables([factor], found.log_mass, found.details)
+                return Tables([factor], found.log_mass, found.record)
         return super().joint(problem, targets)
 
     def _run(self, graph: FlatGraph) -> "_Found":
@@ -150,7 +162,7 @@ class GeneralizedBP(Approximate):
             found = self._double_loop(graph, domain, made, deadline, self.variant)
         else:
             found = self._descend(graph, domain, made, deadline)
-        if not found.details["exact"] and proved_impossible(graph):
+        if not found.record.exact and proved_impossible(graph):
             return found._replace(log_mass=-np.inf)
         return found
 
@@ -193,9 +205,8 @@ class GeneralizedBP(Approximate):
         marginals, log_mass = work.answer()
         if not work.possible:  # either nothing is possible, or the messages ran away: the double loop tells
             return self._double_loop(graph, domain, made, deadline, "double-loop")
-        details = self._details(made, change, rounds, False)
-        details["counts"] = made.regions.counts
-        return _Found(marginals, log_mass, details, None, work)
+        record = self._record(made, change, rounds, False, counts=made.regions.counts)
+        return _Found(marginals, log_mass, record, None, work)
 
     def _double_loop(
         self, graph: FlatGraph, domain: Domain, made: Clusters, deadline: float | None, variant: Variant
@@ -227,11 +238,9 @@ class GeneralizedBP(Approximate):
             if change <= self.tolerance or (deadline is not None and now() > deadline):
                 break
         marginals, log_mass = work.answer()
-        details = self._details(made, change, rounds, made.tree or not work.possible)
-        if not single:
-            details["inner_iterations"] = inner
-            details["free_energies"] = energies
-        return _Found(marginals, log_mass, details, work, None)
+        exact = made.tree or not work.possible
+        record = self._record(made, change, rounds, exact, inner=inner, energies=tuple(energies))
+        return _Found(marginals, log_mass, record, work, None)
 
     def _inner(self, work: ClusterMessages, deadline: float | None) -> int:
         """Minimise the convex bound; return the rounds it took."""
@@ -241,27 +250,42 @@ class GeneralizedBP(Approximate):
                 return k + 1
         return INNER_ROUNDS
 
-    def _details(self, made: Clusters, change: float, rounds: int, exact: bool) -> dict[str, Any]:
-        return {
-            "converged": change <= self.tolerance,
-            "iterations": rounds,
-            "error": max(change, 0.0),
-            "exact": exact,
-            "clusters": len(made.relations),
-            "regions": len(made.relations) + len(made.links),
-            "largest_cluster": max((c.size for c in made.relations), default=1),
-            "advice": "variant='double-loop' always converges; more damping may do"
+    def _record(
+        self,
+        made: Clusters,
+        change: float,
+        rounds: int,
+        exact: bool,
+        *,
+        counts: tuple[int, ...] = (),
+        inner: int = 0,
+        energies: tuple[float, ...] = (),
+    ) -> Record:
+        return Record(
+            converged=bool(change <= self.tolerance),
+            iterations=rounds,
+            error=max(change, 0.0),
+            exact=exact,
+            advice="variant='double-loop' always converges; more damping may do"
             if self.variant == "parent-to-child"
             else "give it more time",
-        }
+            details=RegionDetails(
+                clusters=len(made.relations),
+                regions=len(made.relations) + len(made.links),
+                largest_cluster=max((c.size for c in made.relations), default=1),
+                counts=counts,
+                inner_iterations=inner,
+                free_energies=energies,
+            ),
+        )
 
 
 class _Found(NamedTuple):
-    """Marginals, log mass, details, and what gave them."""
+    """Marginals, log mass, how they were obtained, and what gave them."""
 
     marginals: Array
     log_mass: float
-    details: dict[str, Any]
+    record: Record
     messages: ClusterMessages | None
     regions: ParentToChild | None
 

@@ -16,7 +16,7 @@ guarantee.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, nan
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from markovia.inference.message_passing.cluster_messages import ClusterMessages,
 from markovia.inference.message_passing.cluster_tables import Domain, maximal, mini_buckets, supports
 from markovia.inference.message_passing.region_graph import join_edges
 from markovia.inference.problem import Problem
-from markovia.inference.result import Tables
+from markovia.inference.result import Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, Damping, TimeLimit, Tolerance
 from markovia.runtime.clock import now
@@ -56,12 +56,23 @@ SEARCH_SHARE, SEARCH_MOST = 0.5, 4e8
 """Effort of the search for an elimination order; see `markovia.kernels.clique_trees.elimination.search_order`."""
 
 
+@dataclass(frozen=True)
+class JoinGraphDetails:
+    """Clusters, the entries of the largest and of all, the bound on one (None for none), and symmetries broken."""
+
+    clusters: int
+    largest_cluster: int
+    entries: int
+    max_entries: int | None
+    symmetries: int
+
+
 class Answer(NamedTuple):
     """Marginals over all states of all variables, the log mass, and how they were obtained."""
 
     marginals: Array
     log_mass: float
-    details: dict[str, Any]
+    record: Record
     messages: ClusterMessages
 
 
@@ -98,7 +109,7 @@ class JoinGraph(Approximate):
     True
     >>> grid = mk.generators.ising_grid(8, 8, coupling=0.3, seed=1)
     >>> rough = grid.query(grid.variables[0], engine=JoinGraph(max_entries=16))
-    >>> rough.info.exact, rough.info.details["largest_cluster"]
+    >>> rough.info.exact, rough.info.details.largest_cluster
     (False, 16)
     """
 
@@ -118,9 +129,10 @@ class JoinGraph(Approximate):
         graph = flat_graph(problem, targets)
         if self._tree_is_quick(graph):
             exact = JunctionTree().marginals(problem, targets)
-            return Tables(exact.tables, exact.log_mass, {**exact.details, "exact": True}, JunctionTree.name)
+            record = replace(exact.record, exact=True, engine=JunctionTree.name)
+            return Tables(exact.tables, exact.log_mass, record)
         found = self._run(graph, self.symmetry, start)
-        return Tables(graph.tables(found.marginals, targets), found.log_mass, found.details)
+        return Tables(graph.tables(found.marginals, targets), found.log_mass, found.record)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the region-based estimate of the log mass."""
@@ -150,7 +162,7 @@ class JoinGraph(Approximate):
             table = joint_from_cluster(found.messages, [graph.index[t] for t in targets])
             if table is not None:
                 factor = Factor.of(tuple(problem.variables[t] for t in targets), table)
-                return Tables([factor], found.log_mass, found.details)
+                return Tables([factor], found.log_mass, found.record)
         if self.time_limit is None:
             return super().joint(problem, targets)
         left = max(self.time_limit - (now() - start), 0.1 * self.time_limit)
@@ -188,10 +200,10 @@ class JoinGraph(Approximate):
             if settling.rounds >= (2 if best is not None else 1) or not messages.possible or forest:
                 best = settling.answer(broken, bound)
             assert best is not None
-            if not best.details["exact"] and proved_impossible(graph):
+            if not best.record.exact and proved_impossible(graph):
                 return best._replace(log_mass=-inf)
             if not plausible_mass(graph, best.log_mass):  # region counts can make free energies run away
-                return best._replace(log_mass=nan, details={**best.details, "converged": False})
+                return best._replace(log_mass=nan, record=replace(best.record, converged=False))
             return best
 
     def _first_bound(self, total: float, seconds: float | None) -> float:
@@ -236,19 +248,21 @@ class _Settling:
         messages = self.messages
         marginals, log_mass = messages.answer()
         change = self.change if messages.possible else 0.0
-        details = {
-            "converged": change <= self.settings.tolerance,
-            "iterations": self.rounds,
-            "error": min(change, 1.0),
-            "exact": self.forest or not messages.possible,
-            "clusters": len(messages.scopes),
-            "largest_cluster": int(messages.largest),
-            "entries": messages.entries,
-            "max_entries": None if bound == inf else int(bound),
-            "symmetries": len(broken.mirrors),
-            "advice": "more time, damping=0.5 or another max_entries= may help",
-        }
-        return Answer(broken.restored(marginals), log_mass, details, messages)
+        record = Record(
+            converged=bool(change <= self.settings.tolerance),
+            iterations=self.rounds,
+            error=min(change, 1.0),
+            exact=self.forest or not messages.possible,
+            advice="more time, damping=0.5 or another max_entries= may help",
+            details=JoinGraphDetails(
+                clusters=len(messages.scopes),
+                largest_cluster=int(messages.largest),
+                entries=messages.entries,
+                max_entries=None if bound == inf else int(bound),
+                symmetries=len(broken.mirrors),
+            ),
+        )
+        return Answer(broken.restored(marginals), log_mass, record, messages)
 
 
 def elimination_order(graph: FlatGraph) -> tuple[Ints, float]:

@@ -11,7 +11,7 @@ Use it for marginals of models too wide for exact inference; it is the fastest o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -30,11 +30,20 @@ from markovia.inference.message_passing.schedules import (
     working_room,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Tables
+from markovia.inference.result import Ranked, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual', or engine='generalized-bp' or 'gibbs'"
+
+
+@dataclass(frozen=True)
+class LoopyDetails:
+    """The schedule of the messages, damping, and the numbers they are in: "linear" or "log"."""
+
+    schedule: str
+    damping: float
+    domain: str
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ class LoopyBP(Approximate):
             tables = [_uniform(problem, n) for n in targets]
         else:
             tables = graph.flat.tables(found.flat, targets)
-        return Tables(tables, found.log_mass, self._details(graph, found))
+        return Tables(tables, found.log_mass, self._record(graph, found))
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the belief of a factor that holds all targets, or else condition on one after the other."""
@@ -105,25 +114,25 @@ class LoopyBP(Approximate):
             return self.marginals(problem, targets)
         graph = message_graph(problem, targets, absorb=self.absorb)
         found = self._beliefs(problem, graph)
-        details = self._details(graph, found)
+        record = self._record(graph, found)
         if not targets:
-            return Tables([Factor.scalar(1.0)], found.log_mass, details)
+            return Tables([Factor.scalar(1.0)], found.log_mass, record)
         if found.log_mass == -np.inf:
             variables = tuple(problem.variables[n] for n in targets)
             shape = [len(v) for v in variables]
             return Tables(
-                [Factor.of(variables, np.full(shape, 1.0 / np.prod(shape)))], found.log_mass, details
+                [Factor.of(variables, np.full(shape, 1.0 / np.prod(shape)))], found.log_mass, record
             )
         table = _factor_belief(graph, found.messages, [graph.flat.index[n] for n in targets])
         if table is None:
             return super().joint(problem, targets)
-        return Tables([table], found.log_mass, details)
+        return Tables([table], found.log_mass, record)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the Bethe log partition function."""
         return self._beliefs(problem, message_graph(problem, absorb=self.absorb)).log_mass
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the assignment that max-product messages with the same settings lead to."""
         from markovia.inference.message_passing.max_product import MaxProduct
 
@@ -179,20 +188,20 @@ class LoopyBP(Approximate):
                 found = other
         return found
 
-    def _details(self, graph: MessageGraph, found: "Beliefs") -> dict[str, Any]:
+    def _record(self, graph: MessageGraph, found: "Beliefs") -> Record:
         messages = found.messages
-        details: dict[str, Any] = {
-            "converged": messages.converged,
-            "iterations": messages.iterations,
-            "error": messages.error,
-            "exact": bool(graph.is_forest and messages.converged),
-            "schedule": "two passes" if graph.is_forest else self.schedule,
-            "damping": self.damping,
-            "domain": "linear" if messages.kind == SUM else "log",
-        }
-        if not messages.converged:
-            details["advice"] = ADVICE
-        return details
+        return Record(
+            converged=messages.converged,
+            iterations=messages.iterations,
+            error=messages.error,
+            exact=bool(graph.is_forest and messages.converged),
+            advice="" if messages.converged else ADVICE,
+            details=LoopyDetails(
+                "two passes" if graph.is_forest else self.schedule,
+                self.damping,
+                "linear" if messages.kind == SUM else "log",
+            ),
+        )
 
 
 @dataclass(frozen=True)

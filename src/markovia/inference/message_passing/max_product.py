@@ -10,7 +10,7 @@ Use it for most probable states of large sparse models; `trw-s` and `dual-decomp
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -27,12 +27,22 @@ from markovia.inference.message_passing.schedules import (
     working_room,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual' or restarts=10; the states are the best that were found"
 MAX_POLISHING = 1000
+
+
+@dataclass(frozen=True)
+class MaxProductDetails:
+    """The schedule of the messages, damping, runs from different starts, and single changes that improved the result."""
+
+    schedule: str
+    damping: float
+    runs: int
+    polished: int
 
 
 @dataclass(frozen=True)
@@ -69,8 +79,8 @@ class MaxProduct(Approximate):
     name: ClassVar[str] = "max-product"
     answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
-        """Return the best configuration that was found, with its bound in the details: infinite unless proved best."""
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
+        """Return the best configuration that was found, with its bound: infinite unless proved best."""
         self._refuse_parts(problem, targets, m)
         graph = message_graph(problem, absorb=self.absorb, maximise=True)
         settings = self._settings()
@@ -92,25 +102,21 @@ class MaxProduct(Approximate):
         reached = weight > -np.inf
         if proved and not reached:
             raise impossible(problem, self._best_weight)
-        details: dict[str, Any] = {
-            "engine": self.name,
-            "converged": bool(messages.converged and reached),
-            "iterations": messages.iterations,
-            "error": messages.error,
-            "exact": proved,
-            "bound": weight if proved else np.inf,
-            "schedule": "two passes" if graph.is_forest else self.schedule,
-            "damping": self.damping,
-            "runs": runs,
-            "polished": changes,
-        }
-        if not details["converged"]:
-            details["advice"] = (
-                ADVICE if reached else "no states of positive weight were found; try damping=0.5"
-            )
+        record = Record(
+            engine=self.name,
+            converged=bool(messages.converged and reached),
+            iterations=messages.iterations,
+            error=messages.error,
+            exact=proved,
+            bound=weight if proved else np.inf,
+            advice=ADVICE if reached else "no states of positive weight were found; try damping=0.5",
+            details=MaxProductDetails(
+                "two passes" if graph.is_forest else self.schedule, self.damping, runs, changes
+            ),
+        )
         names = graph.flat.names[: graph.n_real]
         assignment = dict(zip(names, codes[: graph.n_real].tolist(), strict=True))
-        return Ranked(details, [Assignment({n: assignment[n] for n in targets}, weight)])
+        return Ranked([Assignment({n: assignment[n] for n in targets}, weight)], record)
 
     def max_marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return for each state of each target the weight of the best configuration with it, the best of all being one."""
@@ -119,16 +125,16 @@ class MaxProduct(Approximate):
         graph = message_graph(problem, absorb=self.absorb, maximise=True)
         messages = propagate(graph, MAX, self._settings())
         flat = np.zeros(int(graph.flat.starts[-1]))
-        details = {
-            "converged": messages.converged,
-            "iterations": messages.iterations,
-            "error": messages.error,
-            "exact": graph.is_forest and messages.converged,
-        }
+        record = Record(
+            converged=messages.converged,
+            iterations=messages.iterations,
+            error=messages.error,
+            exact=bool(graph.is_forest and messages.converged),
+        )
         if not messages.possible:
-            return Tables([], -np.inf, details)
+            return Tables([], -np.inf, record)
         beliefs(MAX, graph.ints, graph.floats(MAX), messages.incoming, flat)
-        return Tables(graph.flat.tables(flat, targets), np.nan, details)
+        return Tables(graph.flat.tables(flat, targets), np.nan, record)
 
     def _best_weight(self, problem: Problem) -> float:
         """Return the log weight of the best states found; minus infinity where messages show that there are none."""

@@ -19,7 +19,7 @@ from markovia.factors.tables.evidence import Finding
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
 from markovia.inference.questions.aligned_text import aligned
-from markovia.inference.result import Info
+from markovia.inference.result import Info, Record
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ class Gains:
     values: dict[str, float]
     entropy: float
     log_mass: float
-    details: Mapping[str, Any]
-    engine: str | None = None
+    record: Record
 
 
 def information_gains(
@@ -135,7 +134,7 @@ def information_gains(
     open_ones = [n for n in candidates if n not in fixed]
     answer = engine.joint(problem, target)
     if np.isneginf(answer.log_mass):
-        return Gains({}, 0.0, -np.inf, answer.details)
+        return Gains({}, 0.0, -np.inf, answer.record)
     belief = answer.tables[0].transpose(list(target)).values
     states_of_target = int(np.count_nonzero(belief))
     states_of_candidates = sum(len(problem.variables[n]) for n in open_ones)
@@ -144,7 +143,7 @@ def information_gains(
     else:
         found = _assuming_candidates(problem, target, open_ones, engine)
     values = {n: found.get(n, 0.0) for n in candidates}
-    return Gains(values, _entropy(belief), answer.log_mass, answer.details, answer.engine)
+    return Gains(values, _entropy(belief), answer.log_mass, answer.record)
 
 
 def _assuming_target(

@@ -7,15 +7,14 @@ Reference: Wainwright & Jordan (2008). Use it when a model is too wide for exact
 is not enough.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.problem import Problem
+from markovia.inference.result import Record
 from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.structured_mean_field import StructuredMeanField
 from markovia.inference.variational.tree_reweighted import TreeReweighted
@@ -44,8 +43,8 @@ class LogBounds:
         Who found them.
     seconds
         Wall-clock time.
-    details
-        What the engines said, by "lower" and "upper".
+    lower_record, upper_record
+        How the engines found them; None for one that was not needed.
 
     Examples
     --------
@@ -63,7 +62,8 @@ class LogBounds:
     upper_engine: str = ""
     estimate_engine: str = ""
     seconds: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    lower_record: Record | None = field(default=None, repr=False, compare=False)
+    upper_record: Record | None = field(default=None, repr=False, compare=False)
 
     @property
     def gap(self) -> float:
@@ -129,8 +129,7 @@ def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> L
     if lower == -np.inf:
         name = below.name
         return LogBounds(lower, lower, lower, True, name, name, name, now() - start)
-    exact = bool(said.details.get("exact", False))
-    if exact:
+    if said.record.exact:
         return LogBounds(
             lower,
             lower,
@@ -140,7 +139,7 @@ def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> L
             below.name,
             below.name,
             now() - start,
-            {"lower": said.details},
+            said.record,
         )
     if np.isnan(lower):
         lower = -np.inf
@@ -158,7 +157,8 @@ def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> L
         above.name,
         who,
         now() - start,
-        {"lower": said.details, "upper": told.details},
+        said.record,
+        told.record,
     )
 
 

@@ -29,7 +29,7 @@ from markovia.inference.flat_graphs.consistent_states import States, configurati
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import largest, polished
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
@@ -64,6 +64,15 @@ class Ascent:
 
 
 @dataclass(frozen=True)
+class AscentDetails:
+    """The evidence lower bound, its course, and the clusters where there are any."""
+
+    elbo: float
+    elbo_trace: Array
+    clusters: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True)
 class MeanField(Approximate):
     """Naive mean field with restarts; its log partition function is a lower bound.
 
@@ -91,7 +100,7 @@ class MeanField(Approximate):
     >>> engine = mk.engines.MeanField()
     >>> bool(grid.log_partition(engine=engine) <= grid.log_partition())
     True
-    >>> grid.query("x0_0", engine=engine).info.details["bound"]
+    >>> grid.query("x0_0", engine=engine).info.mass_bound
     'lower'
     """
 
@@ -109,10 +118,9 @@ class MeanField(Approximate):
         graph = flat_graph(problem, targets)
         found = self.ascend(graph, problem)
         if found is None:
-            return Tables([], -np.inf, {})
-        details = self.details(found)
+            return Tables([], -np.inf)
         mass = found.elbo if np.isfinite(found.elbo) else np.nan
-        return Tables(graph.tables(found.q, targets), mass, details)
+        return Tables(graph.tables(found.q, targets), mass, self.record(found))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the best evidence lower bound; NaN if no configuration of positive weight was found."""
@@ -121,33 +129,32 @@ class MeanField(Approximate):
             return -np.inf
         return found.elbo if np.isfinite(found.elbo) else np.nan
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the most probable states of the product distribution, improved by single changes."""
         self._refuse_parts(problem, targets, m)
         graph = flat_graph(problem)
         found = self.ascend(graph, problem)
         if found is None:
-            return []
+            return Ranked()
         codes = polished(graph, largest(graph, found.q))
         weight = graph.log_weight(codes)
         if weight == -np.inf:
             raise Unanswered(
                 f"engine {self.name!r} found no configuration of positive weight; use engine='junction-tree'"
             )
-        details = {**self.details(found), "bound": np.inf}
-        return Ranked(details, [Assignment(graph.assignment(codes), weight)])
+        record = replace(self.record(found), bound=np.inf)
+        return Ranked([Assignment(graph.assignment(codes), weight)], record)
 
-    def details(self, found: Ascent) -> dict[str, Any]:
+    def record(self, found: Ascent) -> Record:
         """Return what an answer says about the ascent it came from."""
-        return {
-            "converged": found.change <= self.tolerance and np.isfinite(found.elbo),
-            "iterations": found.sweeps,
-            "error": found.change,
-            "elbo": found.elbo,
-            "elbo_trace": found.trace,
-            "bound": "lower",
-            "advice": "raise max_iterations, or use 'loopy-bp' or 'tree-reweighted'",
-        }
+        return Record(
+            converged=bool(found.change <= self.tolerance and np.isfinite(found.elbo)),
+            iterations=found.sweeps,
+            error=found.change,
+            mass_bound="lower",
+            advice="raise max_iterations, or use 'loopy-bp' or 'tree-reweighted'",
+            details=AscentDetails(found.elbo, found.trace),
+        )
 
     def ascend(self, graph: FlatGraph, problem: Problem | None = None) -> Ascent | None:
         """Return the best of several ascents; None if no configuration has any weight."""

@@ -13,7 +13,7 @@ give the zero entry any mass.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -26,8 +26,8 @@ from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
-from markovia.inference.variational.mean_field import MeanField
+from markovia.inference.result import Assignment, Ranked, Record, Tables
+from markovia.inference.variational.mean_field import AscentDetails, MeanField
 from markovia.inference.variational.mean_field_clusters import KINDS, clusters_of
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, NameLists, TimeLimit, Tolerance, WholeSeed
@@ -89,15 +89,15 @@ class StructuredMeanField(Approximate):
         if len(homes) > 1:
             return super().joint(problem, targets)
         inside = run.problem(homes.pop())
-        return Tables([exact_engine().joint(inside, targets).tables[0]], run.elbo, self.details(run))
+        return Tables([exact_engine().joint(inside, targets).tables[0]], run.elbo, self.record(run))
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return the distribution of each target in its cluster."""
         run = self.ascend(problem, targets)
         if run is None:
-            return Tables([], -np.inf, {})
+            return Tables([], -np.inf)
         mass = run.elbo if run.finite else np.nan
-        return Tables(run.graph.tables(run.q, targets), mass, self.details(run))
+        return Tables(run.graph.tables(run.q, targets), mass, self.record(run))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the evidence lower bound; NaN if no configuration of positive weight was found."""
@@ -106,34 +106,33 @@ class StructuredMeanField(Approximate):
             return -np.inf
         return run.elbo if run.finite else np.nan
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> list[Assignment]:
+    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the most probable configuration of each cluster together, improved by single changes."""
         self._refuse_parts(problem, targets, m)
         run = self.ascend(problem)
         if run is None:
-            return []
+            return Ranked()
         if not run.finite:
             return MeanField(restarts=self.restarts, seed=self.seed).best(problem, targets, m)
         states: dict[str, int] = {}
         for c in range(len(run.clusters)):
             states.update(exact_engine().best(run.problem(c), run.names(c), 1)[0].codes)
         codes = polished(run.graph, codes_of(run.graph, states))
-        details = {**self.details(run), "bound": np.inf}
-        return Ranked(details, [Assignment(run.graph.assignment(codes), run.graph.log_weight(codes))])
+        found = Assignment(run.graph.assignment(codes), run.graph.log_weight(codes))
+        return Ranked([found], replace(self.record(run), bound=np.inf))
 
-    def details(self, run: "ClusterAscent") -> dict[str, Any]:
+    def record(self, run: "ClusterAscent") -> Record:
         """Return what an answer says about the ascent it came from."""
-        return {
-            "converged": run.change <= self.tolerance and run.finite,
-            "iterations": run.sweeps,
-            "error": run.change,
-            "exact": run.exact,
-            "elbo": run.elbo,
-            "elbo_trace": np.array(run.trace),
-            "bound": "lower",
-            "clusters": [run.names(c) for c in range(len(run.clusters))],
-            "advice": "raise max_iterations, or use larger clusters",
-        }
+        clusters = tuple([tuple(run.names(c)) for c in range(len(run.clusters))])
+        return Record(
+            converged=bool(run.change <= self.tolerance and run.finite),
+            iterations=run.sweeps,
+            error=run.change,
+            exact=run.exact,
+            mass_bound="lower",
+            advice="raise max_iterations, or use larger clusters",
+            details=AscentDetails(run.elbo, np.array(run.trace), clusters),
+        )
 
     def ascend(self, problem: Problem, targets: Sequence[str] | None = None) -> "ClusterAscent | None":
         """Return the ascent at its end; None if no configuration has any weight."""

@@ -37,7 +37,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
-from markovia.inference.result import Tables
+from markovia.inference.result import Record, Tables
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
@@ -85,6 +85,16 @@ class Reweighted:
 
 
 @dataclass(frozen=True)
+class ReweightedDetails:
+    """The upper bound on the log mass, its course, and the forests: how many, and how often each factor is in one."""
+
+    upper: float
+    upper_trace: Array
+    forests: int
+    rho: Array
+
+
+@dataclass(frozen=True)
 class TreeReweighted(Approximate):
     """Tree-reweighted sum-product; its log partition function is an upper bound, however early it stops.
 
@@ -115,7 +125,7 @@ class TreeReweighted(Approximate):
     >>> engine = mk.engines.TreeReweighted()
     >>> bool(grid.log_partition() <= grid.log_partition(engine=engine))
     True
-    >>> grid.query("x0_0", engine=engine).info.details["bound"]
+    >>> grid.query("x0_0", engine=engine).info.mass_bound
     'upper'
     """
 
@@ -135,28 +145,27 @@ class TreeReweighted(Approximate):
         graph = flat_graph(problem, targets if isinstance(self.rho, str) else None)
         found = self.minimise(graph)
         if found is None:
-            return Tables([], -np.inf, {})
-        return Tables(graph.tables(found.marginals, targets), found.bound, self.details(graph, found))
+            return Tables([], -np.inf)
+        return Tables(graph.tables(found.marginals, targets), found.bound, self.record(graph, found))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the lowest upper bound found."""
         found = self.minimise(flat_graph(problem, () if isinstance(self.rho, str) else None))
         return -np.inf if found is None else found.bound
 
-    def details(self, graph: FlatGraph, found: Reweighted) -> dict[str, Any]:
+    def record(self, graph: FlatGraph, found: Reweighted) -> Record:
         """Return what an answer says about the minimisation it came from."""
-        return {
-            "converged": found.error <= max(10.0 * self.tolerance, CLOSE),
-            "iterations": found.iterations,
-            "error": found.error,
-            "exact": graph.is_forest,
-            "bound": "upper",
-            "upper": found.bound,
-            "upper_trace": found.trace,
-            "forests": len(found.forests.forests),
-            "rho": found.forests.rho,
-            "advice": "raise max_iterations, or set damping=0.5",
-        }
+        return Record(
+            converged=bool(found.error <= max(10.0 * self.tolerance, CLOSE)),
+            iterations=found.iterations,
+            error=found.error,
+            exact=graph.is_forest,
+            mass_bound="upper",
+            advice="raise max_iterations, or set damping=0.5",
+            details=ReweightedDetails(
+                found.bound, found.trace, len(found.forests.forests), found.forests.rho
+            ),
+        )
 
     def minimise(self, graph: FlatGraph) -> Reweighted | None:
         """Return the lowest bound found and its marginals; None if no configuration has any weight."""

@@ -30,7 +30,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Tables
+from markovia.inference.result import Record, Tables
 from markovia.inference.weighted_draws.annealing_path import (
     Annealing,
     Ladder,
@@ -63,6 +63,20 @@ PILOT_UPDATES_A_SECOND = 5e5
 ADVICE = "try more temperatures, more sweeps or more particles"
 
 
+@dataclass(frozen=True)
+class AnnealedDetails:
+    """Temperatures, particles, zero entries of tables, an upper bound on the log mass where asked for, and the weights."""
+
+    temperatures: int = 0
+    particles: int = 0
+    zero_entries: int = 0
+    upper_log_mass: float | None = None
+    effective_particles: float = 0.0
+    largest_share: float = 1.0
+    pareto_k: float = np.inf
+    log_mass_error: float = np.inf
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnnealedImportance(Approximate):
     """Annealed importance sampling with Gibbs transitions.
@@ -79,7 +93,7 @@ class AnnealedImportance(Approximate):
     floor
         How fast zero entries vanish on the way.
     reverse
-        Also estimate log Z from above by particles that go back (`upper_log_mass` in the details).
+        Also estimate log Z from above by particles that go back (`info.details.upper_log_mass`).
     seed
         The same seed gives the same answer, whatever the number of threads; None takes a new one.
     tolerance
@@ -89,7 +103,7 @@ class AnnealedImportance(Approximate):
 
     Notes
     -----
-    `info.error` is the largest standard error of a marginal; `info.details["log_mass_error"]` that of log Z. The answer
+    `info.error` is the largest standard error of a marginal; `info.details.log_mass_error` that of log Z. The answer
     counts as converged if the particles are worth 30 independent ones and the Pareto index is at most 0.7.
 
     Examples
@@ -142,11 +156,10 @@ class AnnealedImportance(Approximate):
         groups = [tuple(targets)] if targets else []
         sums = Counter(graph.variables, graph.index, groups)(codes, logs)
         if sums.positive == 0:
-            return self._blank(problem, groups, sums, details)
+            return self._blank(problem, groups, details)
         values, errors = sums.ratios()
-        details.update(self._verdict(sums, errors))
         tables = tables_of(problem, groups, values) or [Factor.scalar(1.0)]
-        return Tables(tables, sums.log_mean, details)
+        return Tables(tables, sums.log_mean, self._record(sums, errors, details))
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target: its distribution given all others, averaged by weight."""
@@ -154,14 +167,14 @@ class AnnealedImportance(Approximate):
         groups = [(n,) for n in targets]
         sums = Annealing(graph).averaged(codes, logs)
         if sums.positive == 0:
-            return self._blank(problem, groups, sums, details)
+            return self._blank(problem, groups, details)
         values, errors = sums.ratios()
         asked = np.concatenate(
             [np.zeros(0, dtype=np.int64)]
             + [np.arange(graph.starts[i], graph.starts[i + 1]) for i in (graph.index[n] for n in targets)]
         )
-        details.update(self._verdict(sums, errors[asked]))
-        return Tables(tables_of(problem, groups, values[asked]), sums.log_mean, details)
+        record = self._record(sums, errors[asked], details)
+        return Tables(tables_of(problem, groups, values[asked]), sums.log_mean, record)
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of an unbiased estimate of the mass that agrees with the findings."""
@@ -183,26 +196,26 @@ class AnnealedImportance(Approximate):
 
     def _particles(
         self, problem: Problem, targets: Sequence[str] | None
-    ) -> tuple[FlatGraph, Codes, Array, dict[str, Any]]:
+    ) -> "tuple[FlatGraph, Codes, Array, AnnealedDetails]":
         """Return the graph, the particles at the end of the path, their log weights and details."""
         begin = now()
         graph = flat_graph(problem, targets)
         entropy = np.random.SeedSequence(self.seed).entropy
         if graph.log_scale == -np.inf:
-            return graph, np.zeros((2, len(graph.variables)), dtype=np.int32), np.full(2, -np.inf), {}
+            return (
+                graph,
+                np.zeros((2, len(graph.variables)), dtype=np.int32),
+                np.full(2, -np.inf),
+                AnnealedDetails(),
+            )
         run = Annealing(graph)
         ladder, n, deadline = self._plan(run, entropy, begin)
         codes, logs = run.forwards(ladder, n, self.sweeps, entropy, deadline)
-        details: dict[str, Any] = {
-            "iterations": len(ladder.betas) - 1,
-            "temperatures": len(ladder.betas) - 1,
-            "particles": len(logs),
-            "zero_entries": run.zero_entries,
-        }
+        details = AnnealedDetails(len(ladder.betas) - 1, len(logs), run.zero_entries)
         if self.reverse and (logs > -np.inf).any():
             rng = np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(2**32 - 2,)))
             back = run.backwards(ladder, codes[resample(logs, len(logs), rng)], self.sweeps, entropy)
-            details["upper_log_mass"] = run.log_start - back
+            details = replace(details, upper_log_mass=run.log_start - back)
         return graph, codes, logs + run.log_start, details
 
     def _plan(self, run: Annealing, entropy: Any, begin: float) -> tuple[Ladder, int, float]:
@@ -240,31 +253,36 @@ class AnnealedImportance(Approximate):
             particles = max(8, min(fits, self.particles or MOST_PARTICLES))
         return adapted_ladder(spread, pilot, steps, self.floor), particles, deadline
 
-    def _verdict(self, sums: Sums, errors: Array) -> dict[str, Any]:
-        found = sums.diagnostics()
-        found.pop("iterations")
-        found["effective_particles"] = found.pop("effective_draws")
+    def _record(self, sums: Sums, errors: Array, details: AnnealedDetails) -> Record:
+        weights = sums.details()
         error = float(errors.max(initial=0.0)) if len(errors) else sums.log_mean_error
         bad = []
-        if found["pareto_k"] > MAX_TAIL_INDEX:
-            bad.append(f"a few particles carry most of the weight (Pareto k {found['pareto_k']:.2f})")
+        if weights.pareto_k > MAX_TAIL_INDEX:
+            bad.append(f"a few particles carry most of the weight (Pareto k {weights.pareto_k:.2f})")
         if sums.effective < min(FEWEST_EFFECTIVE, 0.5 * sums.draws):
             bad.append(f"the particles are worth {sums.effective:.1f} independent ones")
         if self.tolerance is not None and error > self.tolerance:
             bad.append(f"the standard error is over the tolerance {self.tolerance:g}")
-        found.update(error=error, converged=not bad)
-        if bad:
-            found["advice"] = f"{' and '.join(bad)}; {ADVICE}"
-        return found
+        said = replace(
+            details,
+            effective_particles=weights.effective_draws,
+            largest_share=weights.largest_share,
+            pareto_k=weights.pareto_k,
+            log_mass_error=weights.log_mass_error,
+        )
+        advice = f"{' and '.join(bad)}; {ADVICE}" if bad else ""
+        return Record(
+            converged=not bad, iterations=details.temperatures, error=error, advice=advice, details=said
+        )
 
-    def _blank(
-        self, problem: Problem, groups: Sequence[tuple[str, ...]], sums: Sums, details: dict[str, Any]
-    ) -> Tables:
+    def _blank(self, problem: Problem, groups: Sequence[tuple[str, ...]], details: AnnealedDetails) -> Tables:
         size = int(sum(np.prod([len(problem.variables[n]) for n in g]) for g in groups))
         tables = [f.normalize() for f in tables_of(problem, groups, np.ones(size))] or [Factor.scalar(1.0)]
-        details.update(
-            error=1.0,
+        record = Record(
             converged=False,
+            iterations=details.temperatures,
+            error=1.0,
             advice=f"no particle reached a configuration of positive weight, so nothing is known; {ADVICE}",
+            details=details,
         )
-        return Tables(tables, -np.inf if proved_impossible(problem) else np.nan, details)
+        return Tables(tables, -np.inf if proved_impossible(problem) else np.nan, record)

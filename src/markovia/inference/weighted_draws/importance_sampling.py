@@ -20,7 +20,7 @@ the marginals of a variational method.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from markovia.errors import InvalidArgument, TooLarge
@@ -33,7 +33,7 @@ from markovia.inference.weighted_draws.importance_proposals import (
     network_sampler,
 )
 from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler
-from markovia.inference.weighted_draws.weight_diagnostics import Sums
+from markovia.inference.weighted_draws.weight_diagnostics import Sums, WeightDetails
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, FromZero, Interval
@@ -115,9 +115,9 @@ class ImportanceSampling(WeightedEngine):
             )
         return 0.0
 
-    def _diagnostics(self, sums: Sums) -> dict[str, Any]:
+    def _details(self, sums: Sums) -> WeightDetails:
         kind = self.proposal if isinstance(self.proposal, str) else type(self.proposal).__name__
-        return {**super()._diagnostics(sums), "proposal": kind}
+        return replace(super()._details(sums), proposal=kind)
 
 
 def make_sampler(engine: ImportanceSampling, problem: Problem, targets: Sequence[str] | None) -> Sampler:

@@ -7,15 +7,15 @@ kept, so it stops being useful when the evidence is unlikely: "likelihood-weight
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.problem import Problem
 from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler, ancestral_sampler
-from markovia.inference.weighted_draws.weight_diagnostics import Sums
+from markovia.inference.weighted_draws.weight_diagnostics import Sums, WeightDetails
 from markovia.inference.weighted_draws.weighted_engine import Counter, WeightedEngine
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count
@@ -43,7 +43,7 @@ class RejectionSampling(WeightedEngine):
     >>> import markovia as mk
     >>> engine = mk.engines.RejectionSampling(draws=50_000)
     >>> p = mk.examples.sprinkler().query("rain", given={"wet": "yes"}, engine=engine)
-    >>> abs(p["yes"] - 0.707928) < 4 * p.info.error < 0.02, round(p.info.details["acceptance"], 2)
+    >>> abs(p["yes"] - 0.707928) < 4 * p.info.error < 0.02, round(p.info.details.acceptance, 2)
     (True, 0.65)
     """
 
@@ -68,9 +68,9 @@ class RejectionSampling(WeightedEngine):
         kept = coin.random(rows) < np.exp(np.minimum(0.0, logs - sampler.base))
         return codes, np.where(kept, sampler.base, -np.inf)
 
-    def _diagnostics(self, sums: Sums) -> dict[str, Any]:
+    def _details(self, sums: Sums) -> WeightDetails:
         share = sums.positive / max(1, sums.draws)
-        return {**super()._diagnostics(sums), "acceptance": share, "accepted": sums.positive}
+        return replace(super()._details(sums), acceptance=share, accepted=sums.positive)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
         """Draw until n draws are kept, at most `max_tries` times n; what is kept are exact posterior draws."""

@@ -12,7 +12,7 @@ draws the rest. All have the right expectation; the last three have less varianc
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -161,9 +161,9 @@ class SamplingImportanceResampling(WeightedEngine):
         kept = pool.rows(resample(pool.log_weights, n, rng, self.scheme))
         shares = count(kept, np.zeros(n)).ratios()[0]
         errors = np.sqrt(whole.ratios()[1] ** 2 + shares * (1.0 - shares) / n)
-        details: dict[str, Any] = self._details(whole, errors)
-        details.update(kept=n, different=len(np.unique(kept, axis=0)))
-        return Tables(tables_of(problem, groups, shares), whole.log_mean, details)
+        record = self._record(whole, errors)
+        details = replace(record.details, kept=n, different=len(np.unique(kept, axis=0)))
+        return Tables(tables_of(problem, groups, shares), whole.log_mean, replace(record, details=details))
 
     def _pool_size(self, n: int) -> int:
         return max(10 * n, 1000) if self.pool is None else self.pool

@@ -9,7 +9,6 @@ of them outweighs the rest. Three numbers show it. The *effective number of draw
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -116,15 +115,41 @@ class Sums:
         """The share of the heaviest draw."""
         return 1.0 / self.w if self.w > 0 else 1.0
 
-    def diagnostics(self) -> dict[str, Any]:
-        """Return what goes into the details of an answer."""
-        return {
-            "iterations": self.draws,
-            "effective_draws": self.effective,
-            "largest_share": self.largest_share,
-            "pareto_k": pareto_k(self.tops, self.draws),
-            "log_mass_error": self.log_mean_error,
-        }
+    def details(self) -> "WeightDetails":
+        """Return what the weights say of an answer."""
+        tail = pareto_k(self.tops, self.draws)
+        return WeightDetails(self.effective, self.largest_share, tail, self.log_mean_error)
+
+
+@dataclass(frozen=True)
+class WeightDetails:
+    """What the weights of draws say of an answer.
+
+    Attributes
+    ----------
+    effective_draws
+        How many independent draws they are worth.
+    largest_share, pareto_k
+        The largest weight's share of all, and the shape of the weights' tail; above 0.7 the error is not to be trusted.
+    log_mass_error
+        The standard error of the log mass.
+    acceptance, accepted
+        Of rejection sampling: the share of the draws that was kept, and how many.
+    proposal
+        Of importance sampling: what was drawn from.
+    kept, different
+        Of resampling: rows kept, and how many differ.
+    """
+
+    effective_draws: float
+    largest_share: float
+    pareto_k: float
+    log_mass_error: float
+    acceptance: float | None = None
+    accepted: int | None = None
+    proposal: str | None = None
+    kept: int | None = None
+    different: int | None = None
 
 
 def summed(log_weights: Array, a: Array, b: Array, c: Array, top: float) -> Sums:

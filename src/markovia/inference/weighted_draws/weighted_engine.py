@@ -18,12 +18,13 @@ from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Tables
+from markovia.inference.result import Record, Tables
 from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler
 from markovia.inference.weighted_draws.weight_diagnostics import (
     FEWEST_EFFECTIVE,
     MAX_TAIL_INDEX,
     Sums,
+    WeightDetails,
     summed,
 )
 from markovia.runtime.array_types import Array
@@ -66,7 +67,7 @@ class WeightedEngine(Approximate):
             )
         if not targets:
             found = self._answer(problem, [], [])
-            return Tables([Factor.scalar(1.0)], found.log_mass, found.details)
+            return Tables([Factor.scalar(1.0)], found.log_mass, found.record)
         return self._answer(problem, targets, [tuple(targets)])
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
@@ -114,8 +115,7 @@ class WeightedEngine(Approximate):
         if sums.positive == 0:
             return self._blank(problem, groups, sums, np.nan)
         values, errors = self._estimate(problem, sums)
-        details = self._details(sums, errors)
-        return Tables(tables_of(problem, groups, values), self._log_mass(sums), details)
+        return Tables(tables_of(problem, groups, values), self._log_mass(sums), self._record(sums, errors))
 
     def _log_mass(self, sums: Sums) -> float:
         return sums.log_mean
@@ -123,21 +123,19 @@ class WeightedEngine(Approximate):
     def _estimate(self, problem: Problem, sums: Sums) -> tuple[Array, Array]:
         return sums.ratios()
 
-    def _details(self, sums: Sums, errors: Array) -> dict[str, Any]:
-        """Return the details of an answer: how many draws they are worth and whether to trust them."""
-        details = self._diagnostics(sums)
+    def _record(self, sums: Sums, errors: Array) -> Record:
+        """Return what is said of an answer: how many draws they are worth and whether to trust them."""
+        details = self._details(sums)
         error = float(errors.max(initial=0.0)) if len(errors) else sums.log_mean_error
         bad = []
-        if details["pareto_k"] > MAX_TAIL_INDEX:
-            bad.append(f"a few draws carry most of the weight (Pareto k {details['pareto_k']:.2f})")
+        if details.pareto_k > MAX_TAIL_INDEX:
+            bad.append(f"a few draws carry most of the weight (Pareto k {details.pareto_k:.2f})")
         if sums.effective < FEWEST_EFFECTIVE:
             bad.append(f"the draws are worth {sums.effective:.1f} independent ones")
         if self.tolerance is not None and error > self.tolerance:
             bad.append(f"the standard error is over the tolerance {self.tolerance:g}")
-        details.update(error=error, converged=not bad)
-        if bad:
-            details["advice"] = f"{' and '.join(bad)}; {self.advice}"
-        return details
+        advice = f"{' and '.join(bad)}; {self.advice}" if bad else ""
+        return Record(converged=not bad, iterations=sums.draws, error=error, advice=advice, details=details)
 
     def _blank(
         self, problem: Problem, groups: Sequence[tuple[str, ...]], sums: Sums, log_mass: float
@@ -145,16 +143,17 @@ class WeightedEngine(Approximate):
         """Return the answer when every weight is zero: nothing is known, and it says so."""
         size = int(sum(np.prod([len(problem.variables[n]) for n in g]) for g in groups))
         tables = [f.normalize() for f in tables_of(problem, groups, np.ones(size))]
-        details = self._diagnostics(sums)
-        details.update(
-            error=1.0,
+        record = Record(
             converged=False,
+            iterations=sums.draws,
+            error=1.0,
             advice=f"none of {sums.draws:,} draws agrees with the evidence, so nothing is known; {self.advice}",
+            details=self._details(sums),
         )
-        return Tables(tables, log_mass, details)
+        return Tables(tables, log_mass, record)
 
-    def _diagnostics(self, sums: Sums) -> dict[str, Any]:
-        return sums.diagnostics()
+    def _details(self, sums: Sums) -> WeightDetails:
+        return sums.details()
 
     def _nothing(self, problem: Problem) -> Exception:
         if proved_impossible(problem):

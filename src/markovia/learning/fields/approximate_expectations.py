@@ -74,7 +74,7 @@ class ApproximateExpectations:
         found = self.engine.minimise(graph)
         if found is None:
             raise InvalidArgument("every configuration has weight zero; the factors rule out everything")
-        self.settled &= bool(self.engine.details(graph, found)["converged"])
+        self.settled &= self.engine.record(graph, found).converged
         return found.bound, self._scaled(graph, found.marginals, found.forests.rho)
 
     def _loaded(self, log_tables: Array) -> FlatGraph:

@@ -89,7 +89,7 @@ class WideCases:
                 if answer.log_mass == -np.inf:
                     raise ImpossibleEvidence(self._shown(case))
                 split[t.family][t.place] += case.weight * answer.tables[0].values
-                log_mass, converged = answer.log_mass, converged and answer.details.get("converged", True)
+                log_mass, converged = answer.log_mass, converged and answer.record.converged
             total += case.weight * log_mass
             unconverged += not converged
         return total, unconverged

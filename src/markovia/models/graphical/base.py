@@ -26,7 +26,7 @@ from markovia.inference.impossible_evidence import impossible
 from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
-from markovia.inference.result import Assignment, Info, warn_unconverged
+from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, warn_unconverged
 from markovia.models.graphical.arguments import Given, list_of_names
 from markovia.runtime import ports
 from markovia.runtime.clock import now
@@ -186,8 +186,8 @@ class GraphicalModel(ABC):
         chosen = get_engine(engine, time_limit)
         start = now()
         answer = chosen.joint(problem, asked)
-        self._check_possible(answer.log_mass, problem, chosen, answer.details)
-        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.details, answer.engine)
+        self._check_possible(answer.log_mass, problem, chosen, answer.record)
+        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
         table = answer.tables[0]
         if fixed:
             table = product([table, *(problem.findings[n].factor() for n in fixed)])
@@ -247,8 +247,8 @@ class GraphicalModel(ABC):
         chosen = get_engine(engine, time_limit)
         start = now()
         answer = chosen.marginals(problem, asked)
-        self._check_possible(answer.log_mass, problem, chosen, answer.details)
-        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.details, answer.engine)
+        self._check_possible(answer.log_mass, problem, chosen, answer.record)
+        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
         tables = dict(zip(asked, answer.tables, strict=True))
         tables.update({n: problem.findings[n].factor() for n in fixed})
         return {n: Posterior(tables[n], info) for n in wanted}
@@ -298,11 +298,10 @@ class GraphicalModel(ABC):
             n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
         }
         found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
-        details = dict(getattr(found, "details", {}))
-        self._check_found(found, problem, chosen, details)
-        log_mass, log_z = self._masses(chosen, problem, details)
-        who, top = details.pop("engine", None), details.pop("bound", None)
-        info = self._info(chosen, problem, log_mass, now() - start, details, who, log_z=log_z)
+        self._check_found(found, problem, chosen)
+        log_mass, log_z = self._masses(chosen, problem, found.record)
+        top = found.record.bound
+        info = self._info(chosen, problem, log_mass, now() - start, found.record, log_z=log_z)
         shift = 0.0 if np.isnan(log_z) else log_z
         answers = [
             Explanation(
@@ -505,32 +504,30 @@ class GraphicalModel(ABC):
         return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
 
     def _check_possible(
-        self, log_mass: float, problem: Problem, engine: Engine, details: Mapping[str, Any]
+        self, log_mass: float, problem: Problem, engine: Engine, record: Record = NOTHING_TO_SAY
     ) -> None:
         if log_mass == -np.inf:
-            exact = engine.exact and "tried" not in details
+            exact = engine.exact and not record.tried
             raise impossible(problem, engine.log_mass if exact else judged_log_mass)
 
-    def _check_found(
-        self, found: Sequence[Assignment], problem: Problem, engine: Engine, details: Mapping[str, Any]
-    ) -> None:
+    def _check_found(self, found: Ranked, problem: Problem, engine: Engine) -> None:
         """Refuse an answer without any assignment of positive weight: the evidence is impossible, or nobody knows."""
         if found and found[0].log_weight > -np.inf:
             return
-        exact = engine.exact and "tried" not in details
+        exact = engine.exact and not found.record.tried
         if exact or judged_log_mass(problem) == -np.inf:
-            self._check_possible(-np.inf, problem, engine, details)
+            self._check_possible(-np.inf, problem, engine, found.record)
         raise Unanswered(
             f"engine {engine.name!r} found no states of positive weight (zeros in the tables rule out what it tried); use "
             "engine='map-search', 'dual-decomposition' or 'auto'"
         )
 
-    def _masses(self, engine: Engine, problem: Problem, details: Mapping[str, Any]) -> tuple[float, float]:
+    def _masses(self, engine: Engine, problem: Problem, record: Record) -> tuple[float, float]:
         """Return the log mass given the findings and log Z; NaN for what the engine that answered cannot tell.
 
         An engine that answers from a search for the best states need not know any mass; an estimate is none.
         """
-        if not engine.exact or not details.get("masses", True):
+        if not engine.exact or record.tried:
             return np.nan, 0.0 if self.normalised else np.nan
         log_mass = engine.log_mass(problem)
         if self.normalised:
@@ -543,24 +540,27 @@ class GraphicalModel(ABC):
         problem: Problem,
         log_mass: float,
         seconds: float,
-        details: Mapping[str, Any],
-        answered: str | None = None,
+        record: Record,
         log_z: float | None = None,
     ) -> Info:
-        said = {k: v for k, v in details.items() if k != "masses"}
+        exact = engine.exact if record.exact is None else record.exact
         if not self.normalised and log_z is None:
-            known = problem.findings and not np.isnan(log_mass) and said.get("exact", engine.exact)
+            known = problem.findings and not np.isnan(log_mass) and exact
             log_z = self._log_z(engine) if known else np.nan if problem.findings else log_mass
         log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
         info = Info(
-            engine=answered or engine.name,
-            exact=bool(said.pop("exact", engine.exact)),
-            converged=bool(said.pop("converged", True)),
-            iterations=int(said.pop("iterations", 0)),
-            error=float(said.pop("error", 0.0)),
+            engine=record.engine or engine.name,
+            exact=exact,
+            converged=record.converged,
+            iterations=record.iterations,
+            error=float(record.error),
             log_evidence=None if np.isnan(log_evidence) else float(log_evidence),
             seconds=seconds,
-            details=said,
+            tried=record.tried,
+            advice=record.advice,
+            mass_bound=record.mass_bound,
+            diagnostics=record.diagnostics,
+            details=record.details,
         )
         if not info.converged:
             warn_unconverged(info)
@@ -577,7 +577,7 @@ class GraphicalModel(ABC):
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
         if engine.exact and engine.name != "auto":  # the others look for themselves
-            self._check_possible(engine.log_mass(problem), problem, engine, {})
+            self._check_possible(engine.log_mass(problem), problem, engine)
         return engine.sample(problem, n, rng)
 
 

@@ -100,8 +100,8 @@ class QuestionVerbs(GraphicalModel):
         chosen = get_engine(engine)
         start = now()
         gains = information_gains(problem, names, listed, chosen)
-        self._check_possible(gains.log_mass, problem, chosen, gains.details)
-        info = self._info(chosen, problem, gains.log_mass, now() - start, gains.details, gains.engine)
+        self._check_possible(gains.log_mass, problem, chosen, gains.record)
+        info = self._info(chosen, problem, gains.log_mass, now() - start, gains.record)
         values = {n: v / unit for n, v in gains.values.items()}
         word = "nats" if base is None else "bits" if base == 2 else f"units of log({base:g})"
         return Information(values, names, gains.entropy / unit, word, info, prices)
