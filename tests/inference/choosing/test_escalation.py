@@ -317,7 +317,7 @@ def test_an_engine_that_refuses_is_listed_and_not_fatal():
         return escalation.Tables([mk.Factor([a], [0.25, 0.75])], np.nan)
 
     found = escalation._staged(problem, clock, 0, ask)
-    assert found.engine == "likelihood-weighting"
+    assert found.record.engine == "likelihood-weighting"
     assert "gibbs: a table is too large" in found.record.tried
 
     def never(engine):
