@@ -182,7 +182,7 @@ def test_answers_are_averaged_over_graphs_and_weighed_by_the_evidence():
         weights += seen
     assert answer["yes"] == pytest.approx(expected / weights, abs=0.02)
     assert answer.draws.shape[0] == 400
-    assert answer.info.details["different graphs"] <= 3
+    assert answer.info.details.different <= 3
 
 
 def test_what_cannot_be_summed_is_said():

@@ -22,7 +22,7 @@ class PlanDetails:
     """
 
     width: int
-    largest_table: int
+    largest_table: int | None = None
     cliques: int | None = None
     arithmetic: str | None = None
     marginal_map: str | None = None

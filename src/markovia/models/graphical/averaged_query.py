@@ -16,7 +16,7 @@ from markovia.errors import ImpossibleEvidence
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.directed import DAG
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.graphical.posterior_network import SampledPosterior
+from markovia.models.graphical.posterior_network import NetworkDraws, SampledPosterior
 from markovia.runtime.clock import now
 
 
@@ -50,6 +50,6 @@ def averaged_query(
         error=float(spread.max() * np.sqrt((share**2 / np.array(repeats)).sum())),
         log_evidence=None,
         seconds=now() - start,
-        details={"graphs": int(sum(repeats)), "different graphs": len(answers)},
+        details=NetworkDraws(int(sum(repeats)), len(answers)),
     )
     return SampledPosterior(Factor.of(answers[0].variables, mean), info, draws)

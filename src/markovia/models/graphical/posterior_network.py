@@ -7,7 +7,7 @@ of the network itself is the predictive distribution (tied tables aside). What i
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,14 @@ from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class NetworkDraws:
+    """The networks that an answer is the average of, and how many of them differ in their graph or tables."""
+
+    networks: int
+    different: int
 
 
 class SampledPosterior(Posterior):
@@ -138,7 +146,7 @@ class NetworkPosterior(TablePosterior):
             error=error,
             log_evidence=None,
             seconds=now() - start,
-            details={"networks": n},
+            details=NetworkDraws(n, n),
         )
         return SampledPosterior(Factor.of(answers[0].variables, draws.mean(axis=0)), info, draws)
 

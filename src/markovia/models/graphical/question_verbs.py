@@ -14,6 +14,7 @@ from markovia.factors.tables.evidence import Jeffrey
 from markovia.factors.tables.table_forms import argument_names
 from markovia.factors.tables.variable import State
 from markovia.inference.engine import Engine, get_engine
+from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.questions.agreement import Agreement, second_opinion
 from markovia.inference.questions.evidence_conflict import Conflict, data_conflict
@@ -161,7 +162,7 @@ class QuestionVerbs(GraphicalModel):
                 engine="bucket-elimination derivatives",
                 log_evidence=float(log_evidence) if self.normalised or problem.findings else 0.0,
                 seconds=now() - start,
-                details={"width": width},
+                details=PlanDetails(width),
             )
 
         found = sensitivity(problem, asked, info=info, max_bytes=max_bytes)
