@@ -215,6 +215,6 @@ def test_an_interrupted_search_leaves_the_model_as_it_was(monkeypatch):
 
 def test_the_method_is_checked():
     with pytest.raises(
-        mk.errors.InvalidArgument, match="marginal_map= is one of auto, constrained, branch-and-bound"
+        mk.errors.InvalidArgument, match="marginal_map= is 'auto', 'constrained' or 'branch-and-bound'"
     ):
         VE(marginal_map="beam")
