@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -179,7 +179,7 @@ class Search:
             self.test,
             n_jobs,
         )
-        found: Found = self.how.function(task, **self.options)
+        found: Found = self.how.function(task, **_gathered(self.how.function, self.options))
         return LearnedStructure(
             graph=found.graph,
             method=self.how.name,
@@ -276,7 +276,22 @@ def _check_options(how: Method, takes: Sequence[str], options: Mapping[str, Any]
 
 
 def _takes(function: Any) -> list[str]:
-    return [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    """Return the keywords of a method: its own, and the fields of what it takes as one object of settings."""
+    found: list[str] = []
+    for p in inspect.signature(function).parameters.values():
+        if p.kind is p.KEYWORD_ONLY:
+            found += [f.name for f in fields(p.default)] if is_dataclass(p.default) else [p.name]
+    return found
+
+
+def _gathered(function: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options as a method takes them: those that are fields of one object of settings in that object."""
+    found = dict(options)
+    for p in inspect.signature(function).parameters.values():
+        if is_dataclass(p.default) and not isinstance(p.default, type):
+            own = {f.name: found.pop(f.name) for f in fields(p.default) if f.name in found}
+            found[p.name] = replace(p.default, **own)
+    return found
 
 
 def _listed(takes: Sequence[str]) -> str:

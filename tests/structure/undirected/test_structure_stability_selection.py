@@ -5,6 +5,7 @@ import pytest
 
 import markovia as mk
 from markovia.runtime.clock import Clock
+from markovia.structure.undirected.penalty_choice import Subsampling
 from markovia.structure.undirected.stability_selection import stable_edges
 
 
@@ -92,7 +93,7 @@ def test_halves_that_choose_at_random_keep_the_bound_on_wrong_edges():
                 near[k, upper[0][pick], upper[1][pick]] = True
             return near | near.transpose(0, 2, 1)
 
-        found = stable_edges(graphs, 50, 2, free, rng, Clock(None, False), subsamples=20, pi=0.6)
+        found = stable_edges(graphs, 50, 2, free, rng, Clock(None, False), Subsampling(subsamples=20, pi=0.6))
         wrong.append(np.triu(found.present).sum())
         assert found.bound == pytest.approx(found.selected**2 / (0.2 * 190))
         assert found.last == 1

@@ -29,6 +29,7 @@ from markovia.structure.task.undirected_edges import (
     within_rules,
 )
 from markovia.structure.undirected.neighbourhood_selection import penalty_factors
+from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Subsampling
 
 OWN = 300
 """Up to so many columns matrices are inverted by our own compiled code, whose one thread is faster there."""
@@ -283,11 +284,7 @@ def graphical_lasso(
     smallest: float = 0.02,
     folds: int = 5,
     gamma: float = 0.5,
-    subsamples: int | None = None,
-    beta: float = 0.05,
-    pi: float = 0.75,
-    false_edges: float | None = None,
-    complementary: bool = True,
+    subsampling: Subsampling = SUBSAMPLING,
     tolerance: float = 1e-8,
 ) -> Found:
     """Learn a Gaussian graph by the graphical lasso.
@@ -310,13 +307,9 @@ def graphical_lasso(
         For "cv".
     gamma
         For "ebic": the weight of the number of possible edges (0 is BIC).
-    subsamples
-        For "stars" (20 by default) and "stability" (100).
-    beta
-        For "stars": the largest instability.
-    pi, false_edges, complementary
-        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
-        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
+    subsampling
+        For "stars" and "stability"; `learn_structure` takes its settings one by one: `subsamples=`, `beta=`, `pi=`,
+        `false_edges=`, `complementary=`.
     tolerance
         The largest violation of the optimality conditions.
 
@@ -350,8 +343,7 @@ def graphical_lasso(
     if rho is None:
         rho, choice = chosen_rho(
             known.rows / deviations, known.weights, cov, factors, choose or "ebic", task.rng, task.watch,
-            n_rhos=n_rhos, smallest=smallest, folds=folds, gamma=gamma, subsamples=subsamples, beta=beta,
-            pi=pi, false_edges=false_edges, complementary=complementary,
+            n_rhos=n_rhos, smallest=smallest, folds=folds, gamma=gamma, subsampling=subsampling,
         )  # fmt: skip
     else:
         check_number("rho", rho)

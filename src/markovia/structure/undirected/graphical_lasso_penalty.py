@@ -22,8 +22,8 @@ from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.undirected.graphical_lasso import SparsePrecision, scaled_penalty, solve
 from markovia.structure.undirected.lasso_path import penalty_path
-from markovia.structure.undirected.penalty_choice import fold_numbers, repeated_rows, stars
-from markovia.structure.undirected.stability_selection import SUBSAMPLES, stable_edges
+from markovia.structure.undirected.penalty_choice import Subsampling, fold_numbers, repeated_rows, stars
+from markovia.structure.undirected.stability_selection import stable_edges
 
 CHOICES = ("ebic", "cv", "stars", "stability")
 PATIENCE = 6
@@ -45,11 +45,7 @@ def chosen_rho(
     smallest: float,
     folds: int,
     gamma: float,
-    subsamples: int | None,
-    beta: float,
-    pi: float,
-    false_edges: float | None,
-    complementary: bool,
+    subsampling: Subsampling,
 ) -> tuple[float, dict[str, Any]]:
     """Return the penalty, and what was tried: "rhos", "criterion" (least is best) and "edges" for each, "by".
 
@@ -109,13 +105,10 @@ def chosen_rho(
 
         about["rhos"] = rhos
         if choose == "stability":
-            kept = stable_edges(
-                graphs, len(whole), len(rhos), off, rng, watch, subsamples=subsamples or SUBSAMPLES, pi=pi,
-                false_edges=false_edges, complementary=complementary,
-            )  # fmt: skip
+            kept = stable_edges(graphs, len(whole), len(rhos), off, rng, watch, subsampling)
             about |= {**kept.details(rhos), "present": kept.present}
             return float(rhos[kept.last]), about
-        steady = stars(graphs, len(whole), len(rhos), p, rng, watch, subsamples=subsamples or 20, beta=beta)
+        steady = stars(graphs, len(whole), len(rhos), p, rng, watch, subsampling)
         about["shares"] = steady.shares[steady.chosen]
         about["subsamples"] = steady.n_subsamples
         about["criterion"] = steady.instability

@@ -20,7 +20,9 @@ from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules
 from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.penalty_choice import (
+    SUBSAMPLING,
     Graphs,
+    Subsampling,
     regression_graphs,
     repeated_rows,
 )
@@ -54,11 +56,7 @@ def ising(
     level: float = 0.05,
     n_alphas: int = 24,
     smallest: float = 0.03,
-    subsamples: int | None = None,
-    beta: float = 0.05,
-    pi: float = 0.75,
-    false_edges: float | None = None,
-    complementary: bool = True,
+    subsampling: Subsampling = SUBSAMPLING,
 ) -> Found:
     """Learn the graph of an Ising model from two-state columns.
 
@@ -80,13 +78,9 @@ def ising(
         For "rate".
     n_alphas, smallest
         How many penalties are tried (not for "rate"), and the last as a share of the first.
-    subsamples
-        For "stars" (20 by default) and "stability" (100).
-    beta
-        For "stars": the largest instability.
-    pi, false_edges, complementary
-        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
-        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
+    subsampling
+        For "stars" and "stability"; `learn_structure` takes its settings one by one: `subsamples=`, `beta=`, `pi=`,
+        `false_edges=`, `complementary=`.
 
     Returns
     -------
@@ -123,10 +117,7 @@ def ising(
             max(largest_alpha(spins.design, k, shares, factors[k]) for k in range(n)), n_alphas, smallest
         )
         graphs = _subsampled(spins, factors, rule, rows, levels)
-        settled = settled_by_subsamples(
-            how, graphs, len(rows), levels, spins.rules, task, subsamples=subsamples, beta=beta, pi=pi,
-            false_edges=false_edges, complementary=complementary,
-        )  # fmt: skip
+        settled = settled_by_subsamples(how, graphs, len(rows), levels, spins.rules, task, subsampling)
         details |= settled.details
         alpha, stable = float(levels[settled.last]), settled.present
         if stable is not None:

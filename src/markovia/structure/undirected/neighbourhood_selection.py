@@ -25,6 +25,8 @@ from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules
 from markovia.structure.undirected.lasso_path import MAX_SWEEPS, TOLERANCE, penalty_path
 from markovia.structure.undirected.penalty_choice import (
+    SUBSAMPLING,
+    Subsampling,
     fold_numbers,
     regression_graphs,
     repeated_rows,
@@ -49,11 +51,7 @@ def neighbourhood(
     n_alphas: int = 30,
     smallest: float = 0.02,
     folds: int = 5,
-    subsamples: int | None = None,
-    beta: float = 0.05,
-    pi: float = 0.75,
-    false_edges: float | None = None,
-    complementary: bool = True,
+    subsampling: Subsampling = SUBSAMPLING,
 ) -> Found:
     """Join each column to those that the lasso takes to predict it.
 
@@ -75,13 +73,9 @@ def neighbourhood(
         For the others: how many penalties are tried, and the last as a share of the first.
     folds
         For "cv".
-    subsamples
-        For "stars" (20 by default) and "stability" (100).
-    beta
-        For "stars": the largest instability.
-    pi, false_edges, complementary
-        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
-        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
+    subsampling
+        For "stars" and "stability"; `learn_structure` takes its settings one by one: `subsamples=`, `beta=`, `pi=`,
+        `false_edges=`, `complementary=`.
 
     Returns
     -------
@@ -128,10 +122,7 @@ def neighbourhood(
 
             return regression_graphs(some, n, levels, rule, limit)
 
-        settled = settled_by_subsamples(
-            choose, graphs, len(rows), levels, task.rules, task, subsamples=subsamples, beta=beta, pi=pi,
-            false_edges=false_edges, complementary=complementary,
-        )  # fmt: skip
+        settled = settled_by_subsamples(choose, graphs, len(rows), levels, task.rules, task, subsampling)
         alpha, stable, about = float(levels[settled.last]), settled.present, settled.details
         if stable is not None:
             factors[~stable & ~task.rules.required_pairs] = np.inf

@@ -44,6 +44,42 @@ class Stability:
     n_subsamples: int
 
 
+@dataclass(frozen=True)
+class Subsampling:
+    """How subsamples of the rows choose a penalty, or edges: what `choose="stars"` and `choose="stability"` take.
+
+    Attributes
+    ----------
+    subsamples
+        How many: 20 by default for "stars", 100 for "stability", where it is even if halves come in pairs.
+    beta
+        For "stars": the largest instability, below one half.
+    pi
+        For "stability": the least frequency of an edge, above one half.
+    false_edges
+        For "stability": the largest bound on the expected number of wrong edges; by default paths end at twice as many
+        edges as columns.
+    complementary
+        For "stability": whether halves come in pairs without a common row.
+    """
+
+    subsamples: int | None = None
+    beta: float = 0.05
+    pi: float = 0.75
+    false_edges: float | None = None
+    complementary: bool = True
+
+    def many(self, default: int) -> int:
+        """Return the number of subsamples, or raise."""
+        value = default if self.subsamples is None else self.subsamples
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 2:
+            raise InvalidArgument(f"subsamples= is a whole number, 2 or more, not {value!r}")
+        return int(value)
+
+
+SUBSAMPLING = Subsampling()
+
+
 Graphs = Callable[[NDArray[np.int64], float], Flags]
 """Given the numbers of some rows and a number of edges: the graphs for the penalties from the largest on, one matrix each,
 until one has more edges than that."""
@@ -62,13 +98,6 @@ def subsample_size(n_rows: int) -> int:
     return max(2, min(int(10 * np.sqrt(n_rows)), int(0.8 * n_rows)))
 
 
-def need_subsamples(value: Any) -> int:
-    """Return the number of subsamples, or raise."""
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 2:
-        raise InvalidArgument(f"subsamples= is a whole number, 2 or more, not {value!r}")
-    return int(value)
-
-
 def stars(
     graphs: Graphs,
     n_rows: int,
@@ -76,20 +105,10 @@ def stars(
     n_columns: int,
     rng: np.random.Generator,
     watch: Clock,
-    *,
-    subsamples: int = 20,
-    beta: float = 0.05,
+    settings: Subsampling = SUBSAMPLING,
 ) -> Stability:
-    """Choose a penalty by the stability of its graph.
-
-    Parameters
-    ----------
-    graphs
-        Fits subsamples.
-    subsamples, beta
-        How many, and the largest instability.
-    """
-    many = need_subsamples(subsamples)
+    """Choose a penalty by the stability of its graph; `graphs` fits subsamples."""
+    many, beta = settings.many(20), settings.beta
     if not 0 < beta < 0.5:
         raise InvalidArgument(f"beta= is between 0 and 0.5, not {beta!r}")
     counts = np.zeros((n_levels, n_columns, n_columns))

@@ -31,7 +31,7 @@ from markovia.structure.task.undirected_edges import undirected_graph, within_ru
 from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.pairwise_field import PairwiseField
 from markovia.structure.undirected.pairwise_newton import PairwiseFit, Penalties, fit, refit, violations
-from markovia.structure.undirected.penalty_choice import Graphs, repeated_rows
+from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Graphs, Subsampling, repeated_rows
 from markovia.structure.undirected.stability_selection import settled_by_subsamples
 
 CHOICES = ("ebic", "stars", "stability")
@@ -50,11 +50,7 @@ def l1_pseudo_likelihood(
     gamma: float = 0.25,
     n_alphas: int = 20,
     smallest: float = 0.03,
-    subsamples: int | None = None,
-    beta: float = 0.05,
-    pi: float = 0.75,
-    false_edges: float | None = None,
-    complementary: bool = True,
+    subsampling: Subsampling = SUBSAMPLING,
     tolerance: float = 1e-6,
 ) -> Found:
     """Learn a sparse pairwise Markov network.
@@ -73,13 +69,9 @@ def l1_pseudo_likelihood(
         For "ebic": the weight of the number of possible edges (0 is BIC).
     n_alphas, smallest
         How many penalties are tried, and the last as a share of the first, which leaves no edge.
-    subsamples
-        For "stars" (20 by default) and "stability" (100).
-    beta
-        For "stars": the largest instability.
-    pi, false_edges, complementary
-        For "stability": the least frequency of an edge, the largest bound on the expected number of wrong edges (by
-        default paths end at twice as many edges as columns), and whether halves come in pairs without a common row.
+    subsampling
+        For "stars" and "stability"; `learn_structure` takes its settings one by one: `subsamples=`, `beta=`, `pi=`,
+        `false_edges=`, `complementary=`.
     tolerance
         The largest violation of the optimality conditions.
 
@@ -121,10 +113,7 @@ def l1_pseudo_likelihood(
     if how in ("stars", "stability"):
         rows = repeated_rows(counts)
         graphs = _subsampled(task, field, codes, rows, levels, group)
-        settled = settled_by_subsamples(
-            how, graphs, len(rows), levels, rules, task, subsamples=subsamples, beta=beta, pi=pi,
-            false_edges=false_edges, complementary=complementary,
-        )  # fmt: skip
+        settled = settled_by_subsamples(how, graphs, len(rows), levels, rules, task, subsampling)
         details |= settled.details
         levels, stable = levels[: settled.last + 1], settled.present
     fits: list[PairwiseFit] = []

@@ -22,9 +22,7 @@ from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.task import Task
-from markovia.structure.undirected.penalty_choice import Graphs, need_subsamples, stars
-
-SUBSAMPLES = 100
+from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Graphs, Subsampling, stars
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +67,7 @@ def stable_edges(
     open_pairs: Flags,
     rng: np.random.Generator,
     watch: Clock,
-    *,
-    subsamples: int = SUBSAMPLES,
-    pi: float = 0.75,
-    false_edges: float | None = None,
-    complementary: bool = True,
+    settings: Subsampling = SUBSAMPLING,
 ) -> StableEdges:
     """Find the edges that most halves of the rows choose.
 
@@ -83,20 +77,16 @@ def stable_edges(
         Fits halves.
     open_pairs
         The pairs that may or may not be joined (neither forbidden nor required).
-    subsamples
-        How many halves; an even number with `complementary`.
-    pi
-        The least frequency, above one half.
-    false_edges
-        The largest bound on the expected number of wrong edges; None for paths of a length that suits sparse graphs.
     """
-    many = need_subsamples(subsamples)
+    many, pi, false_edges, complementary = (
+        settings.many(100), settings.pi, settings.false_edges, settings.complementary
+    )  # fmt: skip
     if not 0.5 < pi <= 1:
         raise InvalidArgument(f"pi= is above 0.5 and at most 1, not {pi!r}")
     if false_edges is not None and not (false_edges > 0 and np.isfinite(false_edges)):
         raise InvalidArgument(f"false_edges= is a number greater than 0, not {false_edges!r}")
     if complementary and many % 2:
-        raise InvalidArgument(f"subsamples= is even where halves come in pairs, not {subsamples!r}")
+        raise InvalidArgument(f"subsamples= is even where halves come in pairs, not {many!r}")
     half = n_rows // 2
     if half < 2:
         raise InvalidArgument(f"stability selection halves the rows, and there are only {n_rows}")
@@ -148,12 +138,7 @@ def settled_by_subsamples(
     levels: Array,
     rules: Rules,
     task: Task,
-    *,
-    subsamples: int | None,
-    beta: float,
-    pi: float,
-    false_edges: float | None,
-    complementary: bool,
+    settings: Subsampling,
 ) -> Settled:
     """Choose a penalty by StARS (`how="stars"`), or edges by stability selection ("stability"), as the methods offer both.
 
@@ -163,14 +148,10 @@ def settled_by_subsamples(
         Fits subsamples; the rows there are; the penalties from the largest on.
     rules, task
         Which pairs may be joined; random numbers and limits.
-    subsamples, beta, pi, false_edges, complementary
-        The settings of `stars` and `stable_edges`.
     """
     if how == "stars":
         n = len(rules.allowed)
-        steady = stars(
-            graphs, n_rows, len(levels), n, task.rng, task.watch, subsamples=subsamples or 20, beta=beta
-        )
+        steady = stars(graphs, n_rows, len(levels), n, task.rng, task.watch, settings)
         details: dict[str, object] = {
             "alphas": levels,
             "instability": steady.instability,
@@ -178,16 +159,6 @@ def settled_by_subsamples(
             "subsamples": steady.n_subsamples,
         }
         return Settled(steady.chosen, None, details)
-    kept = stable_edges(
-        graphs,
-        n_rows,
-        len(levels),
-        rules.pairs & ~rules.required_pairs,
-        task.rng,
-        task.watch,
-        subsamples=subsamples or SUBSAMPLES,
-        pi=pi,
-        false_edges=false_edges,
-        complementary=complementary,
-    )
+    open_pairs = rules.pairs & ~rules.required_pairs
+    kept = stable_edges(graphs, n_rows, len(levels), open_pairs, task.rng, task.watch, settings)
     return Settled(kept.last, kept.present, kept.details(levels))
