@@ -7,15 +7,14 @@ configurations; the answer's weight is computed from the tables themselves.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Factor
-from markovia.factors.tables.variable import State, Variable
+from markovia.factors.tables.variable import State
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record
@@ -100,7 +99,6 @@ class SearchSpace:
 
 def search_space(problem: Problem) -> SearchSpace:
     """Return a problem ready for search."""
-    load_search_kernels()
     graph = flat_graph(problem)
     reach = 1.0
     for logs, ptr in ((graph.log_unary, graph.starts), (graph.log_values, graph.table_ptr)):
@@ -110,32 +108,6 @@ def search_space(problem: Problem) -> SearchSpace:
     unary = np.where(np.isneginf(graph.log_unary), -reach, graph.log_unary)
     values = np.where(np.isneginf(graph.log_values), -reach, graph.log_values)
     return SearchSpace(graph, unary, values, reach)
-
-
-@cache
-def load_search_kernels() -> None:
-    """Load (or, after an installation, compile) the kernels of all searches, so that no clock counts it."""
-    from markovia.inference.flat_graphs.flat_graph import from_factors
-    from markovia.kernels.maximising.local_search import best_moves, fill_scores, guided_climbs, move, sweep
-    from markovia.kernels.maximising.neighbourhoods import choose_region, solve_region, spread_from
-
-    a, b = Variable("a", (0, 1)), Variable("b", (0, 1))
-    graph = from_factors([a, b], [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 1.0]]))])
-    space = SearchSpace(graph, graph.log_unary, graph.log_values, 1.0)
-    codes, order, tables = np.zeros(2, dtype=np.int64), np.arange(2), space.tables
-    score, rng = np.empty(4), np.zeros(1, dtype=np.uint64)
-    fill_scores(codes, score, *tables[:8])
-    move(0, 1, codes, score, *tables[:2], *tables[3:])
-    sweep(order, 1.0, rng, codes, score, *tables)
-    until, state = np.zeros(4, dtype=np.int64), np.zeros(2)
-    best_moves(1, 1, 1, 0, until, codes.copy(), state, rng, codes, score, *tables)
-    blame = (np.zeros(4), np.zeros(4), graph.log_values.copy(), codes.copy(), state)
-    guided_climbs(1, 1.0, 1.0, *blame, rng, codes, score, *tables)
-    spread_from(*space.near, 0, rng, np.empty(2, dtype=np.int64), np.empty(2, dtype=np.int64))
-    found = choose_region(
-        *space.near, space.bits, np.ones(2, dtype=np.uint8), order, 4.0, 1e6, rng, order.copy()
-    )
-    solve_region(rng, codes, order, found, *tables)
 
 
 def kernel_seed(rng: np.random.Generator) -> np.ndarray[Any, Any]:

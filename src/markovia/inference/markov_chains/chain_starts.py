@@ -61,15 +61,29 @@ def chain_starts(
 
 
 def _search(arrays: "Graph", rng: np.ndarray, flat: bool, flips: int = FLIPS) -> Ints | None:
-    from markovia.kernels.sampling.chain_starts import draw_start, repair
+    from markovia.kernels.sampling.chain_starts import draw_start
 
     n = len(arrays.cards)
     x = np.zeros(n, dtype=np.int64)
     room = np.empty(int(arrays.cards.max(initial=1)))
     draw_start(arrays, np.arange(n), flat, rng, x, room)
+    if _possible(arrays, x):
+        return x
+    from markovia.kernels.sampling.chain_starts import repair
+
     offset = np.zeros(len(arrays.table_ptr) - 1, dtype=np.int64)
     left = repair(arrays, rng, x, offset, flips)
     return x if left == 0 else None
+
+
+def _possible(arrays: "Graph", x: Ints) -> bool:
+    """Say whether a configuration has positive weight."""
+    if np.any(arrays.unary[arrays.starts[:-1] + x] == 0.0):
+        return False
+    if len(arrays.table_ptr) == 1:
+        return True
+    at = np.add.reduceat(x[arrays.scope] * arrays.strides, arrays.scope_ptr[:-1])
+    return bool(np.all(arrays.values[arrays.table_ptr[:-1] + at] > 0.0))
 
 
 def _hard_search(arrays: "Graph", rng: np.ndarray) -> Ints | None:

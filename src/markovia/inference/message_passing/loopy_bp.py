@@ -27,6 +27,7 @@ from markovia.inference.message_passing.schedules import (
     Schedule,
     Settings,
     propagate,
+    send,
     working_room,
 )
 from markovia.inference.problem import Problem
@@ -215,7 +216,7 @@ class Beliefs:
 
 def _weighed(graph: MessageGraph, messages: Messages) -> Beliefs:
     """Return beliefs and the Bethe log partition function of messages."""
-    from markovia.kernels.messages.messages import beliefs, log_edges, sweeps
+    from markovia.kernels.messages.messages import beliefs, log_edges
 
     flat = np.zeros(int(graph.flat.starts[-1]))
     if not messages.possible:
@@ -225,10 +226,7 @@ def _weighed(graph: MessageGraph, messages: Messages) -> Beliefs:
     if total == -np.inf or not graph.n_factors:
         return Beliefs(messages, flat, total + graph.log_scale)
     log_z = np.empty(graph.n_factors)
-    sweeps(
-        kind, 0.0, 0.0, 1, graph.flat.n_factors, graph.flooding, False, ints, floats, messages.incoming,
-        messages.outgoing, *working_room(graph), log_z,
-    )  # fmt: skip
+    send(graph, kind, graph.flooding, messages.incoming, messages.outgoing, working_room(graph), log_z=log_z)
     total += float(log_z.sum())
     if total > -np.inf:
         total -= float(log_edges(kind, ints, messages.incoming, messages.outgoing))

@@ -24,6 +24,7 @@ from markovia.inference.message_passing.schedules import (
     Schedule,
     Settings,
     propagate,
+    send,
     working_room,
 )
 from markovia.inference.problem import Problem
@@ -160,7 +161,6 @@ class MaxProduct(Approximate):
 def _configuration(graph: MessageGraph, messages: Messages) -> tuple[Ints, float, int]:
     """Return the states that messages lead to after polishing, their log weight, and the changes that polishing made."""
     from markovia.kernels.messages.max_decoding import decode, log_weight, polish
-    from markovia.kernels.messages.messages import sweeps
 
     cards = graph.flat.cards
     state = np.full(len(cards), -1, dtype=np.int64)
@@ -172,10 +172,7 @@ def _configuration(graph: MessageGraph, messages: Messages) -> tuple[Ints, float
     width = int(np.diff(graph.scope_ptr).max(initial=1))
     axes, count = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
     order, _ = graph.walk
-    sweeps(
-        MAX, 0.0, 0.0, 1, dense, np.arange(len(cards)), False, ints, floats, messages.incoming, messages.outgoing,
-        *working_room(graph), np.zeros(0),
-    )  # fmt: skip
+    send(graph, MAX, np.arange(len(cards)), messages.incoming, messages.outgoing, working_room(graph))
     decode(
         order[order >= 0], dense, strides, ints, floats, messages.incoming, messages.outgoing, state, room, score, axes,
         count,

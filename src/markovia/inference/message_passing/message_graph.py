@@ -147,12 +147,20 @@ class MessageGraph:
         return bool(len(self.scope) < len(self.flat.cards) + self.n_factors and self.walk[1])
 
     @cached_property
+    def only_pairs(self) -> bool:
+        """Whether every factor is a table over two variables."""
+        return self.n_factors == self.flat.n_factors and bool(np.all(self.flat.arity == 2))
+
+    @cached_property
     def room(self) -> int:
         """How many numbers of working room a kernel takes."""
-        from markovia.kernels.messages.factor_messages import room_needed
-
         cards = self.flat.cards
-        most = int(room_needed(cards, self.scope_ptr, self.scope, self.flat.n_factors))
+        if self.only_pairs:
+            most = 4 * int(cards[self.scope].reshape(-1, 2).sum(axis=1).max(initial=0)) + 4
+        else:
+            from markovia.kernels.messages.factor_messages import room_needed
+
+            most = int(room_needed(cards, self.scope_ptr, self.scope, self.flat.n_factors))
         return max(most, int(cards.max(initial=1)), 8)
 
 

@@ -209,13 +209,10 @@ class _Run:
         backward: bool = False,
     ) -> tuple[int, float]:
         """Let nodes send in order; the rounds made and the last move (negative: a message vanished)."""
-        from markovia.kernels.messages.messages import sweeps
-
-        made, moved = sweeps(
-            self.kind, damping, self.settings.tolerance, rounds, self.graph.flat.n_factors, order, backward,
-            self.ints, self.floats, self.incoming, self.outgoing, *(room or self.room), _NONE,
+        return send(
+            self.graph, self.kind, order, self.incoming, self.outgoing, room or self.room,
+            damping=damping, tolerance=self.settings.tolerance, rounds=rounds, backward=backward,
         )  # fmt: skip
-        return int(made), float(moved)
 
     def _moved(self, moved: float) -> bool:
         """Take in the last move; whether to go on."""
@@ -233,6 +230,51 @@ class _Run:
         if self.error < self.settings.tolerance or self.rounds >= self.settings.max_iterations:
             return False
         return not self._late()
+
+
+def send(
+    graph: MessageGraph,
+    kind: int,
+    order: Ints,
+    incoming: Array,
+    outgoing: Array,
+    room: tuple[Array, Ints],
+    *,
+    damping: float = 0.0,
+    tolerance: float = 0.0,
+    rounds: int = 1,
+    backward: bool = False,
+    log_z: Array = _NONE,
+) -> tuple[int, float]:
+    """Let nodes send in order; the rounds made and the last move (negative: a message vanished).
+
+    If `log_z` is given, factors do not send but write there the log of their total weight under the incoming messages.
+    """
+    floats = graph.floats(kind)
+    if kind == SUM and graph.only_pairs:
+        from markovia.kernels.messages.pair_sweeps import sweep_pairs
+
+        made, moved = sweep_pairs(
+            damping,
+            tolerance,
+            rounds,
+            order,
+            backward,
+            graph.ints,
+            floats,
+            incoming,
+            outgoing,
+            room[0],
+            log_z,
+        )
+    else:
+        from markovia.kernels.messages.messages import sweeps
+
+        made, moved = sweeps(
+            kind, damping, tolerance, rounds, graph.flat.n_factors, order, backward, graph.ints, floats, incoming,
+            outgoing, *room, log_z,
+        )  # fmt: skip
+    return int(made), float(moved)
 
 
 def _start(graph: MessageGraph, kind: int, settings: Settings) -> Array:

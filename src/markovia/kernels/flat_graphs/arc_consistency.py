@@ -3,6 +3,7 @@
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import short_uniform
 
 
 @inner
@@ -135,17 +136,6 @@ def zero_free(cards, starts, scope_ptr, scope, table_ptr, values, has_zero, dom,
     return True
 
 
-@inner
-def uniform(state):
-    """Return the next number in [0, 1) of a splitmix64 generator."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = state[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
 @kernel
 def search(
     cards,
@@ -189,7 +179,7 @@ def search(
                         best, fewest, ties = i, left[i], 1.0
                     elif left[i] == fewest:
                         ties += 1.0
-                        if uniform(random) * ties < 1.0:
+                        if short_uniform(random) * ties < 1.0:
                             best = i
         if best < 0:
             if n <= scan or level == 0:
@@ -213,7 +203,7 @@ def search(
         for x in range(cards[best]):
             if dom[starts[best] + x] == 1:
                 total += unary[starts[best] + x]
-        want = uniform(random) * total
+        want = short_uniform(random) * total
         state = -1
         for x in range(cards[best]):
             if dom[starts[best] + x] == 1:

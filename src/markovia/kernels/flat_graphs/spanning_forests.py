@@ -3,6 +3,7 @@
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.random_numbers import short_uniform
 
 
 @kernel
@@ -70,14 +71,8 @@ def random_walk_forest(n, scope_ptr, scope, edge_ptr, edges, edge_factor, state,
         for k in range(count):
             i = stack[k]
             while inside[i] == 0:
-                state[0] += np.uint64(0x9E3779B97F4A7C15)
-                z = state[0]
-                z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                z = z ^ (z >> np.uint64(31))
-                u = float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
                 degree = edge_ptr[i + 1] - edge_ptr[i]
-                f = edge_factor[edges[edge_ptr[i] + min(int(u * degree), degree - 1)]]
+                f = edge_factor[edges[edge_ptr[i] + min(int(short_uniform(state) * degree), degree - 1)]]
                 step[i] = f
                 i = scope[scope_ptr[f]] + scope[scope_ptr[f] + 1] - i
             i = stack[k]

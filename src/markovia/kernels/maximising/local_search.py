@@ -9,19 +9,9 @@ Cost of a move: the sum over v's factors of the states of their other members. A
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.random_numbers import short_uniform
 
 EPSILON = 1e-10
-
-
-@kernel(forceinline=True)
-def _draw(rng):
-    """Return the next 53 random bits as a number in [0, 1) (splitmix64)."""
-    rng[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = rng[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @kernel
@@ -94,7 +84,7 @@ def sweep(
             total = 0.0
             for s in range(last - first):
                 total += np.exp(beta * (score[first + s] - top))
-            left = _draw(rng) * total
+            left = short_uniform(rng) * total
             for s in range(last - first):
                 p = np.exp(beta * (score[first + s] - top))
                 if p > 0.0:
@@ -139,15 +129,15 @@ def best_moves(
                     best, ties, chosen, to = gain, 1, v, s
                 else:
                     ties += 1
-                    if _draw(rng) * ties < 1.0:
+                    if short_uniform(rng) * ties < 1.0:
                         best, chosen, to = max(best, gain), v, s
         if tenure == 0 and best <= EPSILON:
             return step
         if chosen < 0:  # all is forbidden: let a random variable go somewhere
-            chosen = int(_draw(rng) * len(cards))
-            to = int(_draw(rng) * cards[chosen])
+            chosen = int(short_uniform(rng) * len(cards))
+            to = int(short_uniform(rng) * cards[chosen])
             best = score[starts[chosen] + to] - score[starts[chosen] + x[chosen]]
-        until[starts[chosen] + x[chosen]] = clock + step + 1 + tenure + int(_draw(rng) * (spread + 1))
+        until[starts[chosen] + x[chosen]] = clock + step + 1 + tenure + int(short_uniform(rng) * (spread + 1))
         move(
             chosen,
             to,
@@ -187,7 +177,7 @@ def guided_climbs(
     moves = 0
     for _ in range(climbs):
         for i in range(n - 1, 0, -1):
-            j = int(_draw(rng) * (i + 1))
+            j = int(short_uniform(rng) * (i + 1))
             order[i], order[j] = order[j], order[i]
         quiet, i = 0, 0
         while quiet < n:

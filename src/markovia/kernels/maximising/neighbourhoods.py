@@ -11,19 +11,9 @@ Cost: a few nanoseconds for each entry of each table.
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import short_uniform
 
 MOST_AXES = 40
-
-
-@kernel(forceinline=True)
-def _draw(rng):
-    """Return the next 53 random bits as a number in [0, 1) (splitmix64)."""
-    rng[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = rng[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @kernel
@@ -39,7 +29,7 @@ def spread_from(near_ptr, near, root, rng, rank, distance):
     head, tail, deepest = 0, 0, 0
     while tail < n:
         if tail > 0:
-            root = int(_draw(rng) * n)
+            root = int(short_uniform(rng) * n)
             while rank[root] >= 0:
                 root = (root + 1) % n
         queue[tail] = root
@@ -51,7 +41,7 @@ def spread_from(near_ptr, near, root, rng, rank, distance):
             last = head
             while last + 1 < tail and last - head < 16 and distance[queue[last + 1]] == distance[queue[head]]:
                 last += 1
-            pick = head + int(_draw(rng) * (last - head + 1))
+            pick = head + int(short_uniform(rng) * (last - head + 1))
             queue[head], queue[pick] = queue[pick], queue[head]
             v = queue[head]
             rank[v] = head
@@ -111,7 +101,7 @@ def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng,
             waiting[n_waiting] = v
             n_waiting += 1
     for i in range(n_waiting - 1, 0, -1):
-        j = int(_draw(rng) * (i + 1))
+        j = int(short_uniform(rng) * (i + 1))
         waiting[i], waiting[j] = waiting[j], waiting[i]
     n_cliques, found, spent, to_fix = 0, 0, 0.0, 0
     while True:
@@ -144,7 +134,7 @@ def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng,
                 after[before[v]] = after[v]
                 before[after[v]] = before[v]
             level[v] = new
-            left = n + new if _draw(rng) < 0.5 else before[n + new]
+            left = n + new if short_uniform(rng) < 0.5 else before[n + new]
             right = after[left]
             after[left] = v
             before[v] = left
@@ -424,6 +414,6 @@ def solve_region(
         for s in range(cards[v]):
             if row[s] >= top - 1e-10:
                 ties += 1
-                if ties == 1 or _draw(rng) * ties < 1.0:
+                if ties == 1 or short_uniform(rng) * ties < 1.0:
                     choice = s
         x[v] = choice

@@ -12,66 +12,32 @@ edge_factor) and `floats` (unary, values, logs); see `inference/message_graph.py
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.messages.factor_messages import factor_messages, pair_of_any, pair_of_four, pair_of_two
+from markovia.kernels.messages.factor_messages import factor_messages
+from markovia.kernels.messages.pair_sweeps import TINY, gather_sums, rescale, send_pair
 from markovia.kernels.uncounted_arrays import bare_floats, bare_ints
-
-TINY = 1e-100
-"""Products below it are scaled up."""
 
 
 @inner
-def gather(kind, v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
-    """Compute the messages from one variable to all its factors: products of all messages but one."""
+def _gather_logs(v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
+    """Compute the messages from one variable to all its factors in logarithms: sums of all messages but one."""
     k = cards[v]
     u = starts[v]
     first = edge_ptr[v]
     last = edge_ptr[v + 1]
-    if kind > 0:
-        for s in range(k):
-            room[s] = unary[u + s]
-        for p in range(first, last):
-            o = at[edges[p]]
-            for s in range(k):
-                n[o + s] = room[s]
-                room[s] += m[o + s]
-        for s in range(k):
-            room[s] = 0.0
-        for p in range(last - 1, first - 1, -1):
-            o = at[edges[p]]
-            for s in range(k):
-                n[o + s] += room[s]
-                room[s] += m[o + s]
-        return
-    many = last - first > 4
     for s in range(k):
         room[s] = unary[u + s]
     for p in range(first, last):
         o = at[edges[p]]
         for s in range(k):
             n[o + s] = room[s]
-            room[s] *= m[o + s]
-        if many:
-            _rescale(room, 0, k)
+            room[s] += m[o + s]
     for s in range(k):
-        room[s] = 1.0
+        room[s] = 0.0
     for p in range(last - 1, first - 1, -1):
         o = at[edges[p]]
         for s in range(k):
-            n[o + s] *= room[s]
-            room[s] *= m[o + s]
-        if many:
-            _rescale(room, 0, k)
-        _rescale(n, o, k)
-
-
-@inner
-def _rescale(x, o, k):
-    top = x[o]
-    for s in range(1, k):
-        top = max(top, x[o + s])
-    if 0.0 < top < TINY:
-        for s in range(k):
-            x[o + s] /= top
+            n[o + s] += room[s]
+            room[s] += m[o + s]
 
 
 @inner
@@ -176,26 +142,18 @@ def sweeps(
         for i in range(len(order)):
             node = order[len(order) - 1 - i] if backward else order[i]
             if node >= 0:
-                gather(kind, node, cards, starts, unary, edge_ptr, edges, at, m, n, work)
+                if kind == 0:
+                    gather_sums(node, cards, starts, unary, edge_ptr, edges, at, m, n, work)
+                else:
+                    _gather_logs(node, cards, starts, unary, edge_ptr, edges, at, m, n, work)
                 continue
             f = -1 - node
-            if fast and f < n_dense:
-                e = scope_ptr[f]
-                if scope_ptr[f + 1] - e == 2:
-                    ka = at[e + 1] - at[e]
-                    kb = at[e + 2] - at[e + 1]
-                    if ka == 4 and kb == 4:
-                        step = pair_of_four(damping, table_ptr[f], at[e], at[e + 1], values, n, m)
-                    elif ka == 2 and kb == 2:
-                        step = pair_of_two(damping, table_ptr[f], at[e], at[e + 1], values, n, m)
-                    else:
-                        step = pair_of_any(
-                            damping, table_ptr[f], ka, kb, at[e], at[e + 1], values, n, m, work
-                        )
-                    if step < 0.0:
-                        return r + 1, -1.0
-                    moved = max(moved, step)
-                    continue
+            if fast and f < n_dense and scope_ptr[f + 1] - scope_ptr[f] == 2:
+                step = send_pair(damping, table_ptr[f], scope_ptr[f], at, values, n, m, work)
+                if step < 0.0:
+                    return r + 1, -1.0
+                moved = max(moved, step)
+                continue
             shift = factor_messages(
                 kind,
                 f,
@@ -308,7 +266,7 @@ def _to_one(kind, e, v, cards, starts, unary, edge_ptr, edges, at, m, n):
         else:
             for s in range(k):
                 n[o + s] *= m[i + s]
-            _rescale(n, o, k)
+            rescale(n, o, k)
 
 
 @inner

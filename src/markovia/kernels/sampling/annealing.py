@@ -9,23 +9,7 @@ Random numbers are xoshiro256++ (Blackman and Vigna 2019); the state is four wor
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-
-
-@inner
-def _uniform(state):
-    """Return the next number in [0, 1) and move the state on."""
-    s0, s1, s2, s3 = state[0], state[1], state[2], state[3]
-    total = s0 + s3
-    word = ((total << np.uint64(23)) | (total >> np.uint64(41))) + s0
-    t = s1 << np.uint64(17)
-    s2 ^= s0
-    s3 ^= s1
-    s1 ^= s2
-    s0 ^= s3
-    s2 ^= t
-    s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-    state[0], state[1], state[2], state[3] = s0, s1, s2, s3
-    return np.float64(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+from markovia.kernels.random_numbers import uniform
 
 
 @kernel
@@ -36,7 +20,7 @@ def start(state, codes, cards, starts, unary):
             total = 0.0
             for s in range(cards[i]):
                 total += unary[starts[i] + s]
-            u = _uniform(state) * total
+            u = uniform(state) * total
             drawn = -1
             for s in range(cards[i]):
                 w = unary[starts[i] + s]
@@ -189,7 +173,7 @@ def anneal(
                     )
                     if not total > 0.0:
                         continue
-                    u = _uniform(state) * total
+                    u = uniform(state) * total
                     drawn = codes[p, i]
                     for s in range(cards[i]):
                         if scores[s] > 0.0:

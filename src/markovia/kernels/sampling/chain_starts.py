@@ -8,7 +8,8 @@ variable of a violated table takes a state with the fewest violations, or now an
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.sampling.chains import below, pick, place, put, uniform
+from markovia.kernels.random_numbers import below, uniform
+from markovia.kernels.sampling.chains import pick, place, put
 
 NOISE = 0.08
 

@@ -1,8 +1,8 @@
-"""What all Markov chains on flat graphs share: random numbers, full conditionals, and the record of a run.
+"""What all Markov chains on flat graphs share: full conditionals, and the record of a run.
 
 A chain carries for each factor the position in its table that belongs to the current states (`offset`), so a full
 conditional costs one strided read a factor, whatever the factor's size, and a change costs one addition a factor.
-Random numbers are xoshiro256++ (Blackman and Vigna 2021) with the state in the chain. Whole arrays are copied by loops:
+The state of the random numbers lies in the chain. Whole arrays are copied by loops:
 Numba takes seconds to compile an assignment to a slice.
 """
 
@@ -57,35 +57,6 @@ class Chain(NamedTuple):
     joint_strides: NDArray[np.int64]
     joint: NDArray[np.float64]
     best: NDArray[np.int64]
-
-
-@inner
-def next_bits(s):
-    """Return 64 random bits and move the generator on."""
-    a, b, c, d = s[0], s[1], s[2], s[3]
-    t = a + d
-    out = ((t << np.uint64(23)) | (t >> np.uint64(41))) + a
-    t = b << np.uint64(17)
-    c ^= a
-    d ^= b
-    b ^= c
-    a ^= d
-    c ^= t
-    d = (d << np.uint64(45)) | (d >> np.uint64(19))
-    s[0], s[1], s[2], s[3] = a, b, c, d
-    return out
-
-
-@inner
-def uniform(s):
-    """Return a number in [0, 1)."""
-    return (next_bits(s) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-
-
-@inner
-def below(s, n):
-    """Return a whole number in 0 ... n-1; the bias is below n / 2**53."""
-    return np.int64(uniform(s) * n)
 
 
 @inner

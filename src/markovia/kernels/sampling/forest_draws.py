@@ -11,17 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import below, uniform
 from markovia.kernels.sampling.chains import (
     LOG_WEIGHT,
     TINY,
-    below,
     log_weight,
     pick,
     place,
     put,
     record,
     remember_best,
-    uniform,
 )
 
 FOREST, SMALL = 0, 1

@@ -10,16 +10,15 @@ from math import exp, log
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import below, uniform
 from markovia.kernels.sampling.chains import (
     INDICATORS,
     LOG_WEIGHT,
     TINY,
-    below,
     log_weight,
     place,
     record,
     remember_best,
-    uniform,
 )
 
 SYSTEMATIC, RANDOM = 0, 1

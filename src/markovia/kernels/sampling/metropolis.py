@@ -5,16 +5,15 @@ from math import exp
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import below, uniform
 from markovia.kernels.sampling.chains import (
     ACCEPTED,
     LOG_WEIGHT,
     PROPOSED,
-    below,
     log_weight,
     place,
     record,
     remember_best,
-    uniform,
 )
 
 FLIP, SWAP = 0, 1

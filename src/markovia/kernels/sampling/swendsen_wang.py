@@ -9,15 +9,8 @@ from math import exp
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.sampling.chains import (
-    LOG_WEIGHT,
-    below,
-    log_weight,
-    place,
-    record,
-    remember_best,
-    uniform,
-)
+from markovia.kernels.random_numbers import below, uniform
+from markovia.kernels.sampling.chains import LOG_WEIGHT, log_weight, place, record, remember_best
 
 
 @inner

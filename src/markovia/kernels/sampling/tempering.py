@@ -5,7 +5,8 @@ from math import exp
 import numpy as np
 
 from markovia.kernels.kernel import kernel
-from markovia.kernels.sampling.chains import LOG_WEIGHT, log_weight, record, remember_best, uniform
+from markovia.kernels.random_numbers import uniform
+from markovia.kernels.sampling.chains import LOG_WEIGHT, log_weight, record, remember_best
 from markovia.kernels.sampling.gibbs import SYSTEMATIC, update
 
 

@@ -1,0 +1,216 @@
+"""Sums of products between variables and tables over two variables, the most frequent case.
+
+Buffers as in `messages.py`. Each table is contracted in one pass with loops of its own that also normalise and store.
+"""
+
+from math import log
+
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.uncounted_arrays import bare_floats, bare_ints
+
+TINY = 1e-100
+"""Products below it are scaled up."""
+
+
+@kernel
+def sweep_pairs(damping, tolerance, rounds, order, backward, ints, floats, m, n, work, log_z):
+    """Let nodes send as `messages.sweeps` does, where every factor is a table over two variables."""
+    cards, starts, scope_ptr, table_ptr = (
+        bare_ints(ints[0]),
+        bare_ints(ints[1]),
+        bare_ints(ints[2]),
+        bare_ints(ints[4]),
+    )
+    edge_ptr, edges, at = bare_ints(ints[5]), bare_ints(ints[6]), bare_ints(ints[7])
+    unary, values = bare_floats(floats[0]), bare_floats(floats[1])
+    m, n, work = bare_floats(m), bare_floats(n), bare_floats(work)
+    weigh = len(log_z) > 0
+    moved = 0.0
+    for r in range(rounds):
+        moved = 0.0
+        for i in range(len(order)):
+            node = order[len(order) - 1 - i] if backward else order[i]
+            if node >= 0:
+                gather_sums(node, cards, starts, unary, edge_ptr, edges, at, m, n, work)
+                continue
+            f = -1 - node
+            e = scope_ptr[f]
+            if weigh:
+                a, b, row = at[e], at[e + 1], table_ptr[f]
+                total = 0.0
+                for s in range(b - a):
+                    for t in range(at[e + 2] - b):
+                        total += n[a + s] * values[row] * n[b + t]
+                        row += 1
+                log_z[f] = log(total)
+                continue
+            step = send_pair(damping, table_ptr[f], e, at, values, n, m, work)
+            if step < 0.0:
+                return r + 1, -1.0
+            moved = max(moved, step)
+        if moved < tolerance:
+            return r + 1, moved
+    return rounds, moved
+
+
+@inner
+def gather_sums(v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
+    """Compute the messages from one variable to all its factors: products of all messages but one."""
+    k = cards[v]
+    u = starts[v]
+    first = edge_ptr[v]
+    last = edge_ptr[v + 1]
+    many = last - first > 4
+    for s in range(k):
+        room[s] = unary[u + s]
+    for p in range(first, last):
+        o = at[edges[p]]
+        for s in range(k):
+            n[o + s] = room[s]
+            room[s] *= m[o + s]
+        if many:
+            rescale(room, 0, k)
+    for s in range(k):
+        room[s] = 1.0
+    for p in range(last - 1, first - 1, -1):
+        o = at[edges[p]]
+        for s in range(k):
+            n[o + s] *= room[s]
+            room[s] *= m[o + s]
+        if many:
+            rescale(room, 0, k)
+        rescale(n, o, k)
+
+
+@inner
+def rescale(x, o, k):
+    """Divide a message by its largest entry if that is tiny."""
+    top = x[o]
+    for s in range(1, k):
+        top = max(top, x[o + s])
+    if 0.0 < top < TINY:
+        for s in range(k):
+            x[o + s] /= top
+
+
+@inner
+def send_pair(damping, t, e, at, values, n, m, work):
+    """Send both messages of a table over two variables, of edges e and e + 1; return the larger move, or -1."""
+    a, b = at[e], at[e + 1]
+    ka, kb = b - a, at[e + 2] - b
+    if ka == 4 and kb == 4:
+        return _pair_of_four(damping, t, a, b, values, n, m)
+    if ka == 2 and kb == 2:
+        return _pair_of_two(damping, t, a, b, values, n, m)
+    return _pair_of_any(damping, t, ka, kb, a, b, values, n, m, work)
+
+
+@inner
+def _pair_of_four(damping, t, oa, ob, values, n, m):
+    """Send both messages of a table over two variables of four states; return the larger move, or -1."""
+    b0 = n[ob]
+    b1 = n[ob + 1]
+    b2 = n[ob + 2]
+    b3 = n[ob + 3]
+    a0 = n[oa]
+    a1 = n[oa + 1]
+    a2 = n[oa + 2]
+    a3 = n[oa + 3]
+    r0 = values[t] * b0 + values[t + 1] * b1 + values[t + 2] * b2 + values[t + 3] * b3
+    r1 = values[t + 4] * b0 + values[t + 5] * b1 + values[t + 6] * b2 + values[t + 7] * b3
+    r2 = values[t + 8] * b0 + values[t + 9] * b1 + values[t + 10] * b2 + values[t + 11] * b3
+    r3 = values[t + 12] * b0 + values[t + 13] * b1 + values[t + 14] * b2 + values[t + 15] * b3
+    c0 = values[t] * a0 + values[t + 4] * a1 + values[t + 8] * a2 + values[t + 12] * a3
+    c1 = values[t + 1] * a0 + values[t + 5] * a1 + values[t + 9] * a2 + values[t + 13] * a3
+    c2 = values[t + 2] * a0 + values[t + 6] * a1 + values[t + 10] * a2 + values[t + 14] * a3
+    c3 = values[t + 3] * a0 + values[t + 7] * a1 + values[t + 11] * a2 + values[t + 15] * a3
+    ra = (r0 + r1) + (r2 + r3)
+    rb = (c0 + c1) + (c2 + c3)
+    if not (ra > 0.0 and rb > 0.0):
+        return -1.0
+    ra = 1.0 / ra
+    rb = 1.0 / rb
+    r0 *= ra
+    r1 *= ra
+    r2 *= ra
+    r3 *= ra
+    c0 *= rb
+    c1 *= rb
+    c2 *= rb
+    c3 *= rb
+    d0 = m[oa] - r0
+    d1 = m[oa + 1] - r1
+    d2 = m[oa + 2] - r2
+    d3 = m[oa + 3] - r3
+    e0 = m[ob] - c0
+    e1 = m[ob + 1] - c1
+    e2 = m[ob + 2] - c2
+    e3 = m[ob + 3] - c3
+    m[oa] = r0 + damping * d0 if r0 > 0.0 else 0.0
+    m[oa + 1] = r1 + damping * d1 if r1 > 0.0 else 0.0
+    m[oa + 2] = r2 + damping * d2 if r2 > 0.0 else 0.0
+    m[oa + 3] = r3 + damping * d3 if r3 > 0.0 else 0.0
+    m[ob] = c0 + damping * e0 if c0 > 0.0 else 0.0
+    m[ob + 1] = c1 + damping * e1 if c1 > 0.0 else 0.0
+    m[ob + 2] = c2 + damping * e2 if c2 > 0.0 else 0.0
+    m[ob + 3] = c3 + damping * e3 if c3 > 0.0 else 0.0
+    left = max(max(abs(d0), abs(d1)), max(abs(d2), abs(d3)))
+    return max(left, max(max(abs(e0), abs(e1)), max(abs(e2), abs(e3))))
+
+
+@inner
+def _pair_of_two(damping, t, oa, ob, values, n, m):
+    """Send both messages of a table over two variables of two states; return the larger move, or -1."""
+    r0 = values[t] * n[ob] + values[t + 1] * n[ob + 1]
+    r1 = values[t + 2] * n[ob] + values[t + 3] * n[ob + 1]
+    c0 = values[t] * n[oa] + values[t + 2] * n[oa + 1]
+    c1 = values[t + 1] * n[oa] + values[t + 3] * n[oa + 1]
+    if not (r0 + r1 > 0.0 and c0 + c1 > 0.0):
+        return -1.0
+    ra = 1.0 / (r0 + r1)
+    rb = 1.0 / (c0 + c1)
+    d0 = m[oa] - r0 * ra
+    d1 = m[oa + 1] - r1 * ra
+    e0 = m[ob] - c0 * rb
+    e1 = m[ob + 1] - c1 * rb
+    m[oa] = r0 * ra + damping * d0 if r0 > 0.0 else 0.0
+    m[oa + 1] = r1 * ra + damping * d1 if r1 > 0.0 else 0.0
+    m[ob] = c0 * rb + damping * e0 if c0 > 0.0 else 0.0
+    m[ob + 1] = c1 * rb + damping * e1 if c1 > 0.0 else 0.0
+    return max(max(abs(d0), abs(d1)), max(abs(e0), abs(e1)))
+
+
+@inner
+def _pair_of_any(damping, t, ka, kb, oa, ob, values, n, m, work):
+    """Send both messages of a table over two variables in one pass over it; return the larger move, or -1."""
+    total = 0.0
+    for j in range(kb):
+        work[j] = 0.0
+    for i in range(ka):
+        row = t + i * kb
+        a = n[oa + i]
+        s = 0.0
+        for j in range(kb):
+            s += values[row + j] * n[ob + j]
+            work[j] += values[row + j] * a
+        work[kb + i] = s
+        total += s
+    other = 0.0
+    for j in range(kb):
+        other += work[j]
+    if not (total > 0.0 and other > 0.0):
+        return -1.0
+    total = 1.0 / total
+    other = 1.0 / other
+    moved = 0.0
+    for i in range(ka):
+        fresh = work[kb + i] * total
+        d = m[oa + i] - fresh
+        m[oa + i] = fresh + damping * d if fresh > 0.0 else 0.0
+        moved = max(moved, abs(d))
+    for j in range(kb):
+        fresh = work[j] * other
+        d = m[ob + j] - fresh
+        m[ob + j] = fresh + damping * d if fresh > 0.0 else 0.0
+        moved = max(moved, abs(d))
+    return moved
