@@ -61,6 +61,9 @@ COMPLETE = {
     "fit_field": lambda d: np.concatenate([f.values.ravel() for f in field().fit(d).factors]),
     "learn_structure": lambda d: sorted(mk.learn_structure(d, method="hill-climb").graph.edges),
     "score_graph": lambda d: mk.score_graph(BN.graph, d),
+    "discretize": lambda d: (
+        mk.Discretizer(2, columns=["digit"]).fit_transform(d)["digit"].to_numpy().tolist()
+    ),
 }
 """What verbs answer to complete rows."""
 EVIDENCE = {
@@ -85,3 +88,15 @@ def test_a_verb_answers_rows_of_any_form_as_it_answers_pandas(verb, backend, tmp
     ask = {**VERBS, **COMPLETE, **EVIDENCE}[verb]
     frame = WHOLE if verb in COMPLETE else TORN
     same(ask(backend(frame, tmp_path)), ask(frame))
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [b for b in BACKENDS if "list" not in b.__name__ and "struct" not in b.__name__],
+    ids=lambda b: b.__name__,
+)
+def test_measures_of_association_take_rows_of_any_form(backend, tmp_path):
+    numbers = WHOLE[["digit", "grade"]].assign(word=np.arange(len(WHOLE)) % 7)
+    asked = backend(numbers, tmp_path) if "categorical" not in backend.__name__ else numbers
+    found = mk.learning.partial_correlation(asked)
+    np.testing.assert_allclose(found.values, mk.learning.partial_correlation(numbers).values, atol=1e-12)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from markovia.data.distant_rows import near_rows
+from markovia.data.in_memory import eager_columns
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
 
@@ -78,7 +80,7 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            A DataFrame (pandas or Polars), a mapping of columns, or a matrix. Missing cells are not looked at.
+            A frame of any library, a mapping of columns, a matrix, or data files. Missing cells are not looked at.
         y
             For "mdl", the target's value in each row, if `target` names no column.
         """
@@ -86,6 +88,7 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidArgument(
                 f"strategy= is one of {', '.join(map(repr, STRATEGIES))}, not {self.strategy!r}"
             )
+        X = near_rows(X)  # noqa: N806
         names, get = _columns(X)
         for name in self._named():
             if name not in names:
@@ -109,7 +112,7 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             edges[name] = self._edges(name, values, None if classes is None else classes[known])
         self.edges_ = edges
         self.n_features_in_ = len(names)
-        self._matrix = isinstance(X, np.ndarray)
+        self._matrix = _is_matrix(X)
         self.feature_names_in_ = np.array(names, dtype=object)
         self._labels = {name: self._bin_labels(name, e) for name, e in edges.items()}
         return self
@@ -117,20 +120,21 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:  # noqa: N803
         """Return the data with bins in place of numbers.
 
-        A pandas or Polars frame keeps its other columns and gets ordered categories; a mapping becomes a DataFrame; a
+        A pandas or Polars frame keeps its other columns and gets ordered categories; all else becomes a DataFrame; a
         matrix gets codes (with NaN where a cell is missing, then as floats). A missing cell stays missing.
         """
         check_is_fitted(self)
+        X = near_rows(X)  # noqa: N806
         names, get = _columns(X)
         for name in self.edges_:
             if name not in names:
                 raise UnknownVariable(name, names, "the data")
-        if isinstance(X, np.ndarray) and X.shape[1] != self.n_features_in_:
+        if _is_matrix(X) and X.shape[1] != self.n_features_in_:
             raise InvalidArgument(
                 f"the matrix has {X.shape[1]} columns; it was fitted to {self.n_features_in_}"
             )
         codes = {name: self._codes(name, get(name)) for name in self.edges_}
-        if isinstance(X, np.ndarray):
+        if _is_matrix(X):
             return self._as_matrix(X, names, codes)
         if type(X).__module__.partition(".")[0] == "polars":
             import polars as pl
@@ -332,10 +336,12 @@ def _kmeans_cuts(ordered: Array, k: int) -> Array:
     return middles
 
 
+def _is_matrix(data: Any) -> bool:
+    return isinstance(data, np.ndarray) and data.dtype.names is None
+
+
 def _columns(data: Any) -> tuple[list[str], Any]:
     """Return the names of the columns, and what fetches one."""
-    from markovia.data.in_memory import eager_columns
-
     columns = eager_columns(data)
     return list(columns.names), columns.get
 

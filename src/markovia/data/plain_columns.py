@@ -3,17 +3,20 @@
 import math
 from collections.abc import Hashable, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from markovia.data.distant_rows import is_far
+from markovia.data.in_memory import eager_columns
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 
 Codes: TypeAlias = NDArray[np.intp]
 Data: TypeAlias = ArrayLike | Mapping[str, ArrayLike]
-"""A matrix of rows, a data frame, a mapping from names to columns, or one column."""
+"""A matrix of rows, a frame of any library, a mapping from names to columns, data files by a path, or one column."""
 
 
 def read_columns(data: Data, prefix: str) -> tuple[tuple[str, ...], list[NDArray[Any]]]:
@@ -22,6 +25,10 @@ def read_columns(data: Data, prefix: str) -> tuple[tuple[str, ...], list[NDArray
     if isinstance(data, Mapping):
         labels: list[object] = list(data)
         raw = [data[label] for label in data]
+    elif _is_elsewhere(data) or hasattr(data, "column_names"):
+        brought = eager_columns(data)
+        labels = list(brought.names)
+        raw = [brought.get(name) for name in brought.names]
     elif hasattr(data, "columns"):
         labels = list(named.columns)
         raw = [named[label] for label in labels] if len(set(labels)) == len(labels) else []
@@ -50,6 +57,11 @@ def read_columns(data: Data, prefix: str) -> tuple[tuple[str, ...], list[NDArray
         same_length(len(columns[0]), len(column), names[0], name)
         _refuse_missing(name, column)
     return names, columns
+
+
+def _is_elsewhere(data: object) -> bool:
+    """Say whether the rows are not in memory; a list of words is a column, not files."""
+    return isinstance(data, str | Path) or (not isinstance(data, list | tuple) and is_far(data))
 
 
 def numeric_matrix(data: Data, prefix: str) -> tuple[tuple[str, ...], Array]:

@@ -101,20 +101,6 @@ class RowPolicy:
             self.repaired = 0
 
 
-def check_rows(values: Array, locate: Locate, source: str | None = None) -> Array:
-    """Apply the policy to a single table: check it, warn if it had to be rescaled, return it.
-
-    Examples
-    --------
-    >>> check_rows(np.array([0.5, 0.5]), lambda row: (1, 1)).tolist()
-    [0.5, 0.5]
-    """
-    policy = RowPolicy(source)
-    rows = policy.check(values, locate)
-    policy.finish()
-    return rows
-
-
 def checked_size(
     shape: Sequence[int],
     *,
