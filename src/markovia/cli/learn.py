@@ -398,7 +398,7 @@ def _draw(thing: LearnedStructure | EdgeConfidence, path: str) -> None:
     matplotlib.use("agg")
     axes = thing.plot()
     try:
-        axes.figure.savefig(path, bbox_inches="tight", dpi=150)
+        axes.figure.figure.savefig(path, bbox_inches="tight", dpi=150)
     except OSError as error:
         raise FileError.writing(path, error) from error
     except ValueError as error:

@@ -7,17 +7,22 @@ counts pairs of nodes: one for an edge that is missing, too many, or has other m
 Learning 65, 2006, on CPDAGs).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from markovia.errors import InvalidArgument, InvalidGraph, TooLarge
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend
 from markovia.graphs.intervention_distance import SIDBounds, intervention_bounds, intervention_distance
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
+from markovia.graphs.plot_options import Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Graph = DAG | MixedGraph | UndirectedGraph
 Level = Literal["dag", "cpdag", "pag", "undirected"]
@@ -204,9 +209,20 @@ class GraphComparison:
         """
         return sid(*self.given)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(
+        self,
+        *,
+        axes: "Sequence[Axes] | None" = None,
+        layout: Positions = "auto",
+        titles: Sequence[str] = ("learned", "truth"),
+        legend: bool = True,
+        seed: int = 0,
+    ) -> "tuple[Axes, Axes]":
         """Draw the two graphs side by side in one layout; see `markovia.plotting.plot_comparison`."""
-        return ports.call("plot-comparison", self, **options)
+        drawn: tuple[Axes, Axes] = ports.call(
+            "plot-comparison", self, axes=axes, layout=layout, titles=titles, legend=legend, seed=seed
+        )
+        return drawn
 
     def __str__(self) -> str:
         kind = {

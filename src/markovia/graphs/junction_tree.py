@@ -7,19 +7,23 @@ tree of the cliques, weighted by the sizes of their intersections, which charact
 (Jensen and Jensen, 1994).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument
 from markovia.graphs._search import components
 from markovia.graphs.chordal import is_chordal, later_neighbors, perfect_elimination_order
 from markovia.graphs.elimination import Heuristic
 from markovia.graphs.named import Names, as_names, need
+from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.triangulation import triangulate
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -79,12 +83,24 @@ class JunctionTree:
                 raise InvalidArgument(f"states= lacks the number of states of {name!r}")
         return sum(prod([int(sizes[name]) for name in clique]) for clique in self.cliques)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        given: str | Iterable[str] | None = None,
+        layout: Positions = "auto",
+        highlight: Highlight = None,
+        title: str = "",
+        seed: int = 0,
+    ) -> "Axes":
         """Draw the tree, cliques as ellipses and separators as boxes; returns the matplotlib axes.
 
         The options are those of `markovia.plotting.plot_graph`.
         """
-        return ports.call("plot-graph", self, **options)
+        drawn: Axes = ports.call(
+            "plot-graph", self, ax=ax, given=given, layout=layout, highlight=highlight, title=title, seed=seed
+        )
+        return drawn
 
     def neighbors(self, clique: int) -> list[int]:
         """List the positions of the cliques joined to a clique."""

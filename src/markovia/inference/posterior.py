@@ -17,6 +17,7 @@ from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 class Posterior:
@@ -108,9 +109,10 @@ class Posterior:
         """Return `{state: p}`, or `{(state, ...): p}` for several variables."""
         return self._factor.to_dict()
 
-    def plot(self, **options: Any) -> Any:
-        """Draw the probabilities as bars (or a heat map for two variables); returns the matplotlib axes."""
-        return ports.call("plot-posterior", self, **options)
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+        """Draw the probabilities as bars (or a heat map for two variables); see `markovia.plotting.plot_posterior`."""
+        drawn: Axes = ports.call("plot-posterior", self, ax=ax, title=title)
+        return drawn
 
     def allclose(self, other: "Posterior", *, atol: float = 1e-9) -> bool:
         """Say whether two posteriors agree up to the order of variables."""

@@ -18,12 +18,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from errno import ENOENT
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
 from markovia.io.encoding import check_text, decoded
 from markovia.runtime.registry import resolve
 
+if TYPE_CHECKING:
+    from markovia.models.graphical.model import Model
+
+Kind = TypeVar("Kind")
 MAX_BYTES = 2**30
 _CHUNK = 2**20
 
@@ -76,7 +80,20 @@ _BY_NAME = {f.name: f for f in _TABLE}
 _BY_SUFFIX = {suffix: f for f in _TABLE for suffix in f.suffixes}
 
 
-def load(path: str | os.PathLike[str], format: str | None = None) -> Any:  # noqa: A002
+@overload
+def load(path: str | os.PathLike[str], format: str | None = None) -> "Model": ...
+
+
+@overload
+def load(path: str | os.PathLike[str], format: str | None = None, *, kind: type[Kind]) -> Kind: ...
+
+
+def load(
+    path: str | os.PathLike[str],
+    format: str | None = None,  # noqa: A002
+    *,
+    kind: type[Any] | None = None,
+) -> Any:
     """Read a model (or a graph) from a file.
 
     Parameters
@@ -85,6 +102,9 @@ def load(path: str | os.PathLike[str], format: str | None = None) -> Any:  # noq
         The file; `.gz` behind the suffix means it is compressed.
     format
         The format's name where the suffix does not say it; see `formats()`.
+    kind
+        What the file is to hold, such as `mk.BayesianNetwork` or `mk.graphs.DAG`: another kind is an error, and type
+        checkers know what comes back.
 
     Returns
     -------
@@ -99,6 +119,8 @@ def load(path: str | os.PathLike[str], format: str | None = None) -> Any:  # noq
         If neither the suffix nor `format=` names a format.
     ParseError
         If the file is malformed; with file, line, column and what was expected.
+    InvalidArgument
+        If the file holds another kind of thing than `kind`.
 
     Examples
     --------
@@ -114,7 +136,10 @@ def load(path: str | os.PathLike[str], format: str | None = None) -> Any:  # noq
     chosen, compressed = _chosen(path, format)
     if path.is_dir():
         raise InvalidArgument(f"{path} is a folder; name a file in it to load")
-    return chosen.read(decoded(_bytes_of(path, compressed), str(path), xml=chosen.xml), str(path))
+    found = chosen.read(decoded(_bytes_of(path, compressed), str(path), xml=chosen.xml), str(path))
+    if kind is not None and not isinstance(found, kind):
+        raise InvalidArgument(f"{path} holds a {type(found).__name__}, not a {kind.__name__}")
+    return found
 
 
 def save(model: Any, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002

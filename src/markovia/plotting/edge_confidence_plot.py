@@ -6,8 +6,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.graphs.mixed import Mark
+from markovia.graphs.plot_options import Positions
 from markovia.plotting.drawing import draw
-from markovia.plotting.graph_plot import Positions
 from markovia.plotting.layout import arrange, check_method
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.evidence import Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
+from markovia.graphs.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.models.graphical.base import GraphicalModel
 from markovia.plotting import style
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Graph = DAG | UndirectedGraph | MixedGraph | BipartiteGraph | JunctionTree
-Highlight = Trail | Sequence[str] | Sequence[Trail | Sequence[str]] | None
-Positions = str | Mapping[str, Sequence[float]]
 
 
 @guided

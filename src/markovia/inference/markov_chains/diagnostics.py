@@ -12,7 +12,7 @@ that chains from dispersed starts agree, not that there is no region that none o
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, inf, isfinite, log10, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 R_HAT_LIMIT = 1.05
 ESS_FLOOR = 100.0
@@ -265,13 +266,24 @@ class Diagnostics:
         found: Array = self.traces[:, :, self.quantities.index(quantity)]
         return found
 
-    def plot_trace(self, quantity: str = "log weight", **options: Any) -> Any:
+    def plot_trace(
+        self, quantity: str = "log weight", *, ax: "Axes | None" = None, title: str | None = None
+    ) -> "Axes":
         """Draw a traced quantity against time, one line a chain, burn-in included; returns the matplotlib axes."""
-        return ports.call("plot-trace", self, quantity, **options)
+        drawn: Axes = ports.call("plot-trace", self, quantity, ax=ax, title=title)
+        return drawn
 
-    def plot_autocorrelation(self, quantity: str = "log weight", **options: Any) -> Any:
+    def plot_autocorrelation(
+        self,
+        quantity: str = "log weight",
+        *,
+        max_lag: int = 50,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> "Axes":
         """Draw the autocorrelation of a traced quantity, one line a chain; returns the matplotlib axes."""
-        return ports.call("plot-autocorrelation", self, quantity, **options)
+        drawn: Axes = ports.call("plot-autocorrelation", self, quantity, max_lag=max_lag, ax=ax, title=title)
+        return drawn
 
     def __str__(self) -> str:
         chains, draws, _ = self.traces.shape

@@ -23,6 +23,7 @@ from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 LOSSES = ("squared", "zero-one")
 
@@ -86,9 +87,10 @@ class BiasVariance:
         unknown = ["(the noise is unknown and part of the bias)"] if self.noise is None else []
         return "\n".join([head, *rows, *unknown])
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the summands as a stacked bar; see `markovia.plotting.bias_variance_plot.plot_bias_variance`."""
-        return ports.call("plot-bias-variance", self, **options)
+        drawn: Axes = ports.call("plot-bias-variance", self, ax=ax, title=title)
+        return drawn
 
 
 def bias_variance(

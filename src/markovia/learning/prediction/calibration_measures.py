@@ -21,6 +21,7 @@ from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 STRATEGIES = ("uniform", "quantile")
 
@@ -144,9 +145,10 @@ class Calibration:
             lines.append(f"{str(label)[:11]:<12}" + "".join(f"{x:>10.5f}" for x in numbers))
         return "\n".join(lines)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, *, classes: Any = None, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw a reliability diagram with counts; see `markovia.plotting.calibration_plot.plot_calibration`."""
-        return ports.call("plot-calibration", self, **options)
+        drawn: Axes = ports.call("plot-calibration", self, classes=classes, ax=ax, title=title)
+        return drawn
 
 
 def calibration(

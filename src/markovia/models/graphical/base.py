@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.bipartite import BipartiteGraph
 from markovia.graphs.directed import DAG
+from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
@@ -27,18 +28,22 @@ from markovia.inference.posterior import Explanation, Posterior
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
 from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, warn_unconverged
-from markovia.models.graphical.arguments import Given, list_of_names
+from markovia.models.graphical.arguments import Given, Rows, list_of_names
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided, missing_attribute
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
+    from markovia.inference.variational.log_z_bounds import LogBounds
     from markovia.models.graphical.bayesian_network import BayesianNetwork
     from markovia.models.graphical.factor_graph import FactorGraph
     from markovia.models.graphical.markov_network import MarkovNetwork
+    from markovia.models.graphical.model import Model
 
 MAX_CELLS = 2**31
 
@@ -193,15 +198,35 @@ class GraphicalModel(ABC):
             table = product([table, *(problem.findings[n].factor() for n in fixed)])
         return Posterior(table if len(names) == 1 else table.transpose(names), info)
 
-    @guided
+    @overload
     def marginals(
         self,
-        given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
+        given: Given = None,
         targets: Sequence[str] | None = None,
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
-    ) -> Any:
+    ) -> dict[str, Posterior]: ...
+
+    @overload
+    def marginals(
+        self,
+        given: Rows,
+        targets: Sequence[str] | None = None,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+    ) -> "dict[str, pd.DataFrame]": ...
+
+    @guided
+    def marginals(
+        self,
+        given: Given | Rows = None,
+        targets: Sequence[str] | None = None,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+    ) -> "dict[str, Posterior] | dict[str, pd.DataFrame]":
         """Return the posterior of every unobserved variable (or of the named ones), by name.
 
         Parameters
@@ -239,7 +264,10 @@ class GraphicalModel(ABC):
         rows = _rows(given)
         if rows is not None:
             names = None if targets is None else self._names(targets)
-            return rows.marginals(self, given, names, get_engine(engine, time_limit), progress)
+            tables: dict[str, pd.DataFrame] = rows.marginals(
+                self, given, names, get_engine(engine, time_limit), progress
+            )
+            return tables
         problem = self._problem(cast("Given", given), engine)
         wanted = problem.free if targets is None else self._names(targets)
         fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
@@ -249,9 +277,30 @@ class GraphicalModel(ABC):
         answer = chosen.marginals(problem, asked)
         self._check_possible(answer.log_mass, problem, chosen, answer.record)
         info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
-        tables = dict(zip(asked, answer.tables, strict=True))
-        tables.update({n: problem.findings[n].factor() for n in fixed})
-        return {n: Posterior(tables[n], info) for n in wanted}
+        found = dict(zip(asked, answer.tables, strict=True))
+        found.update({n: problem.findings[n].factor() for n in fixed})
+        return {n: Posterior(found[n], info) for n in wanted}
+
+    @overload
+    def map(
+        self,
+        given: Given = None,
+        targets: Sequence[str] | None = None,
+        m: None = None,
+        engine: str | Engine = "auto",
+        time_limit: float | None = None,
+    ) -> Explanation: ...
+
+    @overload
+    def map(
+        self,
+        given: Given = None,
+        targets: Sequence[str] | None = None,
+        *,
+        m: int,
+        engine: str | Engine = "auto",
+        time_limit: float | None = None,
+    ) -> list[Explanation]: ...
 
     @guided
     def map(
@@ -261,7 +310,7 @@ class GraphicalModel(ABC):
         m: int | None = None,
         engine: str | Engine = "auto",
         time_limit: float | None = None,
-    ) -> Any:
+    ) -> Explanation | list[Explanation]:
         """Return the most probable explanation of the evidence.
 
         Parameters
@@ -317,14 +366,32 @@ class GraphicalModel(ABC):
         ]
         return answers[0] if m is None else answers
 
-    @guided
+    @overload
     def log_evidence(
         self,
-        given: "Given | pd.DataFrame | Sequence[Mapping[str, Any]]" = None,
+        given: Given = None,
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
-    ) -> Any:
+    ) -> float: ...
+
+    @overload
+    def log_evidence(
+        self,
+        given: Rows,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+    ) -> Array: ...
+
+    @guided
+    def log_evidence(
+        self,
+        given: Given | Rows = None,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+    ) -> float | Array:
         """Return log P(evidence); minus infinity if it is impossible.
 
         For many rows of evidence (a frame, a list of mappings or files, as in `marginals`) return an array with one number
@@ -345,10 +412,30 @@ class GraphicalModel(ABC):
         """
         rows = _rows(given)
         if rows is not None:
-            return rows.log_prob(self, given, get_engine(engine, time_limit), progress)
+            logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
+            return logs
         chosen = get_engine(engine, time_limit)
         mass = chosen.log_mass(self._problem(cast("Given", given), engine))
         return mass if self.normalised else mass - self._log_z(chosen)
+
+    @overload
+    def log_partition(
+        self,
+        given: Given = None,
+        engine: str | Engine = "auto",
+        bounds: Literal[False] = False,
+        time_limit: float | None = None,
+    ) -> float: ...
+
+    @overload
+    def log_partition(
+        self,
+        given: Given = None,
+        engine: str | Engine = "auto",
+        *,
+        bounds: Literal[True],
+        time_limit: float | None = None,
+    ) -> "LogBounds": ...
 
     @guided
     def log_partition(
@@ -357,7 +444,7 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         bounds: bool = False,
         time_limit: float | None = None,
-    ) -> Any:
+    ) -> "float | LogBounds":
         """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
 
         Parameters
@@ -467,7 +554,7 @@ class GraphicalModel(ABC):
         """
         return cast("BayesianNetwork", ports.call("to-bayesian-network", self, allow_fill=allow_fill))
 
-    def condition(self, given: Given) -> "GraphicalModel":
+    def condition(self, given: Given) -> "Model":
         """Return the undirected model of the unobserved variables given the evidence.
 
         Its partition function is the mass that agrees with the evidence.
@@ -480,9 +567,26 @@ class GraphicalModel(ABC):
         """Write the model to a file; the suffix (or `format=`) decides the format."""
         ports.call("save", self, path, format=format)
 
-    def plot(self, **options: Any) -> Any:
-        """Draw the graph; returns the matplotlib axes."""
-        return ports.call("plot-model", self, **options)
+    @guided
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        given: Mapping[str, Any] | str | Iterable[str] | None = None,
+        posteriors: bool = False,
+        layout: Positions = "auto",
+        highlight: Highlight = None,
+        title: str | None = None,
+        engine: str | Engine = "auto",
+        max_states: int = 8,
+        seed: int = 0,
+    ) -> "Axes":
+        """Draw the graph, by itself or with posteriors in its nodes; see `markovia.plotting.plot_model`."""
+        drawn: Axes = ports.call(
+            "plot-model", self, ax=ax, given=given, posteriors=posteriors, layout=layout, highlight=highlight,
+            title=title, engine=engine, max_states=max_states, seed=seed,
+        )  # fmt: skip
+        return drawn
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """The verbs that take rows of data: log probability, prediction, posterior tables."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,16 @@ class RowVerbs(GraphicalModel):
 
         return rows.log_prob(self, frame, get_engine(engine), progress)
 
+    @overload
+    def predict(
+        self, frame: Any, target: str, engine: str | Engine = "auto", progress: bool | None = None
+    ) -> "pd.Series[Any]": ...
+
+    @overload
+    def predict(
+        self, frame: Any, target: Sequence[str], engine: str | Engine = "auto", progress: bool | None = None
+    ) -> "pd.DataFrame": ...
+
     @guided
     def predict(
         self,
@@ -56,7 +66,7 @@ class RowVerbs(GraphicalModel):
         target: str | Sequence[str],
         engine: str | Engine = "auto",
         progress: bool | None = None,
-    ) -> Any:
+    ) -> "pd.Series[Any] | pd.DataFrame":
         """Return the most probable state of the target for every row, from the row's other cells.
 
         A column of the target itself is ignored; missing cells and columns are summed out. For several targets

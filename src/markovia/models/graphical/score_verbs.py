@@ -1,7 +1,7 @@
 """What a directed network says about data: log likelihoods, scores, and missing cells filled in."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
 from markovia.models.graphical import rows
 from markovia.models.graphical.directed_model import DirectedModel
+from markovia.runtime.array_types import Array
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
 
@@ -22,6 +23,36 @@ if TYPE_CHECKING:
 class ScoreVerbs(DirectedModel):
     """Scoring and completing rows of data with a directed network; see `BayesianNetwork`."""
 
+    @overload
+    def log_likelihood(
+        self,
+        data: Any,
+        *,
+        by: None = None,
+        weights: Any = None,
+        latent: str | Iterable[str] | None = None,
+    ) -> float: ...
+
+    @overload
+    def log_likelihood(
+        self,
+        data: Any,
+        *,
+        by: Literal["family"],
+        weights: Any = None,
+        latent: str | Iterable[str] | None = None,
+    ) -> "pd.Series[float]": ...
+
+    @overload
+    def log_likelihood(
+        self,
+        data: Any,
+        *,
+        by: Literal["row"],
+        weights: Any = None,
+        latent: str | Iterable[str] | None = None,
+    ) -> Array: ...
+
     @guided
     def log_likelihood(
         self,
@@ -30,7 +61,7 @@ class ScoreVerbs(DirectedModel):
         by: str | None = None,
         weights: Any = None,
         latent: str | Iterable[str] | None = None,
-    ) -> Any:
+    ) -> "float | Array | pd.Series[float]":
         """Return the log likelihood of data under the network, in nats: in total, by node, or by row.
 
         Parameters

@@ -19,6 +19,7 @@ from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend, meek
 from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.plot_options import Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
@@ -27,6 +28,7 @@ from markovia.structure.task.result import Graph, LearnedStructure
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 SHOWN = 30
 """How many edges are printed."""
@@ -160,9 +162,28 @@ class EdgeConfidence:
         columns = ["from", "to", "strength", "direction", "forward", "backward", "undirected"]
         return pd.DataFrame(self._rows(), columns=columns)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(
+        self,
+        *,
+        least: float | None = None,
+        labels: bool = True,
+        ax: "Axes | None" = None,
+        layout: Positions = "auto",
+        title: str | None = None,
+        seed: int = 0,
+    ) -> "Axes":
         """Draw the edges, wider and darker the surer they are; returns the matplotlib axes."""
-        return ports.call("plot-edge-confidence", self, **options)
+        drawn: Axes = ports.call(
+            "plot-edge-confidence",
+            self,
+            least=least,
+            labels=labels,
+            ax=ax,
+            layout=layout,
+            title=title,
+            seed=seed,
+        )
+        return drawn
 
     def _rows(self) -> list[tuple[Any, ...]]:
         strength, direction = self.strength, self.direction

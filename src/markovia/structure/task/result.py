@@ -1,6 +1,6 @@
 """What structure learning returns: the graph, and how it was found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,12 +10,14 @@ from markovia.errors import InvalidArgument
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
+from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 SHOWN = 40
 """How many edges are printed."""
@@ -170,9 +172,28 @@ class LearnedStructure:
 
         return compare_graphs(self.graph, truth)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        given: str | Iterable[str] | None = None,
+        layout: Positions = "auto",
+        highlight: Highlight = None,
+        title: str = "",
+        seed: int = 0,
+    ) -> "Axes":
         """Draw the graph."""
-        return ports.call("plot-graph", self.graph, **options)
+        drawn: Axes = ports.call(
+            "plot-graph",
+            self.graph,
+            ax=ax,
+            given=given,
+            layout=layout,
+            highlight=highlight,
+            title=title,
+            seed=seed,
+        )
+        return drawn
 
     def path_frame(self) -> "pd.DataFrame":
         """Return the steps of the search as a table."""
