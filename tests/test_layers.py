@@ -208,7 +208,9 @@ def test_heavy_libraries_are_imported_inside_functions():
         if path.relative_to(ROOT).parts[0] in ("cli", "kernels"):
             continue
         for module, _, line in imported(path, top_level_only=True):
-            compiled = module.startswith("markovia.kernels.") and module != "markovia.kernels.compiled_code"
+            compiled = module.startswith("markovia.kernels.") and not module.endswith(
+                (".compiled_code", ".plain_code")
+            )
             if module.split(".")[0] in HEAVY or compiled:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module} at the top")
     assert not wrong

@@ -93,10 +93,6 @@ class BipartiteGraph(NamedGraph):
         """Return an independent copy."""
         return type(self)({f: self._named(s) for f, s in self._scopes.items()}, variables=self._names)
 
-    def add_variable(self, name: str) -> None:
-        """Add a variable node; nothing happens if it is there already."""
-        self._ensure(checked_name(name))
-
     def add_variables(self, names: Names) -> None:
         """Add several variable nodes, or none if one of the names is not a string."""
         for name in [checked_name(name) for name in as_names(names)]:
