@@ -142,7 +142,7 @@ def test_complete_columns_widen_no_clique():
     table = rng.dirichlet([1, 1], size=[2] * 18)
     bn.add("effect", states=[0, 1], parents=names, p=table)
     frame = bn.sample(50, seed=0)
-    columns, codes = model_rows.encode(frame.drop(columns="c3"), model_rows._variables(bn))
+    columns, codes, _ = model_rows.ordered_rows(frame.drop(columns="c3"), model_rows._variables(bn))
     program = evidence_rows.compiled_for(
         model_rows._problem(bn), mk.engines.JunctionTree(), ["c3"], columns, codes
     )
@@ -223,7 +223,7 @@ def test_many_rows_run_in_stretches_and_keep_their_order(monkeypatch):
     monkeypatch.setattr(evidence_rows, "LONGEST_STRETCH", 170)
     monkeypatch.setattr(row_programs, "thread_count", lambda: 3)
     counted = []
-    columns, table = model_rows.encode(frame.drop(columns="lung"), model_rows._variables(bn))
+    columns, table, _ = model_rows.ordered_rows(frame.drop(columns="lung"), model_rows._variables(bn))
     problem = model_rows._problem(bn)
     program = evidence_rows.compiled_for(problem, mk.engines.JunctionTree(), ["lung"], columns, table)
     parts = list(
