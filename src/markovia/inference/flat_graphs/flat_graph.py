@@ -121,6 +121,16 @@ class FlatGraph:
         """Return the log weight of one configuration."""
         return float(self.log_weights(np.asarray(codes)[None, :])[0])
 
+    def largest_states(self, numbers: Array) -> Ints:
+        """Return for each variable the first of its states with the largest number."""
+        if not len(self.cards):
+            return np.zeros(0, dtype=np.int64)
+        first = self.starts[:-1]
+        top = np.repeat(np.maximum.reduceat(numbers, first), self.cards)
+        places = np.flatnonzero(numbers == top)
+        found: Ints = places[np.searchsorted(places, first)] - first
+        return found
+
     def neighbours(self) -> tuple[Ints, Ints]:
         """Return for each variable the variables it shares a factor with: pointers, then numbers in order."""
         n = len(self.variables)

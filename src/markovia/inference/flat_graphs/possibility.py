@@ -31,20 +31,12 @@ def proved_impossible(graph: FlatGraph, states: States | None = None, beliefs: A
         return True
     if not graph.n_factors or graph.values.min() > 0.0:
         return False
-    if beliefs is not None and weighs(graph, largest_states(graph, beliefs)):
+    if beliefs is not None and weighs(graph, graph.largest_states(beliefs)):
         return False
     states = consistent_states(graph) if states is None else states
     if not states.possible:
         return True
     return not states.free and configuration(graph, states, np.random.default_rng(0))[1]
-
-
-def largest_states(graph: FlatGraph, beliefs: Array) -> Ints:
-    """Return for each variable the first of its states with the largest belief."""
-    top = np.maximum.reduceat(beliefs, graph.starts[:-1])
-    places = np.flatnonzero(beliefs == np.repeat(top, graph.cards))
-    first: Ints = places[np.searchsorted(places, graph.starts[:-1])] - graph.starts[:-1]
-    return first
 
 
 def weighs(graph: FlatGraph, codes: Ints) -> bool:

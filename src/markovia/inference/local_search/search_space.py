@@ -78,10 +78,7 @@ class SearchSpace:
 
     def best_alone(self) -> Ints:
         """Return the configuration that the tables over one variable prefer."""
-        g = self.graph
-        owner = np.repeat(np.arange(len(g.cards)), g.cards)
-        order = np.lexsort((np.arange(len(owner)), -self.unary, owner))
-        return np.asarray(order[g.starts[:-1]] - g.starts[:-1], dtype=np.int64)
+        return self.graph.largest_states(self.unary)
 
     def at_random(self, rng: np.random.Generator) -> Ints:
         """Return a random configuration."""

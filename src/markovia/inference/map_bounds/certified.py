@@ -15,7 +15,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record
-from markovia.runtime.array_types import Array, Flags, Ints
+from markovia.runtime.array_types import Flags, Ints
 
 PROOF = 1e-9
 """A gap this small beside the size of the numbers is rounding."""
@@ -92,17 +92,5 @@ def polished(graph: FlatGraph, codes: Ints, fixed: Flags | None = None) -> Ints:
             scores,
         )
     elif len(found):
-        found = np.where(held, found, largest(graph, graph.log_unary))
+        found = np.where(held, found, graph.largest_states(graph.log_unary))
     return found
-
-
-def largest(graph: FlatGraph, numbers: Array) -> Ints:
-    """Return the state with the largest number for each variable, the first of equals."""
-    if not len(graph.cards):
-        return np.zeros(0, dtype=np.int64)
-    tops = np.repeat(np.maximum.reduceat(numbers, graph.starts[:-1]), graph.cards)
-    at = np.flatnonzero(numbers >= tops)
-    owner = np.repeat(np.arange(len(graph.cards)), graph.cards)[at]
-    first = np.searchsorted(owner, np.arange(len(graph.cards)))
-    codes: Ints = at[first] - graph.starts[:-1]
-    return codes

@@ -23,7 +23,6 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
     answer,
-    largest,
     nothing,
     polished,
 )
@@ -104,9 +103,9 @@ class LinearProgram(Certified):
                 advice="the solver had too little time; raise time_limit",
                 details=ProgramDetails(0.0),
             )
-            start = largest(graph, graph.unary)
+            start = graph.largest_states(graph.unary)
             return answer(graph, polished(graph, start), found.bound + graph.log_scale, late)
-        codes = largest(graph, shares)
+        codes = graph.largest_states(shares)
         peaks = np.maximum.reduceat(shares, graph.starts[:-1])
         integral = float(np.mean(peaks > 1.0 - INTEGRAL))
         if graph.log_weight(codes) == -np.inf or integral < 1.0:

@@ -25,7 +25,6 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
     answer,
-    largest,
     nothing,
     polished,
 )
@@ -237,7 +236,7 @@ class MoveSearch:
         self.stride = graph.strides[0::2].copy()
         self.network = FlowNetwork(len(graph.cards), self.left, self.right)
         if start is None:
-            start = polished(graph, largest(graph, graph.unary))
+            start = polished(graph, graph.largest_states(graph.unary))
         self.codes: Ints = start
         self.energy = self.cost(start)
         self.energies = [self.energy]

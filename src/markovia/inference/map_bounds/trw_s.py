@@ -23,7 +23,6 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import (
     Certified,
     answer,
-    largest,
     nothing,
     polished,
     proved,
@@ -247,7 +246,7 @@ class PairSweeps:
             return self.codes.copy()
         belief = self.graph.log_unary.copy()
         np.add.at(belief, _ranges(self.graph.starts[self.owner], self.graph.cards[self.owner]), self.incoming)
-        return largest(self.graph, belief)
+        return self.graph.largest_states(belief)
 
 
 def _ranges(begins: Ints, sizes: Ints) -> Ints:

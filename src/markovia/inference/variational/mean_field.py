@@ -27,7 +27,7 @@ from markovia.errors import TooLarge, Unanswered
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.consistent_states import States, configuration, consistent_states
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
-from markovia.inference.map_bounds.certified import largest, polished
+from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.runtime.array_types import Array, Ints
@@ -136,7 +136,7 @@ class MeanField(Approximate):
         found = self.ascend(graph, problem)
         if found is None:
             return Ranked()
-        codes = polished(graph, largest(graph, found.q))
+        codes = polished(graph, graph.largest_states(found.q))
         weight = graph.log_weight(codes)
         if weight == -np.inf:
             raise Unanswered(
