@@ -12,12 +12,12 @@ lacks to the variable's best. All costs are losses, so they are sums of small nu
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
-@kernel
+@inner
 def _loss(x, placed, start, masks, losses):
     for i in range(start[x], start[x + 1]):
         if masks[i] & ~placed == 0:
@@ -86,7 +86,7 @@ def close_set(placed, m, start, masks):
     return placed
 
 
-@kernel
+@inner
 def _find(mask, slots, node_mask):
     """Return the slot of a set, or the empty one where it belongs."""
     room = len(slots) - 1
@@ -103,7 +103,7 @@ def fill_slots(n, slots, node_mask):
         slots[_find(node_mask[i], slots, node_mask)] = i
 
 
-@kernel
+@inner
 def _push(heap_f, heap_i, n, f, i):
     while n > 0:
         up = (n - 1) >> 1
@@ -114,7 +114,7 @@ def _push(heap_f, heap_i, n, f, i):
     heap_f[n], heap_i[n] = f, i
 
 
-@kernel
+@inner
 def _pop(heap_f, heap_i, n):
     """Take the first away; n is the number of entries before."""
     n -= 1
@@ -189,7 +189,7 @@ def shortest_path(
     return 3
 
 
-@kernel
+@inner
 def _climb(order, m, start, masks, losses):
     """Move single variables while that lowers the loss; return the loss."""
     own = np.empty(m)

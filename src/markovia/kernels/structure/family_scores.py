@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
@@ -25,7 +25,7 @@ def _ones(context, word):
     return types.uint64(types.uint64), generate
 
 
-@kernel
+@inner
 def _shared_bits(a, b):
     found = np.uint64(0)
     for i in range(len(a)):
@@ -33,7 +33,7 @@ def _shared_bits(a, b):
     return np.int64(found)
 
 
-@kernel
+@inner
 def _value(v, dirichlet, a, log_a, xlogx):
     """Return what a count adds: x log x, or the log of a rising factorial."""
     if dirichlet:
@@ -43,10 +43,11 @@ def _value(v, dirichlet, a, log_a, xlogx):
     return v * log(v)
 
 
-@kernel
+@inner
 def _renumber(index, column, card, keys, numbers):
     """Give the pairs (index, column) numbers in the order of their appearance, in place; return how many there are."""
-    keys[:] = -1
+    for i in range(len(keys)):
+        keys[i] = -1
     mask = np.uint64(len(keys) - 1)
     shift = np.uint64(32)
     found = 0
@@ -64,10 +65,11 @@ def _renumber(index, column, card, keys, numbers):
     return found
 
 
-@kernel
+@inner
 def _sort(key, size, order, into, starts):
     """Sort the rows in `order` by key into `into`, keeping the order of equal ones; `starts` gets the ends of each key."""
-    starts[: size + 1] = 0
+    for k in range(size + 1):
+        starts[k] = 0
     for i in range(len(order)):
         starts[key[i] + 1] += 1
     for k in range(size):
@@ -99,6 +101,7 @@ def score_groups(
     dirichlet = mode > 0
     limit = max(2 * n, 1024)
     index, rows, spare = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    copied = np.empty(n, np.int32)
     cell_start = np.empty(n + 1, np.int32)
     cell_config = np.empty(n, np.int32)
     cell_weight = np.empty(n if weighted else 0, np.float64)
@@ -114,15 +117,22 @@ def score_groups(
         widest = max(widest, cards[v])
     # a column may have more states than a table is allowed cells: states that do not occur count too
     starts = np.empty(max(limit, widest) + 2, np.int32)
-    ticks = np.zeros(widest, np.int64)
-    cell = np.zeros(widest, np.float64)
-    totals = np.zeros(widest, np.float64)
-    every = np.arange(n).astype(np.int32)
+    ticks, cell, totals = (
+        np.empty(widest, np.int64),
+        np.empty(widest, np.float64),
+        np.empty(widest, np.float64),
+    )
+    for k in range(widest):
+        ticks[k], cell[k], totals[k] = 0, 0.0, 0.0
+    every = np.empty(n, np.int32)
+    for i in range(n):
+        every[i] = i
 
     for g in range(len(child)):
         # the configuration of the base in each row
         size, spread = 1, 1.0
-        index[:] = 0
+        for i in range(n):
+            index[i] = 0
         for b in range(base_start[g], base_start[g + 1]):
             column, card = codes[base[b]], cards[base[b]]
             spread *= card
@@ -153,7 +163,9 @@ def score_groups(
                     n_cells += 1
                     begin = starts[k]
         else:
-            _sort(states, own, every, spare, starts)
+            for i in range(n):
+                copied[i] = np.int32(states[i])
+            _sort(copied, own, every, spare, starts)
             _sort(index, size, spare, rows, starts)
             last_config, last_state = -1, -1
             for i in range(n):
@@ -175,7 +187,8 @@ def score_groups(
             if not weighted and cell_start[c + 1] - cell_start[c] >= least:
                 cell_mask[c] = n_masks
                 bits = masks[n_masks]
-                bits[:] = np.uint64(0)
+                for i in range(words):
+                    bits[i] = np.uint64(0)
                 for i in range(cell_start[c], cell_start[c + 1]):
                     row = rows[i]
                     bits[row >> 6] |= np.uint64(1) << np.uint64(row & 63)

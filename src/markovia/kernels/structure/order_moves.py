@@ -1,9 +1,9 @@
 """Moves of single variables to their best place in an order, along grow-shrink trees (learning/structure/grow_shrink.py)."""
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 
-@kernel
+@inner
 def _climb(node, limit, x, place, first, count, branch, follow, wanted, n_wanted):
     """Follow the best branches to variables before `limit`.
 

@@ -10,19 +10,19 @@ from math import log
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
-@kernel
+@inner
 def _settled(amount, xlogx):
     if len(xlogx) > 0:
         return xlogx[np.int64(amount)]
     return amount * log(amount) if amount > 0 else 0.0
 
 
-@kernel
+@inner
 def _merge(low, n, own, mark, much, keys, places):
     """Put rows of one group together that agree in all lower columns, in place; return how many are left."""
     room = 16

@@ -7,7 +7,7 @@ as they appear. Logarithms of whole counts come from a table. Cost: rows times c
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 BLOCK = 4096
 HASH = np.uint64(0x9E3779B97F4A7C15)
@@ -15,19 +15,19 @@ NUMBERED = 1 << 40
 """Keys are numbered anew before they grow beyond this."""
 
 
-@kernel
+@inner
 def _first_column(column, index):
     for i in range(len(index)):
         index[i] = np.uint32(column[i])
 
 
-@kernel
+@inner
 def _next_column(column, card, index):
     for i in range(len(index)):
         index[i] = np.uint32(index[i] * card + np.uint32(column[i]))
 
 
-@kernel
+@inner
 def _number_keys(keys, held_keys, held_numbers):
     """Replace keys by numbers 0, 1, ... in the order of their first appearance; return how many there are."""
     mask = np.int64(len(held_keys) - 1)
@@ -47,7 +47,7 @@ def _number_keys(keys, held_keys, held_numbers):
     return held
 
 
-@kernel
+@inner
 def _xlogx(value, logs):
     whole = np.int64(value)
     if whole < len(logs):
@@ -55,7 +55,7 @@ def _xlogx(value, logs):
     return value * np.log(np.float64(value))
 
 
-@kernel
+@inner
 def _statistic(cells, strata, across, down, chi, logs, rows, columns):
     """Return the statistic of `strata` tables of `across` rows and `down` columns, and the degrees of freedom.
 
