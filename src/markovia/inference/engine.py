@@ -3,18 +3,23 @@
 A new engine is one new file with a dataclass that has these methods, and one line in `_REGISTRY`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, UnknownEngine, did_you_mean
+from markovia.errors import InvalidArgument, UnknownEngine, UnsupportedModel, did_you_mean
 from markovia.inference.problem import Problem
 from markovia.inference.result import Ranked, Tables
 from markovia.runtime.checks import SECONDS, check
+from markovia.runtime.progress import quietly
 from markovia.runtime.registry import resolve
+
+TABLES = frozenset({"table"})
+"""The kinds of pieces that an engine treats unless it has an attribute `kinds` that says otherwise."""
 
 
 @runtime_checkable
@@ -100,6 +105,29 @@ _ALSO_CALLED = {
     "tabu-search": "tabu",
 }
 """Other names that people know engines by; accepted, not listed."""
+
+
+@contextmanager
+def asking(engine: Engine, problem: Problem) -> Iterator[None]:
+    """Open while a model asks an engine: pieces that it does not treat are refused, and `progress=False` is silence.
+
+    Examples
+    --------
+    >>> with asking(get_engine("enumeration"), Problem({}, [], {})):
+    ...     get_engine("enumeration").log_mass(Problem({}, [], {}))
+    0.0
+    """
+    kinds = problem.kinds
+    treated = getattr(engine, "kinds", TABLES)
+    if not kinds <= treated:
+        others = [n for n, home in _REGISTRY.items() if kinds <= getattr(resolve(home), "kinds", TABLES)]
+        cure = f"use engine={others[0]!r}" if others else "no engine does"
+        strange = ", ".join(sorted(kinds - treated))
+        raise UnsupportedModel(
+            f"engine {engine.name!r} treats pieces of kind {', '.join(sorted(treated))}, not {strange}; {cure}"
+        )
+    with quietly(getattr(engine, "progress", None)):
+        yield
 
 
 def engine_names() -> list[str]:

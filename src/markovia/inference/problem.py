@@ -32,6 +32,11 @@ class Problem:
     memory: dict[Any, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """What kinds its pieces are of, such as "table"."""
+        return frozenset([kind.kind for kind in {type(piece) for piece in self.pieces}])
+
+    @property
     def free(self) -> list[str]:
         """The variables that are not fixed to one state, in model order."""
         return [n for n in self.variables if not (n in self.findings and self.findings[n].hard)]

@@ -8,7 +8,7 @@ the probability of rows and draws given parent rows. `ConditionalTable` stores t
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ MAX_TABLE_ENTRIES = 2**28
 class Conditional(ABC):
     """P(variable | parents). Values are indexed parents first, child last."""
 
+    kind: ClassVar[str] = "table"
+    """What engines have to treat to answer a model with it."""
     variable: Variable
     parents: tuple[Variable, ...]
 

@@ -8,7 +8,7 @@ Cost of every operation: linear in the number of entries of its operands and res
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,6 +48,8 @@ class Factor:
     True
     """
 
+    kind: ClassVar[str] = "table"
+    """What engines have to treat to answer a model with it."""
     __slots__ = ("values", "variables")
 
     variables: tuple[Variable, ...]

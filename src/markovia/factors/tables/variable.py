@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sized
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class Variable:
     1
     """
 
+    domain: ClassVar[str] = "states"
+    """What its values are: one of some states."""
     __slots__ = ("_codes", "name", "states")
 
     name: str

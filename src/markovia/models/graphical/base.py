@@ -21,7 +21,7 @@ from markovia.graphs.bipartite import BipartiteGraph
 from markovia.graphs.directed import DAG
 from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.inference.engine import Engine, get_engine
+from markovia.inference.engine import Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.posterior import Explanation, Posterior
@@ -190,9 +190,10 @@ class GraphicalModel(ABC):
         asked = [n for n in names if n not in fixed]
         chosen = get_engine(engine, time_limit)
         start = now()
-        answer = chosen.joint(problem, asked)
-        self._check_possible(answer.log_mass, problem, chosen, answer.record)
-        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
+        with asking(chosen, problem):
+            answer = chosen.joint(problem, asked)
+            self._check_possible(answer.log_mass, problem, chosen, answer.record)
+            info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
         table = answer.tables[0]
         if fixed:
             table = product([table, *(problem.findings[n].factor() for n in fixed)])
@@ -274,9 +275,10 @@ class GraphicalModel(ABC):
         asked = [n for n in wanted if n not in fixed]
         chosen = get_engine(engine, time_limit)
         start = now()
-        answer = chosen.marginals(problem, asked)
-        self._check_possible(answer.log_mass, problem, chosen, answer.record)
-        info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
+        with asking(chosen, problem):
+            answer = chosen.marginals(problem, asked)
+            self._check_possible(answer.log_mass, problem, chosen, answer.record)
+            info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
         found = dict(zip(asked, answer.tables, strict=True))
         found.update({n: problem.findings[n].factor() for n in fixed})
         return {n: Posterior(found[n], info) for n in wanted}
@@ -346,9 +348,10 @@ class GraphicalModel(ABC):
         fixed = {
             n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
         }
-        found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
-        self._check_found(found, problem, chosen)
-        log_mass, log_z = self._masses(chosen, problem, found.record)
+        with asking(chosen, problem):
+            found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
+            self._check_found(found, problem, chosen)
+            log_mass, log_z = self._masses(chosen, problem, found.record)
         top = found.record.bound
         info = self._info(chosen, problem, log_mass, now() - start, found.record, log_z=log_z)
         shift = 0.0 if np.isnan(log_z) else log_z
@@ -415,8 +418,10 @@ class GraphicalModel(ABC):
             logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
             return logs
         chosen = get_engine(engine, time_limit)
-        mass = chosen.log_mass(self._problem(cast("Given", given), engine))
-        return mass if self.normalised else mass - self._log_z(chosen)
+        problem = self._problem(cast("Given", given), engine)
+        with asking(chosen, problem):
+            mass = chosen.log_mass(problem)
+            return mass if self.normalised else mass - self._log_z(chosen)
 
     @overload
     def log_partition(
@@ -472,7 +477,9 @@ class GraphicalModel(ABC):
             from markovia.inference.variational.log_z_bounds import log_partition_bounds
 
             return log_partition_bounds(problem, time_limit=time_limit)
-        return get_engine(engine, time_limit).log_mass(problem)
+        chosen = get_engine(engine, time_limit)
+        with asking(chosen, problem):
+            return chosen.log_mass(problem)
 
     def joint(self, *, max_entries: int = 2**24) -> Factor:
         """Return the whole joint distribution as one normalised factor, for small models.
@@ -680,9 +687,10 @@ class GraphicalModel(ABC):
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
-        if engine.exact and engine.name != "auto":  # the others look for themselves
-            self._check_possible(engine.log_mass(problem), problem, engine)
-        return engine.sample(problem, n, rng)
+        with asking(engine, problem):
+            if engine.exact and engine.name != "auto":  # the others look for themselves
+                self._check_possible(engine.log_mass(problem), problem, engine)
+            return engine.sample(problem, n, rng)
 
 
 def _rows(given: Any) -> Any:
