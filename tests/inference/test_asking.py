@@ -78,7 +78,7 @@ class Talkative:
 
     def __getattr__(self, question):
         def ask(*args):
-            progress.say_once(f"compiling {id(self)}")
+            progress.say_once("compiling")
             return getattr(self.inner, question)(*args)
 
         return ask
@@ -100,6 +100,7 @@ class Talkative:
 def test_progress_off_silences_everything_that_an_engine_says(monkeypatch, ask, shown):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_said", set())
     ask(mk.examples.sprinkler(), Talkative(shown))
     assert bool(terminal.getvalue()) == (shown is None)
 
