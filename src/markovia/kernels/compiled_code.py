@@ -27,7 +27,8 @@ def loaded(home: str) -> bool:
     """Say whether a kernel, given as "module:function", is in memory, ready to run."""
     module, _, name = home.partition(":")
     found = sys.modules.get(module)
-    return found is not None and bool(getattr(getattr(found, name), "overloads", None))
+    # while another thread imports the module, the kernel may not be there yet
+    return bool(getattr(getattr(found, name, None), "overloads", None))
 
 
 @cache

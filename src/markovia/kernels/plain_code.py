@@ -21,7 +21,7 @@ from markovia.kernels.compiled_code import ROOT, worth_loading
 
 STEP = 4e-7
 """Seconds that one step of an inner loop takes in plain Python."""
-LOAD, COMPILE, NUMBA = 0.2, 2.0, 0.8
+LOAD, COMPILE, NUMBA = 0.2, 1.0, 0.8
 """Seconds until a kernel is there, from disk and from its source, and until Numba is."""
 _spent: Counter[str] = Counter()
 

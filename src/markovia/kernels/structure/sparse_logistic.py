@@ -1,5 +1,7 @@
 """L1-penalised logistic regression of one spin on the others."""
 
+from math import exp, log1p
+
 import numpy as np
 
 from markovia.kernels.kernel import kernel
@@ -15,15 +17,20 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
     """
     p, n = design.shape
     y = design[node]
-    theta = thetas[0].copy()
-    margin = np.zeros(n)
+    theta = np.empty(p)
+    margin = np.empty(n)
     trial = np.empty(n)
     slope = np.empty(n)
     bend = np.empty(n)
     gradient = np.empty(p)
     live = np.empty(p, dtype=np.int64)
     hessian = np.empty((8, 8))
+    move = np.empty(p)
+    pull = np.empty(p)
+    for r in range(n):
+        margin[r] = 0.0
     for j in range(p):
+        theta[j] = thetas[0, j]
         if j == node or factor[j] == np.inf:
             theta[j] = 0.0
         elif theta[j] != 0.0:
@@ -34,13 +41,13 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
         loss = 0.0
         for r in range(n):
             u = -2.0 * y[r] * margin[r]
-            loss += weights[r] * (max(u, 0.0) + np.log1p(np.exp(-abs(u))))
+            loss += weights[r] * ((u if u > 0.0 else 0.0) + log1p(exp(-abs(u))))
         error = np.inf
         stalled = 0
         for step in range(max_steps + 1):
             before = error
             for r in range(n):
-                q = 1.0 / (1.0 + np.exp(2.0 * y[r] * margin[r]))
+                q = 1.0 / (1.0 + exp(2.0 * y[r] * margin[r]))
                 slope[r] = -2.0 * weights[r] * y[r] * q
                 bend[r] = 4.0 * weights[r] * q * (1.0 - q)
             error = 0.0
@@ -58,8 +65,9 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                 elif theta[j] < 0.0:
                     off = abs(g - cut)
                 else:
-                    off = max(abs(g) - cut, 0.0)
-                error = max(error, off)
+                    off = abs(g) - cut
+                if off > error:
+                    error = off
                 if theta[j] != 0.0 or off > 0.0:
                     live[n_live] = j
                     n_live += 1
@@ -79,10 +87,11 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                     hessian[t, s] = h
             ridge = 0.0
             for s in range(n_live):
-                ridge = max(ridge, hessian[s, s])
+                if hessian[s, s] > ridge:
+                    ridge = hessian[s, s]
+                move[s] = 0.0
+                pull[s] = 0.0
             ridge = 1e-10 * ridge + 1e-300
-            move = np.zeros(n_live)
-            pull = np.zeros(n_live)
             first = 0.0
             for sweep in range(1000):
                 largest = 0.0
@@ -103,10 +112,11 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                         move[s] += d
                         for t in range(n_live):
                             pull[t] += d * hessian[s, t]
-                        largest = max(largest, abs(d) * h)
+                        if abs(d) * h > largest:
+                            largest = abs(d) * h
                 if sweep == 0:
-                    first = largest
-                if largest <= max(1e-3 * min(first, error), 0.01 * tolerance):
+                    first = largest if largest < error else error
+                if largest <= 1e-3 * first or largest <= 0.01 * tolerance:
                     break
             gain = 0.0
             for s in range(n_live):
@@ -125,7 +135,7 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                 fresh = 0.0
                 for r in range(n):
                     u = -2.0 * y[r] * (margin[r] + length * trial[r])
-                    fresh += weights[r] * (max(u, 0.0) + np.log1p(np.exp(-abs(u))))
+                    fresh += weights[r] * ((u if u > 0.0 else 0.0) + log1p(exp(-abs(u))))
                 change = fresh - loss
                 for s in range(n_live):
                     j = live[s]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.row_sources import CodedTable
+from markovia.kernels.plain_code import either
 from markovia.learning.fields.field_layout import Layout, require_rows
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
@@ -60,8 +61,8 @@ class PseudoLikelihood:
 
     def of_tables(self, log_tables: Array) -> tuple[float, Array]:
         """Return value and derivatives with respect to all log table entries."""
-        from markovia.kernels.fields.pseudo_likelihood import cases_value, rows_value
-
+        cases_value = either("markovia.kernels.fields.pseudo_likelihood:cases_value", 3 * self._steps[0])
+        rows_value = either("markovia.kernels.fields.pseudo_likelihood:rows_value", 3 * self._steps[1])
         layout, k = self.layout, self.layout.n_single
         single, tables = log_tables[:k], log_tables[k:]
         common = (layout.cards, layout.starts)
@@ -93,13 +94,12 @@ class PseudoLikelihood:
 
     def of_rows(self, weights: Array, rows: Ints) -> tuple[float, Array]:
         """Return the mean over some rows, each counted once, and its gradient: what a step of stochastic gradients needs."""
-        from markovia.kernels.fields.pseudo_likelihood import rows_value
-
         layout, k = self.layout, self.layout.n_single
         log_tables = layout.log_tables(weights)
         ones = np.ones(self.codes.shape[1])
         everyone = np.arange(len(layout.variables), dtype=np.int64)
-        degree = np.diff(layout.edge_ptr)
+        work = len(rows) * (1.0 + 2 * np.diff(layout.edge_ptr)) * layout.cards
+        rows_value = either("markovia.kernels.fields.pseudo_likelihood:rows_value", 3 * work.sum())
 
         def part(task: tuple[int, int], room: tuple[Array, Ints]) -> tuple[float, Array]:
             slope = np.zeros(len(log_tables))
@@ -110,7 +110,7 @@ class PseudoLikelihood:
             )  # fmt: skip
             return float(rows_value(*given)), slope
 
-        done = in_parallel(part, _cut(len(rows) * (1.0 + 2 * degree) * layout.cards), self._room)
+        done = in_parallel(part, _cut(work), self._room)
         slope = np.sum([s for _, s in done], axis=0) / len(rows)
         return sum(value for value, _ in done) / len(rows), layout.features(slope)
 
@@ -120,8 +120,6 @@ class PseudoLikelihood:
 
     def _arrange(self) -> None:
         """Decide which variables are counted by cases, and count them."""
-        from markovia.kernels.fields.pseudo_likelihood import count_cases, place_cases
-
         layout = self.layout
         n, n_rows = len(layout.variables), self.codes.shape[1]
         ptr, other = layout.neighbours
@@ -144,6 +142,9 @@ class PseudoLikelihood:
         dense = np.zeros(int(start[-1]))
         shape = (layout.cards, blanket_ptr, blanket, stride)
 
+        steps = 5 * n_rows * (len(listed) + len(blanket))
+        count_cases = either("markovia.kernels.fields.pseudo_likelihood:count_cases", steps)
+
         def count(task: tuple[int, int], _: None) -> None:
             count_cases(self.codes, self.weights, listed, *task, *shape, start, dense)
 
@@ -163,6 +164,7 @@ class PseudoLikelihood:
         degree = np.diff(layout.edge_ptr)[listed]
         place_ptr = np.concatenate(([0], np.cumsum(np.diff(case_ptr) * degree))).astype(np.int64)
         places = np.empty(int(place_ptr[-1]), dtype=np.int64)
+        place_cases = either("markovia.kernels.fields.pseudo_likelihood:place_cases", 6 * len(places))
         place_cases(
             listed, case_ptr, case_state, *shape, layout.scope_ptr, layout.scope, layout.strides, layout.table_ptr,
             layout.edge_ptr, layout.edge_factor, place_ptr, places,
@@ -171,6 +173,7 @@ class PseudoLikelihood:
         work = np.diff(case_ptr) * (1.0 + degree) * cards
         degrees = np.diff(layout.edge_ptr)[self._direct]
         direct = n_rows * (1.0 + 2 * degrees) * layout.cards[self._direct]
+        self._steps = float(work.sum()), float(direct.sum())
         self._tasks = [(True, *t) for t in _cut(work)] + [(False, *t) for t in _cut(direct)]
         assert n == len(listed) + len(self._direct)
 

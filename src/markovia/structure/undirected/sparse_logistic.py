@@ -15,6 +15,7 @@ import numpy as np
 
 from markovia.data.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_level
 from markovia.structure.task.knowledge import Rules
@@ -131,12 +132,12 @@ def fit_spin(
     tolerance: float = TOLERANCE,
 ) -> NodeFit:
     """Fit one spin for decreasing penalties; the shares of the rows sum to one."""
-    from markovia.kernels.structure.sparse_logistic import logistic_path
-
     thetas = np.zeros((len(alphas), len(design)))
     if start is not None:
         thetas[0] = start
     losses, errors = np.zeros(len(alphas)), np.zeros(len(alphas))
+    steps = 6 * len(alphas) * design.size * (1 + len(design) / 4)
+    logistic_path = either("markovia.kernels.structure.sparse_logistic:logistic_path", steps)
     logistic_path(design, node, shares, factor, alphas, tolerance, MAX_STEPS, thetas, losses, errors)
     return NodeFit(thetas, losses, errors)
 
