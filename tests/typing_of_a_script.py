@@ -28,7 +28,7 @@ def asked(bn: mk.BayesianNetwork) -> float:
     best: mk.results.Explanation = bn.map(given={"wet": "yes"})
     five: list[mk.results.Explanation] = bn.map(given={"wet": "yes"}, m=5)
     evidence: float = bn.log_evidence(given={"wet": "yes"})
-    if not posterior.info.exact or best["rain"] != "yes":
+    if not posterior.info.exact or best["rain"] not in bn.states("rain"):
         raise mk.errors.InvalidArgument("unexpected")
     found = posterior["yes"] + joint["yes", "no"] + everything["rain"].entropy() + five[0].log_prob
     return found + evidence + float(rows["rain"].to_numpy().sum()) + bn.do(rain="yes").query("wet")["yes"]
