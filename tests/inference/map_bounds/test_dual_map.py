@@ -15,6 +15,7 @@ from markovia.inference.map_bounds.dual_regions import Regions
 from markovia.inference.map_bounds.trw_s import PairSweeps
 from model_strategies import cases, log_weights, random_findings
 from places import BENCHMARKS
+from random_trees import random_tree
 
 ENGINES = ["trw-s", "dual-decomposition"]
 FOLDER = BENCHMARKS
@@ -22,26 +23,6 @@ FOLDER = BENCHMARKS
 
 def graph_of(model):
     return flat_graph(Problem({n: model.variable(n) for n in model.variables}, model.pieces(), {}))
-
-
-def random_tree(seed, wide=False):
-    """A random tree of factors over two or three variables, with zeros."""
-    rng = np.random.default_rng(seed)
-    cards = {"v0": int(rng.integers(1, 4))}
-    factors = []
-    for i in range(1, int(rng.integers(2, 8))):
-        others = [str(rng.choice(list(cards)))]
-        cards[f"v{i}"] = int(rng.integers(1, 5))
-        scope = [*others, f"v{i}"]
-        if wide and rng.random() < 0.5:
-            cards[f"w{i}"] = 2
-            scope.append(f"w{i}")
-        scope = [str(s) for s in rng.permutation(scope)]
-        table = rng.random([cards[s] for s in scope])
-        table = table * (rng.random(table.shape) > 0.1)
-        table.flat[0] += 0.01
-        factors.append(mk.Factor(scope, table))
-    return mk.MarkovNetwork(cards, factors)
 
 
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")

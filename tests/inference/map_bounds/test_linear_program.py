@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given as sampled
 from hypothesis import settings
 from hypothesis import strategies as st
-from test_dual_map import random_tree
 
 import markovia as mk
 from markovia.engines import LinearProgram
 from model_strategies import cases, log_weights, random_findings
+from random_trees import random_tree
 
 
 @sampled(case=cases(max_entries=300), seed=st.integers(0, 10**6), integer=st.booleans())

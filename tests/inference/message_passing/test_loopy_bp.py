@@ -10,35 +10,9 @@ import markovia as mk
 from markovia.errors import ConvergenceWarning, ImpossibleEvidence, InvalidArgument, TooLarge
 from markovia.inference.message_passing import schedules
 from model_strategies import log_marginal, log_sum, log_weights, random_case, random_findings
+from random_trees import forest_and_joint
 
 SCHEDULES = ["flooding", "sequential", "residual"]
-
-
-def random_tree(seed, zeros=False):
-    """A random forest of factors of two to four variables, as a model and its joint table."""
-    rng = np.random.default_rng(seed)
-    cards = {f"v{i}": int(rng.integers(1, 4)) for i in range(rng.integers(1, 9))}
-    names = list(cards)
-    factors = [mk.Factor([n], rng.random(cards[n]) + 0.01) for n in names if rng.random() < 0.5]
-    reached, waiting = names[:1], names[1:]
-    while waiting:
-        if rng.random() < 0.15:
-            reached.append(waiting.pop())
-            continue
-        k = min(len(waiting), int(rng.integers(1, 4)))
-        scope = [str(rng.choice(reached)), *waiting[:k]]
-        reached, waiting = reached + waiting[:k], waiting[k:]
-        values = rng.random([cards[n] for n in scope]) * 10.0 ** rng.integers(-3, 4)
-        if zeros:
-            values *= rng.random(values.shape) > 0.2
-        factors.append(mk.Factor([str(s) for s in scope], values))
-    model = mk.MarkovNetwork(cards, factors)
-    table = np.ones(list(cards.values()))
-    for f in factors:
-        axes = [names.index(n) for n in f.names]
-        view = [len(model.states(n)) if i in axes else 1 for i, n in enumerate(names)]
-        table = table * f.values.transpose(np.argsort(axes)).reshape(view)
-    return model, table
 
 
 def marginal(table, axis):
@@ -52,7 +26,7 @@ def marginal(table, axis):
 def test_forests_are_exact_in_every_setting(schedule, domain, damping):
     engine = mk.engines.LoopyBP(schedule=schedule, domain=domain, damping=damping)
     for seed in range(12):
-        model, table = random_tree([seed, 1], zeros=seed % 3 == 0)
+        model, table = forest_and_joint([seed, 1], zeros=seed % 3 == 0)
         if table.sum() == 0:
             continue
         answer = model.marginals(engine=engine)
@@ -71,7 +45,7 @@ def test_schedules_iterate_to_the_exact_answer_on_trees_too(schedule, domain, da
     monkeypatch.setattr(schedules.MessageGraph, "is_forest", False)
     engine = mk.engines.LoopyBP(schedule=schedule, domain=domain, damping=damping, tolerance=1e-13)
     for seed in range(6):
-        model, table = random_tree([seed, 2], zeros=seed % 3 == 0)
+        model, table = forest_and_joint([seed, 2], zeros=seed % 3 == 0)
         if table.sum() == 0:
             continue
         answer = model.marginals(engine=engine)
@@ -197,7 +171,7 @@ def test_a_chain_of_ten_thousand_variables_is_exact():
 
 
 def test_the_joint_of_a_factors_variables_is_its_belief():
-    model, table = random_tree([7, 1])
+    model, table = forest_and_joint([7, 1])
     names = model.variables
     for f in model.factors:
         if len(f.names) < 2:
@@ -212,7 +186,7 @@ def test_the_joint_of_a_factors_variables_is_its_belief():
 
 
 def test_the_joint_of_distant_variables_is_found_by_conditioning():
-    model, table = random_tree([11, 1])
+    model, table = forest_and_joint([11, 1])
     names = [model.variables[0], model.variables[-1]]
     found = model.query(names, engine="loopy-bp")
     expected = table.sum(axis=tuple(range(1, table.ndim - 1))) / table.sum()

@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from test_loopy_bp import random_tree
 
 import markovia as mk
 from markovia.errors import ConvergenceWarning, ImpossibleEvidence, InvalidArgument, Unanswered
 from markovia.inference.message_passing import schedules
 from model_strategies import log_weights, random_case, random_findings
+from random_trees import forest_and_joint
 
 SCHEDULES = ["flooding", "sequential", "residual"]
 
@@ -23,7 +23,7 @@ def weight_of(model, table, found):
 def test_forests_are_solved_and_proved(schedule, damping):
     engine = mk.engines.MaxProduct(schedule=schedule, damping=damping)
     for seed in range(15):
-        model, table = random_tree([seed, 21], zeros=seed % 3 == 0)
+        model, table = forest_and_joint([seed, 21], zeros=seed % 3 == 0)
         if table.sum() == 0:
             continue
         found = model.map(engine=engine)
@@ -156,13 +156,13 @@ def test_a_noisy_or_is_maximised_through_its_table():
 
 
 def test_loopy_bp_decodes_with_the_same_messages():
-    model, table = random_tree([3, 21])
+    model, table = forest_and_joint([3, 21])
     found = model.map(engine="loopy-bp")
     assert found.log_weight == pytest.approx(np.log(table.max()), abs=1e-9)
 
 
 def test_max_marginals_are_the_best_weights_of_each_state():
-    model, table = random_tree([5, 21])
+    model, table = forest_and_joint([5, 21])
     problem = model._problem(None)
     found = mk.engines.MaxProduct().max_marginals(problem, problem.free)
     for axis, factor in enumerate(found.tables):

@@ -17,13 +17,7 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import markovia as mk
-
-FRACTIONS = "the check trains on numbers with fractions, which discrete classifiers refuse"
-EXPECTED_OF_DISCRETE = {
-    "check_positive_only_tag_during_fit": FRACTIONS,
-    "check_sample_weight_equivalence_on_dense_data": FRACTIONS,
-    "check_classifiers_one_label_sample_weights": FRACTIONS,
-}
+from estimator_checks import EXPECTED_OF_DISCRETE
 
 
 def data(seed, n=60, d=4, classes=3, states=3):

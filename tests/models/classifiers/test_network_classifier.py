@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
-from test_naive_bayes import EXPECTED_OF_DISCRETE
 
 import markovia as mk
+from estimator_checks import EXPECTED_OF_DISCRETE
 from model_strategies import bayesian_networks
 
 
