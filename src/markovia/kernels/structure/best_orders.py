@@ -17,7 +17,7 @@ from markovia.kernels.kernel import inner, kernel
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
-@inner
+@inner(_nrt=False)
 def _loss(x, placed, start, masks, losses):
     for i in range(start[x], start[x + 1]):
         if masks[i] & ~placed == 0:
@@ -25,14 +25,16 @@ def _loss(x, placed, start, masks, losses):
     return np.inf
 
 
-@kernel
+@kernel(_nrt=False)
 def spread_sets(x, m, start, masks, losses, table):
     """Fill in x's least loss for every subset of the other variables (numbered without x)."""
-    table[:] = np.inf
+    for u in range(len(table)):
+        table[u] = np.inf
     low = (1 << x) - 1
     for i in range(start[x], start[x + 1]):
         at = (masks[i] & low) | (masks[i] >> (x + 1) << x)
-        table[at] = min(table[at], losses[i])
+        if losses[i] < table[at]:
+            table[at] = losses[i]
     for b in range(m - 1):
         bit = 1 << b
         for base in range(0, len(table), 2 * bit):
@@ -41,7 +43,7 @@ def spread_sets(x, m, start, masks, losses, table):
                     table[u + bit] = table[u]
 
 
-@kernel
+@kernel(_nrt=False)
 def best_last(m, tables, best, last, begin, end):
     """Fill in the least loss of the subsets `begin..end`, and which variable comes last in it."""
     for w in range(begin, end):
@@ -56,7 +58,7 @@ def best_last(m, tables, best, last, begin, end):
         last[w] = which
 
 
-@kernel
+@kernel(_nrt=False)
 def fill_pattern(shift, size, full, start, masks, losses, table):
     """Fill in for every subset of the variables `shift..shift + size` the least loss of placing them, all others placed."""
     table[0] = 0.0
@@ -73,7 +75,7 @@ def fill_pattern(shift, size, full, start, masks, losses, table):
         table[u] = least
 
 
-@kernel
+@kernel(_nrt=False)
 def close_set(placed, m, start, masks):
     """Place every variable whose best parents are placed, as often as there is one; return the larger set."""
     more = True
@@ -86,7 +88,7 @@ def close_set(placed, m, start, masks):
     return placed
 
 
-@inner
+@inner(_nrt=False)
 def _find(mask, slots, node_mask):
     """Return the slot of a set, or the empty one where it belongs."""
     room = len(slots) - 1
@@ -96,14 +98,14 @@ def _find(mask, slots, node_mask):
     return at
 
 
-@kernel
+@kernel(_nrt=False)
 def fill_slots(n, slots, node_mask):
     """Enter the first n nodes into an empty hash table."""
     for i in range(n):
         slots[_find(node_mask[i], slots, node_mask)] = i
 
 
-@inner
+@inner(_nrt=False)
 def _push(heap_f, heap_i, n, f, i):
     while n > 0:
         up = (n - 1) >> 1
@@ -114,7 +116,7 @@ def _push(heap_f, heap_i, n, f, i):
     heap_f[n], heap_i[n] = f, i
 
 
-@inner
+@inner(_nrt=False)
 def _pop(heap_f, heap_i, n):
     """Take the first away; n is the number of entries before."""
     n -= 1
@@ -131,7 +133,7 @@ def _pop(heap_f, heap_i, n):
     heap_f[at], heap_i[at] = f, i
 
 
-@kernel
+@kernel(_nrt=False)
 def shortest_path(
     m, start, masks, losses, shift, size, pattern_at, pattern, upper, steps,
     node_mask, node_cost, node_bound, node_from, node_done, slots, heap_f, heap_i, state,
@@ -189,10 +191,9 @@ def shortest_path(
     return 3
 
 
-@inner
-def _climb(order, m, start, masks, losses):
+@inner(_nrt=False)
+def _climb(order, m, start, masks, losses, own):
     """Move single variables while that lowers the loss; return the loss."""
-    own = np.empty(m)
     placed = np.int64(0)
     total = 0.0
     for k in range(m):
@@ -242,22 +243,25 @@ def _climb(order, m, start, masks, losses):
     return total
 
 
-@kernel
-def improve_orders(order, m, start, masks, losses, kicks, starts):
+@kernel(_nrt=False)
+def improve_orders(order, m, start, masks, losses, kicks, starts, trial, own):
     """Climb from an order, from the orders `starts`, then again and again from the best with a few variables moved.
 
     `kicks[r]` are places, in pairs from and to. `order` becomes the best; its loss is returned.
+    `trial` and `own` are room for an order and its losses.
     """
-    best = _climb(order, m, start, masks, losses)
-    trial = order.copy()
+    best = _climb(order, m, start, masks, losses, own)
     for r in range(len(starts)):
-        trial[:] = starts[r]
-        loss = _climb(trial, m, start, masks, losses)
+        for j in range(m):
+            trial[j] = starts[r, j]
+        loss = _climb(trial, m, start, masks, losses, own)
         if loss < best:
             best = loss
-            order[:] = trial
+            for j in range(m):
+                order[j] = trial[j]
     for r in range(len(kicks)):
-        trial[:] = order
+        for j in range(m):
+            trial[j] = order[j]
         for k in range(0, kicks.shape[1], 2):
             a, b = kicks[r, k], kicks[r, k + 1]
             x = trial[a]
@@ -265,8 +269,9 @@ def improve_orders(order, m, start, masks, losses, kicks, starts):
             for j in range(a, b, step):
                 trial[j] = trial[j + step]
             trial[b] = x
-        loss = _climb(trial, m, start, masks, losses)
+        loss = _climb(trial, m, start, masks, losses, own)
         if loss <= best:
             best = loss
-            order[:] = trial
+            for j in range(m):
+                order[j] = trial[j]
     return best

@@ -1,9 +1,11 @@
 """Moves of single variables to their best place in an order, along grow-shrink trees (learning/structure/grow_shrink.py)."""
 
+import numpy as np
+
 from markovia.kernels.kernel import inner, kernel
 
 
-@inner
+@inner(_nrt=False)
 def _climb(node, limit, x, place, first, count, branch, follow, wanted, n_wanted):
     """Follow the best branches to variables before `limit`.
 
@@ -37,7 +39,7 @@ def _climb(node, limit, x, place, first, count, branch, follow, wanted, n_wanted
             return -1, n_wanted, passed, limit + 1
 
 
-@kernel
+@kernel(_nrt=False)
 def move_scores(x, others, place, first, count, branch, follow, score, wanted, n_wanted, low, high, totals):
     """Fill `totals[j]` with the score of the order that has x before `others[j]`, for low <= j <= high.
 
@@ -69,7 +71,7 @@ def move_scores(x, others, place, first, count, branch, follow, score, wanted, n
     return n_wanted
 
 
-@kernel
+@kernel(_nrt=False)
 def next_move(
     queue, begin, order, place, first, count, branch, follow, score, wanted, enough, least, totals, others
 ):
@@ -80,7 +82,9 @@ def next_move(
     variables are looked at too, for what they want, until there are enough to be grown together.
     """
     n = order.shape[0]
-    n_wanted = 0
+    # typed, because the literal 0 would have the code below compiled a second time
+    none = np.int64(0)
+    n_wanted = none
     stopped = -1
     for q in range(begin, queue.shape[0]):
         x = queue[q]
@@ -94,7 +98,7 @@ def next_move(
                 place[order[i]] = k
                 k += 1
         n_wanted = move_scores(
-            x, others, place, first, count, branch, follow, score, wanted, n_wanted, 0, n - 1, totals
+            x, others, place, first, count, branch, follow, score, wanted, n_wanted, none, n - 1, totals
         )
         if n_wanted:
             if stopped < 0:

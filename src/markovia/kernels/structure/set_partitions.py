@@ -7,6 +7,7 @@ Huhtala and others 1999). Cost: for each set the rows that are left before its l
 """
 
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +16,14 @@ from markovia.kernels.kernel import inner, kernel
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
-@inner
+@inner(_nrt=False)
 def _settled(amount, xlogx):
     if len(xlogx) > 0:
         return xlogx[np.int64(amount)]
     return amount * log(amount) if amount > 0 else 0.0
 
 
-@inner
+@inner(_nrt=False)
 def _merge(low, n, own, mark, much, keys, places):
     """Put rows of one group together that agree in all lower columns, in place; return how many are left."""
     room = 16
@@ -48,43 +49,38 @@ def _merge(low, n, own, mark, much, keys, places):
     return left
 
 
-@kernel
-def set_sums(codes, lower, weights, cards, sets, xlogx, out):
+def room_for(codes: Any, weights: Any, cards: Any, size: int) -> Any:
+    """Return what one thread needs for sets of a size: at each depth the rows, their groups and weights; and tables."""
+    n = codes.shape[1]
+    cells = (n + 1) * int(cards.max(initial=1))
+    slots = max(16, 1 << max(2 * n - 1, 0).bit_length())
+    rows, label = np.empty((size + 1, n), np.int32), np.zeros((size + 1, n), np.int32)
+    amount = np.empty((size + 1, n), weights.dtype)
+    rows[0], amount[0] = np.arange(n), weights
+    held, groups = np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
+    held[0], groups[0] = n, 1
+    tables = np.empty(cells, weights.dtype), np.empty(cells, np.int32)
+    hashed = np.empty(slots, np.int64), np.empty(slots, np.int32)
+    return rows, label, amount, held, groups, np.zeros(size + 1), *tables, *hashed
+
+
+@kernel(_nrt=False)
+def set_sums(codes, lower, cards, sets, xlogx, room, out):
     """Fill in the sum of w log w over the configurations of each row of `sets` (column numbers, all of one length).
 
-    `lower[b]` numbers the configurations of the columns below b in each row. `weights` has one number a row; whole numbers
-    have their values of w log w in `xlogx`, which is empty for others.
+    `lower[b]` numbers the configurations of the columns below b in each row. `room` is made by `room_for` from
+    one weight a row; whole numbers have their values of w log w in `xlogx`, which is empty for others.
     """
-    n = codes.shape[1]
     n_sets, k = sets.shape
-    widest = 1
-    for v in range(len(cards)):
-        widest = max(widest, cards[v])
-    room = (n + 1) * widest
-    rows = np.empty((k + 1, n), np.int32)
-    label = np.empty((k + 1, n), np.int32)
-    amount = np.empty((k + 1, n), weights.dtype)
-    held = np.zeros(k + 1, np.int64)
-    groups = np.zeros(k + 1, np.int64)
-    alone = np.zeros(k + 1)
-    mass = np.zeros(room, weights.dtype)
-    count = np.zeros(room, np.int32)
-    slots = 16
-    while slots < 2 * n:
-        slots *= 2
-    keys, places = np.empty(slots, np.int64), np.empty(slots, np.int32)
-    rows[0] = np.arange(n)
-    label[0] = 0
-    amount[0] = weights
-    held[0] = n
-    groups[0] = 1
+    rows, label, amount, held, groups, alone, mass, count, keys, places = room
     ready = 0
     for s in range(n_sets):
         same = 0
         if s > 0:
             while same < k and sets[s, same] == sets[s - 1, same]:
                 same += 1
-        ready = min(ready, same)
+        if same < ready:
+            ready = same
         for d in range(ready, k):
             bit = sets[s, d]
             column, card = codes[bit], np.int32(cards[bit])

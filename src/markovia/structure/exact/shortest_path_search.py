@@ -120,7 +120,8 @@ def local_order(
     rounds = min(200, 20 * m) if rounds is None else rounds
     kicks = rng.integers(0, m, (rounds, 2 * max(1, min(4, m // 4))))
     starts = np.array([rng.permutation(m) for _ in range(10)], dtype=np.int64)
-    loss = improve_orders(order, m, problem.start, problem.masks, problem.losses, kicks, starts)
+    room = np.empty_like(order), np.empty(m)
+    loss = improve_orders(order, m, problem.start, problem.masks, problem.losses, kicks, starts, *room)
     return order.tolist(), float(loss)
 
 

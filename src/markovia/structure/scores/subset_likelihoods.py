@@ -149,19 +149,20 @@ class SetSums:
         self._sums[size] = np.concatenate([self._sums.get(size, np.empty(0)), sums])[order]
 
     def _run(self, members: Ints) -> Array:
-        from markovia.kernels.structure.set_partitions import set_sums
+        from markovia.kernels.structure.set_partitions import room_for, set_sums
 
         out = np.empty(len(members))
         members = np.ascontiguousarray(members)
         part = PART if len(members) > 2 * PART else max(1, len(members))
 
-        def stretch(low: int, _: None) -> None:
+        def stretch(low: int, room: Any) -> None:
             end = low + part
-            set_sums(
-                self.codes, self.lower, self.weights, self.cards, members[low:end], self.xlogx, out[low:end]
-            )
+            set_sums(self.codes, self.lower, self.cards, members[low:end], self.xlogx, room, out[low:end])
 
-        in_parallel(stretch, range(0, len(members), part), lambda: None, thread_count())
+        def room() -> Any:
+            return room_for(self.codes, self.weights, self.cards, members.shape[1])
+
+        in_parallel(stretch, range(0, len(members), part), room, thread_count())
         return out
 
 
