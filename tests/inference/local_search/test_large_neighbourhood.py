@@ -100,8 +100,8 @@ def test_a_region_of_a_narrow_model_holds_everything():
 
 def test_walks_outward_rank_everything_by_distance():
     space = space_of(spin_glass(7, np.random.default_rng(0)))
-    rank, distance = np.empty(49, dtype=np.int64), np.empty(49, dtype=np.int64)
-    deepest = spread_from(*space.near, 24, np.array([1], dtype=np.uint64), rank, distance)
+    rank, distance, queue = np.empty((3, 49), dtype=np.int64)
+    deepest = spread_from(*space.near, 24, np.array([1], dtype=np.uint64), rank, distance, queue)
     assert sorted(rank.tolist()) == list(range(49))
     assert rank[24] == 0
     assert deepest == distance.max() == 6

@@ -203,9 +203,9 @@ class RegionSearch:
         from markovia.kernels.maximising.neighbourhoods import spread_from
 
         n = len(self.degree)
-        rank, distance = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        rank, distance, queue = np.empty((3, n), dtype=np.int64)
         root = int(rng.integers(n)) if zone is None else int(rng.choice(np.flatnonzero(zone)))
-        spread_from(*self.space.near, root, kernel_seed(rng), rank, distance)
+        spread_from(*self.space.near, root, kernel_seed(rng), rank, distance, queue)
         return rank, distance
 
     def _region(self, rng: np.random.Generator, zone: Mask | None, limit: float) -> tuple[Mask, Ints]:

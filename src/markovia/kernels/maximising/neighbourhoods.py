@@ -9,21 +9,23 @@ Cost: a few nanoseconds for each entry of each table.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.random_numbers import short_uniform
+from markovia.runtime.array_types import Array, Ints
 
 MOST_AXES = 40
 
 
-@kernel
-def spread_from(near_ptr, near, root, rng, rank, distance):
+@kernel(_nrt=False)
+def spread_from(near_ptr, near, root, rng, rank, distance, queue):
     """Write for every variable its place in a breadth-first walk from a root, ties at random, and its distance.
 
-    Variables that the root does not reach follow from further random roots. Returns the largest distance.
+    Variables that the root does not reach follow from further random roots; `queue` gets the variables by their place.
+    Returns the largest distance.
     """
     n = len(near_ptr) - 1
-    queue = np.empty(n, np.int64)
     for v in range(n):
         rank[v] = -1
     head, tail, deepest = 0, 0, 0
@@ -51,14 +53,24 @@ def spread_from(near_ptr, near, root, rng, rank, distance):
                 if rank[u] < 0:
                     rank[u] = tail
                     distance[u] = distance[v] + 1
-                    deepest = max(deepest, distance[u])
+                    if distance[u] > deepest:
+                        deepest = distance[u]
                     queue[tail] = u
                     tail += 1
     return deepest
 
 
-@kernel
-def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng, order):
+def choose_region(
+    near_ptr: Ints,
+    near: Ints,
+    logs: Array,
+    candidate: NDArray[np.uint8],
+    fix_order: Ints,
+    limit: float,
+    total: float,
+    rng: NDArray[np.uint64],
+    order: Ints,
+) -> int:
     """Fill `order` with an elimination order of a region; return how many variables it has, -1 if it costs too much.
 
     Parameters
@@ -74,26 +86,34 @@ def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng,
     limit, total
         Log2 of the entries of the largest table, and the number of entries of all tables together.
     """
-    n = len(logs)
-    levels = 2 * int(limit) + 3
-    most = int(limit) + 2
-    alive = np.zeros(n, np.uint8)
-    level = np.full(n, levels, np.int64)
-    after = np.full(n + levels + 1, -1, np.int64)
-    before = np.full(n + levels + 1, -1, np.int64)
-    for q in range(levels + 1):
-        after[n + q] = n + q
-        before[n + q] = n + q
-    member_ptr = np.zeros(n + 1, np.int64)
-    members = np.empty(n * most + 1, np.int32)
-    absorbed = np.zeros(n, np.uint8)
-    link_head = np.full(n, -1, np.int64)
-    link_next = np.empty(n * most + 1, np.int64)
-    link_clique = np.empty(n * most + 1, np.int32)
-    links = 0
-    mark = np.full(n, -1, np.int64)
-    stamp = 0
+    n, levels, most = len(logs), 2 * int(limit) + 3, int(limit) + 2
+    after, before = np.full((2, n + levels + 1), -1, np.int64)
+    after[n:] = before[n:] = np.arange(n, n + levels + 1)
+    link_head, mark = np.full((2, n), -1, np.int64)
+    members, link_clique = np.empty((2, n * most + 1), np.int32)
+    lists = (
+        after,
+        before,
+        np.zeros(n + 1, np.int64),
+        members,
+        link_head,
+        np.empty(n * most + 1, np.int64),
+        link_clique,
+    )
+    alive, absorbed = np.zeros((2, n), np.uint8)
     waiting = np.empty(n, np.int64)
+    start = near_ptr, near, logs, candidate, fix_order, float(limit), float(total), rng, order
+    return int(_choose(*start, levels, *lists, alive, absorbed, mark, waiting))
+
+
+@kernel(_nrt=False)
+def _choose(
+    near_ptr, near, logs, candidate, fix_order, limit, total, rng, order,
+    levels, after, before, member_ptr, members, link_head, link_next, link_clique, alive, absorbed, mark, waiting,
+):  # fmt: skip
+    n = len(logs)
+    links = 0
+    stamp = 0
     n_waiting = 0
     for v in range(n):
         if candidate[v] and logs[v] > 0.0:
@@ -130,10 +150,9 @@ def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng,
                             cost += logs[u]
                 link = link_next[link]
             new = levels if cost > limit else int(2.0 * cost)
-            if level[v] < levels or after[v] >= 0:
+            if after[v] >= 0:
                 after[before[v]] = after[v]
                 before[after[v]] = before[v]
-            level[v] = new
             left = n + new if short_uniform(rng) < 0.5 else before[n + new]
             right = after[left]
             after[left] = v
@@ -200,9 +219,12 @@ def choose_region(near_ptr, near, logs, candidate, fix_order, limit, total, rng,
     return found
 
 
-@inner
-def _add(table, n_axes, dims, strides, values, at, shape, step):
-    """Add values laid out by strides to a table in C order; neighbouring axes that run on are walked as one."""
+@inner(_nrt=False)
+def _add(table, n_axes, dims, strides, values, at, shape, step, count):
+    """Add values laid out by strides to a table in C order; neighbouring axes that run on are walked as one.
+
+    `count` is zero before and after.
+    """
     m = 0
     for a in range(n_axes):
         if dims[a] == 1:
@@ -221,7 +243,6 @@ def _add(table, n_axes, dims, strides, values, at, shape, step):
     outer = 1
     for a in range(m - 1):
         outer *= shape[a]
-    count = np.zeros(MOST_AXES, np.int64)
     place = 0
     for _ in range(outer):
         if stride == 0:
@@ -246,41 +267,45 @@ def _add(table, n_axes, dims, strides, values, at, shape, step):
             a -= 1
 
 
-@kernel
-def solve_region(
-    rng, x, order, found,
-    cards, starts, unary, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor,
-):  # fmt: skip
+def solve_region(rng: NDArray[np.uint64], x: Ints, order: Ints, found: int, *tables: Array | Ints) -> None:
     """Set the variables of a region to their best states given all others; ties are broken at random.
 
-    `unary` and `values` are finite logs. Only `x` is written.
+    `tables` are those of a search space: numbers of states, starts, `unary`, then scopes, strides, starts and `values`
+    of the factors, and the factors of each variable. `unary` and `values` are finite logs. Only `x` is written.
     """
+    cards, table_ptr = tables[0], tables[6]
     n = len(cards)
-    place = np.full(n, -1, np.int64)
-    for k in range(found):
-        place[order[k]] = k
-    # what each bucket's message is about, and how large it is
-    about_ptr = np.zeros(found + 1, np.int64)
-    about = np.empty(found * MOST_AXES + 1, np.int64)
-    message_ptr = np.zeros(found + 1, np.int64)
-    head = np.full(found, -1, np.int64)
-    follow = np.full(found, -1, np.int64)
-    mark = np.full(n, -1, np.int64)
-    largest, widest = 1, 1
+    place, mark = np.full((2, n), -1, np.int64)
+    place[order[:found]] = np.arange(found)
+    owner = np.full(len(table_ptr), -1, np.int64)
+    head, follow = np.full((2, found), -1, np.int64)
+    about_ptr, message_ptr = np.zeros((2, found + 1), np.int64)
+    plan = place, owner, head, follow, about_ptr, np.empty(found * MOST_AXES + 1, np.int64), message_ptr
+    largest = _lay_out(order, found, *tables, *plan, mark)
+    dims, step, shape, run, count = np.zeros((5, MOST_AXES), np.int64)
+    room = np.empty(message_ptr[found]), np.empty(largest), np.empty(cards.max(initial=1))
+    _solve(rng, x, order, found, *tables, *plan, *room, dims, step, shape, run, count, mark)
+
+
+@kernel(_nrt=False)
+def _lay_out(
+    order, found, cards, starts, unary, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor,
+    place, owner, head, follow, about_ptr, about, message_ptr, mark,
+):  # fmt: skip
+    """Write which bucket each factor goes to, what each bucket's message is about, how large it is and where it goes.
+
+    Returns the entries of the largest table.
+    """
+    largest = 1
     for k in range(found):
         v = order[k]
-        widest = max(widest, cards[v])
         mark[v] = k
         size = about_ptr[k]
         for e in range(edge_ptr[v], edge_ptr[v + 1]):
             f = edge_factor[edges[e]]
-            first = found
-            for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                p = place[scope[j]]
-                if 0 <= p < first:
-                    first = p
-            if first < k:
+            if owner[f] >= 0:
                 continue
+            owner[f] = k
             for j in range(scope_ptr[f], scope_ptr[f + 1]):
                 u = scope[j]
                 if place[u] > k and mark[u] != k:
@@ -308,18 +333,22 @@ def solve_region(
         for j in range(about_ptr[k], size):
             entries *= cards[order[about[j]]]
         message_ptr[k + 1] = message_ptr[k] + entries
-        largest = max(largest, entries * cards[v])
+        if entries * cards[v] > largest:
+            largest = entries * cards[v]
         if size > about_ptr[k]:
             to = about[about_ptr[k]]
             follow[k] = head[to]
             head[to] = k
-    messages = np.empty(message_ptr[found])
-    table = np.empty(largest)
-    dims = np.empty(MOST_AXES, np.int64)
-    step = np.empty(MOST_AXES, np.int64)
-    shape = np.empty(MOST_AXES, np.int64)
-    run = np.empty(MOST_AXES, np.int64)
-    axis = np.full(found, -1, np.int64)
+    return largest
+
+
+@kernel(_nrt=False)
+def _solve(
+    rng, x, order, found,
+    cards, starts, unary, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor,
+    place, owner, head, follow, about_ptr, about, message_ptr, messages, table, row, dims, step, shape, run, count, axis,
+):  # fmt: skip
+    """Fill in the tables and messages of the buckets, and walk back for the best states."""
     for k in range(found):
         v = order[k]
         n_axes = about_ptr[k + 1] - about_ptr[k] + 1
@@ -335,7 +364,8 @@ def solve_region(
                 table[s * entries + i] = unary[starts[v] + s]
         for e in range(edge_ptr[v], edge_ptr[v + 1]):
             f = edge_factor[edges[e]]
-            first = found
+            if owner[f] != k:
+                continue
             at = table_ptr[f]
             for a in range(n_axes):
                 step[a] = 0
@@ -343,15 +373,9 @@ def solve_region(
                 p = place[scope[j]]
                 if p < 0:
                     at += strides[j] * x[scope[j]]
-                elif p < first:
-                    first = p
-            if first < k:
-                continue
-            for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                p = place[scope[j]]
-                if p >= 0:
+                else:
                     step[axis[p]] = strides[j]
-            _add(table, n_axes, dims, step, values, at, shape, run)
+            _add(table, n_axes, dims, step, values, at, shape, run, count)
         c = head[k]
         while c >= 0:
             for a in range(n_axes):
@@ -360,37 +384,34 @@ def solve_region(
             for j in range(about_ptr[c + 1] - 1, about_ptr[c] - 1, -1):
                 step[axis[about[j]]] = stride
                 stride *= cards[order[about[j]]]
-            _add(table, n_axes, dims, step, messages, message_ptr[c], shape, run)
+            _add(table, n_axes, dims, step, messages, message_ptr[c], shape, run, count)
             c = follow[c]
         out = message_ptr[k]
         for i in range(entries):
             messages[out + i] = table[i]
         for s in range(1, cards[v]):
             for i in range(entries):
-                messages[out + i] = max(messages[out + i], table[s * entries + i])
+                value, least = table[s * entries + i], messages[out + i]
+                messages[out + i] = value if value > least else least
     # walk back: the last one eliminated knows its best state first
-    row = np.empty(widest)
     for k in range(found - 1, -1, -1):
         v = order[k]
         for s in range(cards[v]):
             row[s] = unary[starts[v] + s]
         for e in range(edge_ptr[v], edge_ptr[v + 1]):
             f = edge_factor[edges[e]]
-            first = found
+            if owner[f] != k:
+                continue
             at = table_ptr[f]
             own = 0
             for j in range(scope_ptr[f], scope_ptr[f + 1]):
                 u = scope[j]
-                p = place[u]
-                if 0 <= p < first:
-                    first = p
                 if u == v:
                     own = strides[j]
                 else:
                     at += strides[j] * x[u]
-            if first == k:
-                for s in range(cards[v]):
-                    row[s] += values[at + s * own]
+            for s in range(cards[v]):
+                row[s] += values[at + s * own]
         c = head[k]
         while c >= 0:
             at = message_ptr[c]
@@ -408,7 +429,8 @@ def solve_region(
             c = follow[c]
         top = row[0]
         for s in range(1, cards[v]):
-            top = max(top, row[s])
+            if row[s] > top:
+                top = row[s]
         ties = 0
         choice = 0
         for s in range(cards[v]):
