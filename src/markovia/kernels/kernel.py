@@ -5,6 +5,10 @@ Both are Numba's `njit` without the interpreter lock and with NumPy's way of div
 that call it, and is optimised and turned into machine code only there. Clocks stand still while code is compiled or
 loaded, so that waiting is never charged to a time limit, an estimate or a choice, and a line says so when something is
 compiled for the first time.
+
+A bare function (`bare=True`) takes half as long to compile: no reference counts, so it must not allocate or slice, and only
+the passes that plain loops need, so every variable keeps one type (an argument may become a pointer in the first lines,
+before any branch or loop) and there are no closures or comprehensions. It is best written on `markovia.kernels.pointers`.
 """
 
 from collections.abc import Callable
@@ -22,36 +26,41 @@ from markovia.kernels.compiled_code import digest, folder_of, remove_stale
 from markovia.runtime.progress import say_once
 
 KNOWN = ((0, 68), (0, 68))
-"""The oldest and the newest Numba that `part_compiler` is tested with; others compile inner functions as usual."""
+"""The oldest and the newest Numba that `part_compiler` is tested with; others compile all functions as usual."""
 
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, *, bare: bool = False, **options: Any) -> Any:
     """Compile a function when it is first called, and keep the code on disk."""
     if function is None:
-        return lambda found: kernel(found, **options)
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
-    made = njit(**options)(function)
+        return lambda found: kernel(found, bare=bare, **options)
+    made = njit(**_options(bare, False), **options)(function)
     if hasattr(made, "enable_caching"):  # not with NUMBA_DISABLE_JIT
         made._cache = _Cache(function)
     return made
 
 
-def inner(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+def inner(function: Callable[..., Any] | None = None, *, bare: bool = False, **options: Any) -> Any:
     """Compile a function as a part of the kernels that call it; Python cannot call it."""
     if function is None:
-        return lambda found: inner(found, **options)
-    options = {
-        "nogil": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-        "no_cpython_wrapper": True,
-        **options,
-    }
-    if KNOWN[0] <= version_info[:2] <= KNOWN[1]:
-        from markovia.kernels.part_compiler import PartCompiler
+        return lambda found: inner(found, bare=bare, **options)
+    return njit(**_options(bare, True), no_cpython_wrapper=True, **options)(function)
 
-        options["pipeline_class"] = PartCompiler
-    return njit(**options)(function)
+
+def _options(bare: bool, part: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    if bare:
+        found["_nrt"] = False
+    if (bare or part) and KNOWN[0] <= version_info[:2] <= KNOWN[1]:
+        from markovia.kernels import part_compiler as compilers
+
+        found["pipeline_class"] = (
+            compilers.PartCompiler
+            if not bare
+            else compilers.BarePartCompiler
+            if part
+            else compilers.BareCompiler
+        )
+    return found
 
 
 class _Locator(_CacheLocator):  # type: ignore[misc]

@@ -3,6 +3,8 @@
 Numba optimises every function and turns it into machine code, and does both again for all that a kernel links in. An inner
 function is called from nowhere else, so here the first time is left out: its code is handed on as it was written down. This
 leans on Numba's own classes, which may change between its releases; `kernel.KNOWN` says for which it is used.
+
+Bare functions, plain loops on numbers and pointers, need only a few of Numba's passes.
 """
 
 from typing import Any
@@ -10,8 +12,9 @@ from typing import Any
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.typed_passes import AnnotateTypes, NativeLowering, NoPythonBackend, NopythonTypeInference
+from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
 
 
 class _Part(JITCodeLibrary):  # type: ignore[misc]
@@ -57,3 +60,25 @@ class PartCompiler(CompilerBase):  # type: ignore[misc]
         found.passes = [(_PartLowering if p is NativeLowering else p, about) for p, about in found.passes]
         found.finalize()
         return [found]
+
+
+class BareCompiler(CompilerBase):  # type: ignore[misc]
+    """The passes that a bare function needs."""
+
+    lowering = NativeLowering
+
+    def define_pipelines(self) -> list[Any]:
+        """Return the passes."""
+        found = PassManager("bare")
+        for step in (TranslateByteCode, FixupArgs, IRProcessing, NopythonTypeInference, AnnotateTypes):
+            found.add_pass(step, step.__name__)
+        found.add_pass(self.lowering, "native lowering")
+        found.add_pass(NoPythonBackend, "nopython mode backend")
+        found.finalize()
+        return [found]
+
+
+class BarePartCompiler(BareCompiler):
+    """The passes that a bare inner function needs."""
+
+    lowering = _PartLowering

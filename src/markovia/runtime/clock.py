@@ -24,9 +24,9 @@ _guard: "list[Clock]" = []
 """The outermost clock of the main thread, which gets Ctrl-C; empty where there is none."""
 
 
-_waiting = 0
-_since = 0.0
-_waited = 0.0
+_still = (0, 0.0, 0.0)
+"""How often the clock was stopped, since when it stands, and how long it has stood before; replaced as a whole, so that
+reading it takes no lock, which an interrupt might leave closed."""
 _standing = threading.Lock()
 
 
@@ -41,26 +41,24 @@ def now() -> float:
     >>> now() - start < 0.1
     True
     """
-    with _standing:
-        return (_since if _waiting else perf_counter()) - _waited
+    stops, since, stood = _still
+    return (since if stops else perf_counter()) - stood
 
 
 def stand_still() -> None:
     """Stop the clock until `go_on` is called as often as this."""
-    global _waiting, _since
+    global _still
     with _standing:
-        if not _waiting:
-            _since = perf_counter()
-        _waiting += 1
+        stops, since, stood = _still
+        _still = (stops + 1, since if stops else perf_counter(), stood)
 
 
 def go_on() -> None:
     """Let the clock go on."""
-    global _waiting, _waited
+    global _still
     with _standing:
-        _waiting -= 1
-        if not _waiting:
-            _waited += perf_counter() - _since
+        stops, since, stood = _still
+        _still = (stops - 1, since, stood if stops > 1 else stood + perf_counter() - since)
 
 
 @contextmanager

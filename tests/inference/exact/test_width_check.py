@@ -7,45 +7,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.inference.exact.hopeless_width import HOPELESS, adjacency, hopeless
-
-
-def least_degree_widths(graph):
-    """Return the largest clique of every least-degree elimination's first choice, by plain sets."""
-    left = {v: set(graph[v]) for v in graph}
-    largest = 0
-    while left:
-        v = min(left, key=lambda u: len(left[u]))
-        largest = max(largest, len(left[v]) + 1)
-        around = left.pop(v)
-        for u in around:
-            left[u] |= around - {u}
-            left[u].discard(v)
-    return largest
+from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
+from markovia.kernels.clique_trees.elimination import wider_than
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 30), st.floats(0.0, 0.6), st.integers(0, 10_000))
-def test_the_widest_clique_lies_between_the_treewidth_and_the_number_of_nodes(n, density, seed):
-    from markovia.kernels.clique_trees.width_check import widest_clique
-
+def test_the_width_told_lies_between_the_largest_clique_and_the_number_of_nodes(n, density, seed):
     graph = nx.gnp_random_graph(n, density, seed=seed)
-    scopes = [(str(a), str(b)) for a, b in graph.edges]
-    pointers, others = adjacency(n, scopes, {str(v): v for v in range(n)})
-    for v in graph:
-        assert others[pointers[v] : pointers[v + 1]].tolist() == sorted(graph[v])
-    found = widest_clique(pointers, others, np.ones(n), 1e9)
+    flat = np.array(graph.edges, dtype=np.int64).ravel()
+    starts = np.arange(0, len(flat) + 1, 2)
+    card = np.full(n, 2, dtype=np.int64)
     clique = max((len(c) for c in nx.find_cliques(graph)), default=1)
-    assert clique <= found <= n
-    assert abs(found - least_degree_widths(graph)) <= 0.3 * n  # ties are broken differently
+    assert wider_than(starts, flat, card, clique - 1e-9)
+    assert not wider_than(starts, flat, card, n + 1)  # tables of at most 2, 4, ... 2**n entries
 
 
-def test_on_a_tree_the_widest_clique_is_an_edge():
-    from markovia.kernels.clique_trees.width_check import widest_clique
-
+def test_a_tree_has_an_edge_for_every_table():
     tree = nx.random_labeled_tree(500, seed=3)
-    pointers, others = adjacency(500, [(str(a), str(b)) for a, b in tree.edges], {str(v): v for v in tree})
-    assert widest_clique(pointers, others, np.ones(500), 1e9) == 2.0
+    flat = np.array(tree.edges, dtype=np.int64).ravel()
+    card = np.full(500, 2, dtype=np.int64)
+    entries = 499 * 4 + 2
+    assert wider_than(np.arange(0, 999, 2), flat, card, np.log2(entries - 1))
+    assert not wider_than(np.arange(0, 999, 2), flat, card, np.log2(entries + 0.5))
 
 
 def problem(model, given=None):

@@ -6,7 +6,7 @@ The choice, in this order:
 - Draws depend on the engine, so their choice looks at the size of the model alone: the same seed gives the same rows.
 - Once the compiled kernels are loaded, everything else goes to the junction tree: it keeps what it computed.
 - Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
-  that it would take long. Then the kernels are loaded (a second), or compiled if they never were (a minute or more, once an
+  that it would take long. Then the kernels are loaded (half a second), or compiled if they never were (some seconds, once an
   installation), where that is still faster. Many small answers add up to the same decision.
 - Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate.
 - Where no exact engine fits the memory or the time limit, approximate engines answer in turn (see `escalation`), and the
@@ -58,9 +58,9 @@ WORTH_SEARCHING = 5e8
 """Table entries above which ten times the search for an order costs little beside the run."""
 OUT_OF_REACH = 1e14
 """Operations above which no search will bring a tree down to what fits."""
-COLLECT = "markovia.kernels.clique_trees.propagation:collect"
-LOAD_SECONDS = 1.0
-COMPILE_SECONDS = 60.0
+RUN = "markovia.kernels.clique_trees.propagation:run"
+LOAD_SECONDS = 0.5
+COMPILE_SECONDS = 15.0
 
 _spent = 0.0
 """Seconds of NumPy elimination in this process so far."""
@@ -296,14 +296,14 @@ def kernels_loaded() -> bool:
     """Say whether the compiled kernels are in memory."""
     from markovia.kernels.compiled_code import loaded
 
-    return loaded(COLLECT)
+    return loaded(RUN)
 
 
 def kernels_on_disk() -> bool:
     """Say whether compiled kernels of an earlier run are on disk for this version of Python."""
     from markovia.kernels.compiled_code import on_disk
 
-    return on_disk(COLLECT)
+    return on_disk(RUN)
 
 
 def load_kernels(engines: str | Sequence[str] = ()) -> float:
@@ -343,7 +343,9 @@ def _load_rare_kernels(problem: Problem) -> None:
     """Run what only large trees, batches of rows and learning need."""
     from markovia.inference.exact.junction_tree import JunctionTree
     from markovia.inference.exact.row_programs import compile_rows
+    from markovia.inference.exact.tree_plan import Structure, plan_for
     from markovia.inference.exact.tree_state import TreeState
+    from markovia.kernels.clique_trees.clique_tables import table_of
     from markovia.kernels.clique_trees.sparse_cliques import collect_support, distribute_support, support_of
     from markovia.kernels.counting import load as load_counting
 
@@ -352,10 +354,14 @@ def _load_rare_kernels(problem: Problem) -> None:
     state.collect_large(0)
     state.distribute()
     state.distribute_large(0)
-    support = support_of(0, 99, *state.packed, *state.room())
-    collect_support(0, False, *state.packed, *state.room(), support)
-    distribute_support(0, *state.packed, *state.room(), support)
-    state.rows(0)
+    arrays = (*state.packed, *state.room())
+    entries, operands = support_of(0, *arrays, np.empty(0, dtype=np.int32))
+    support = np.empty(2 + (2 + operands) * entries, dtype=np.int32)
+    support_of(0, *arrays, support)
+    collect_support(0, False, *arrays, support)
+    distribute_support(0, *arrays, support)
+    table_of(0, *arrays, np.empty(4))
+    plan_for(Structure([2] * 11, [range(11), [0], [1]]))  # large enough for helper cliques
     rows = compile_rows(problem, ["a"], ["b"], [False], 1.0)
     if rows is not None:
         rows.run(np.array([[-1], [0]], dtype=np.int32))

@@ -1,10 +1,11 @@
 """Telling in milliseconds that a model is far too wide for a junction tree.
 
 Searching a good elimination order of a wide graph takes seconds to minutes, and is wasted if no order will do. One
-least-degree elimination, stopped at the first clique that is astronomically too large, tells most such models.
+elimination by smallest tables, stopped as soon as they are astronomically too large, tells most such models.
 """
 
 from collections.abc import Sequence
+from math import log2
 
 import numpy as np
 
@@ -29,25 +30,11 @@ def hopeless(problem: Problem, targets: Sequence[str] | None) -> bool:
         scopes = [tuple([v.name for v in part.variables]) for part in problem.parts(targets)]
         scopes = [s for s in scopes if len(s) > 1]
     number = {n: i for i, n in enumerate(problem.variables)}
-    bits = np.log2([max(len(v), 1) for v in problem.variables.values()])
-    if any(sum(bits[number[n]] for n in s) > HOPELESS for s in scopes if len(s) > WIDE):
+    card = np.array([max(len(v), 1) for v in problem.variables.values()], dtype=np.int64)
+    if any(sum(log2(card[number[n]]) for n in s) > HOPELESS for s in scopes if len(s) > WIDE):
         return True
-    from markovia.kernels.clique_trees.width_check import widest_clique
+    from markovia.kernels.clique_trees.elimination import wider_than
 
-    return bool(widest_clique(*adjacency(len(number), scopes, number), bits, HOPELESS) > HOPELESS)
-
-
-def adjacency(
-    n: int, scopes: Sequence[tuple[str, ...]], number: dict[str, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the neighbours of every variable: pointers, and numbers in increasing order."""
-    lengths = np.array([len(s) for s in scopes], dtype=np.int64)
+    starts = np.cumsum([0, *(len(s) for s in scopes)])
     flat = np.array([number[name] for s in scopes for name in s], dtype=np.int64)
-    starts = np.cumsum(lengths) - lengths
-    pairs = []
-    for length in np.unique(lengths):
-        rows = flat[starts[lengths == length][:, None] + np.arange(length)]
-        i, j = np.nonzero(~np.eye(length, dtype=bool))
-        pairs.append((rows[:, i] * n + rows[:, j]).ravel())
-    keys = np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, dtype=np.int64)
-    return np.searchsorted(keys // n, np.arange(n + 1)), keys % n
+    return wider_than(starts, flat, card, HOPELESS)

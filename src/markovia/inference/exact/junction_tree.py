@@ -29,20 +29,17 @@ from markovia.factors.tables.evidence import Findings
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.tree_answers import by_regret, cut_up, onto, subtree
 from markovia.inference.exact.tree_plan import (
-    SEARCH_MOST,
-    SEARCH_SHARE,
     CompiledTree,
     Plan,
     Structure,
-    known_plan,
     plan_for,
-    remember_plan,
     scope_of,
 )
-from markovia.inference.exact.tree_state import DONE, IMPOSSIBLE, OutOfRange, TreeState
+from markovia.inference.exact.tree_state import ALL, NOTHING, OutOfRange, TreeState
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.kernels.clique_trees.program_sections import SLOT
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Bytes, Kind, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
@@ -52,8 +49,8 @@ WHOLE = 1 << 21
 """Entries up to which the whole model is compiled at once; above, each question is reduced first."""
 FEW = 40
 """Pieces up to which the first question of a model compiles all of it, whatever is observed."""
-AT_ONCE = 2000
-"""Pieces up to which a model that was never compiled is tried in one compiled call."""
+ALL_AT_ONCE = 2000
+"""Pieces up to which the first question about marginals compiles all of a model."""
 DENSE = 1 << 22
 """Entries up to which a structured conditional, such as a noisy-or, is written out as a table."""
 
@@ -102,7 +99,7 @@ class JunctionTree:
         def work(state: TreeState, findings: Findings) -> Tables:
             record = state.plan.record
             slots = [state.tree.slot_of[t] for t in targets]
-            asked = state.ask(findings, slots[0] if len(slots) == 1 else -2)
+            asked = state.ask(findings, slots[0] if len(slots) == 1 else NOTHING)
             if asked is None:
                 state.set_evidence(findings)
                 log_mass = state.collect()
@@ -130,7 +127,7 @@ class JunctionTree:
 
         def work(state: TreeState, findings: Findings) -> Tables:
             slot_of, plan = state.tree.slot_of, state.plan
-            asked = state.ask(findings, -1)
+            asked = state.ask(findings, ALL)
             if asked is None:
                 state.set_evidence(findings)
                 log_mass = state.collect()
@@ -144,16 +141,15 @@ class JunctionTree:
                 state.distribute(sorted({int(plan.home[s]) for s in slots}) if few else None)
             return cut_up(problem, targets, slots, plan, state.marginals.copy(), log_mass)
 
-        at_once = self._at_once(problem, targets)
-        if at_once is not None:
-            return at_once
+        if problem.memory is not None and len(problem.pieces) <= ALL_AT_ONCE:
+            self._whole(problem)
         return self._run(problem, targets, False, work, lambda other: other.marginals(problem, targets))
 
     def log_mass(self, problem: Problem) -> float:
         """Return the log of the total weight that agrees with the findings."""
 
         def work(state: TreeState, findings: Findings) -> float:
-            asked = state.ask(findings, -2)
+            asked = state.ask(findings, NOTHING)
             if asked is not None:
                 return asked
             state.set_evidence(findings)
@@ -268,7 +264,7 @@ class JunctionTree:
     def _codes(self, whole: "_Whole", problem: Problem) -> Ints:
         """Return the observed state of each slot of the whole model's tree, -1 for none."""
         code = np.full(len(whole.plan.card), -1, dtype=np.int64)
-        slots = whole.plan.section(20)
+        slots = whole.plan.section(SLOT)
         for i, v in enumerate(whole.variables):
             finding = problem.findings.get(v.name)
             if finding is not None and finding.code is not None:
@@ -331,48 +327,6 @@ class JunctionTree:
         del state.tree  # no cycle of references, so that memory is free as soon as the model is gone
         idle.append(state)  # only if the work was not interrupted
         return found
-
-    def _at_once(self, problem: Problem, targets: Sequence[str]) -> Tables | None:
-        """Answer a small model that was never compiled in one call; None where that is not the case."""
-        if self.order is not None or problem.memory is None or len(problem.pieces) > AT_ONCE:
-            return None
-        key = self._key
-        if key in problem.memory:
-            return None
-        variables = list(problem.variables.values())
-        ids = {v.name: i for i, v in enumerate(variables)}
-        code = np.full(len(variables), -1, dtype=np.int64)
-        for name, finding in problem.findings.items():
-            if finding.code is None:
-                return None
-            code[ids[name]] = finding.code
-        pieces = list(problem.pieces)
-        if not pieces or any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces):
-            return None
-        structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
-        if known_plan(structure, effort=self.search) is not None:
-            return None
-        from markovia.kernels.clique_trees.small_queries import answer_at_once
-
-        program, total, largest, status, log_mass, flat = answer_at_once(
-            structure.scope_start,
-            structure.scope,
-            structure.card,
-            SEARCH_SHARE * self.search,
-            SEARCH_MOST * max(1.0, self.search),
-            np.concatenate([p.values.ravel() for p in pieces]),
-            code,
-        )
-        plan = Plan(program, total, largest)
-        remember_plan(structure, plan, effort=self.search)
-        problem.memory[key] = _Whole(pieces, variables, plan, False)
-        self._check(plan)
-        if status not in (DONE, IMPOSSIBLE):
-            return None
-        if status == IMPOSSIBLE:
-            return Tables([], -np.inf, plan.record)
-        slot: list[int] = plan.section(20).tolist()
-        return cut_up(problem, targets, [slot[ids[t]] for t in targets], plan, flat, log_mass)
 
     def _across(self, state: TreeState, targets: Sequence[str]) -> Tables:
         """Join targets that no clique holds: sum out the rest of the subtree between their cliques."""

@@ -21,6 +21,7 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.exact.tree_plan import Structure, plan_for, scope_of
 from markovia.inference.problem import Piece, Problem
+from markovia.kernels.clique_trees.program_sections import FACTOR_HOME, SLOT
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
@@ -119,8 +120,6 @@ class _Cliques:
         self.factor_home = np.full(len(structure.scope_start) - 1, -1, dtype=np.int64)
         self.entries = 0.0
         if len(structure.card):
-            from markovia.kernels.clique_trees.tree_program import FACTOR_HOME, SLOT
-
             plan = plan_for(structure, effort=effort)
             if len(last) == 1:
                 rooted = plan_for(structure, last=last, effort=effort)
@@ -253,9 +252,10 @@ class _Barren:
 
 def _row_tree(frame: _Cliques, factors: _Factors, column: Ints, targets: _Targets, barren: _Barren) -> Any:
     from markovia.kernels.clique_trees.evidence_rows import RowTree
-    from markovia.kernels.clique_trees.tree_program import grouped
 
-    child_start, children = grouped(frame.parent, len(frame.parent))
+    by_parent = np.argsort(frame.parent, kind="stable")
+    n_roots = int((frame.parent < 0).sum())
+    child_start = np.searchsorted(frame.parent[by_parent[n_roots:]], np.arange(len(frame.parent) + 1))
     fixed = np.array(factors.fixed, dtype=np.int64).reshape(-1, 2)
     axes = np.array(factors.axes, dtype=np.int64).reshape(-1, 3)
     droppable = np.array(barren.listed, dtype=np.int64).reshape(-1, 2)
@@ -265,8 +265,8 @@ def _row_tree(frame: _Cliques, factors: _Factors, column: Ints, targets: _Target
             a.copy()
             for a in (frame.card, frame.start, frame.slots, frame.place, frame.n_separator, frame.parent)
         ),
-        child_start,
-        children,
+        child_start.astype(np.int64),
+        by_parent[n_roots:].astype(np.int64),
         factors.start,
         _ints(factors.fixed_start),
         *(fixed[:, i].copy() for i in range(2)),

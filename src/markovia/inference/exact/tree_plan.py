@@ -19,6 +19,7 @@ from markovia.factors.tables.variable import Variable
 from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.problem import Piece
 from markovia.inference.result import Record
+from markovia.kernels.clique_trees import program_sections as at
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import thread_count
 
@@ -38,8 +39,6 @@ SPLIT = 1 << 17
 """Entries from which a clique is worth splitting between threads."""
 STRETCH = 1 << 25
 """Entries after which a run returns to Python, so that it can be interrupted."""
-
-_NO_ORDER = np.empty(0, dtype=np.int64)
 
 
 class lazy(Generic[T]):  # noqa: N801
@@ -98,69 +97,68 @@ class Plan:
         self.program = program
         self.total = total
         self.largest = largest
-        header: list[int] = program[:7].tolist()
-        self.n_cliques = header[0]
+        self.header: list[int] = program[: at.SECTIONS].tolist()
+        self.n_cliques: int = self.header[at.N_CLIQUES]
         self.small = total < PARALLEL
-        self.header = header[3:]
 
     def section(self, i: int) -> Ints:
-        """Return one section of the program; see `markovia.kernels.clique_trees.tree_program` for the numbers."""
-        return self.program[self.program[10 + i] : self.program[11 + i]]
+        """Return one section of the program; see `markovia.kernels.clique_trees.program_sections` for the numbers."""
+        return at.section(self.program, i)
 
     @lazy
     def clique_start(self) -> Ints:
         """Where each clique begins in `clique`."""
-        return self.section(0)
+        return self.section(at.CLIQUE_START)
 
     @lazy
     def clique(self) -> Ints:
         """The slots of all cliques, separator first."""
-        return self.section(1)
+        return self.section(at.CLIQUE)
 
     @lazy
     def n_separator(self) -> Ints:
         """How many leading slots each clique shares with its parent."""
-        return self.section(2)
+        return self.section(at.N_SEPARATOR)
 
     @lazy
     def parent(self) -> Ints:
         """The parent of each clique, -1 for a root."""
-        return self.section(3)
+        return self.section(at.PARENT)
 
     @lazy
     def message_at(self) -> Ints:
         """Where each clique's upward message lies."""
-        return self.section(16)
+        return self.section(at.MESSAGE_AT)
 
     @lazy
     def table_at(self) -> Ints:
         """Where each clique's table lies, -1 if it is not stored."""
-        return self.section(15)
+        return self.section(at.TABLE_AT)
 
     @lazy
     def marginal_at(self) -> Ints:
         """Where each slot's posterior lies."""
-        return self.section(17)
+        return self.section(at.MARGINAL_AT)
 
     @lazy
     def card(self) -> Ints:
         """The number of states of each slot."""
-        return self.section(18)
+        return self.section(at.CARD)
 
     @lazy
     def order(self) -> Ints:
         """The variable at each slot: the elimination order."""
-        return self.section(19)
+        return self.section(at.ORDER)
 
     @lazy
     def home(self) -> Ints:
         """The clique that removes each slot."""
-        return self.section(21)
+        return self.section(at.HOME)
 
     @property
     def width(self) -> int:
         """The size of the largest clique less one."""
-        return int(self.program[9]) - 1
+        return self.header[at.MOST_AXES] - 1
 
     @lazy
     def starts(self) -> list[int]:
@@ -183,14 +181,13 @@ class Plan:
     @lazy
     def lengths(self) -> tuple[int, ...]:
         """Lengths of the arrays of a state (floats, ints, flags) and of a thread's scratch space (floats, ints)."""
-        from markovia.kernels.clique_trees.clique_tables import lengths
-
-        return lengths(self.program)  # type: ignore[no-any-return]
+        return at.lengths(self.header)
 
     @lazy
     def bytes(self) -> float:
         """The memory that a run needs: messages both ways, stored tables and factors."""
-        separators = float(2 * (self.program[3] - self.program[4]) + self.program[4] + self.program[5])
+        header = self.header
+        separators = float(2 * header[at.N_VALUES] - header[at.N_FACTOR_VALUES] + header[at.N_TABLES])
         return 8.0 * separators if self.total <= 1e13 else 8.0 * self.total
 
     def clique_slots(self, c: int) -> Ints:
@@ -199,9 +196,8 @@ class Plan:
 
     def entries_given(self, code: Ints) -> float:
         """Return the total of the clique tables when slots with a code of 0 or more are observed."""
-        from markovia.kernels.clique_trees.tree_program import sliced_entries
-
-        return float(sliced_entries(self.program, code))
+        sizes = np.where(code[self.clique] < 0, self.card[self.clique], 1.0)
+        return float(np.multiply.reduceat(sizes, self.clique_start[:-1]).sum()) if len(sizes) else 0.0
 
     @lazy
     def schedule(self) -> Schedule:
@@ -285,7 +281,7 @@ def plan_for(
         stage,
         SEARCH_SHARE * effort,
         SEARCH_MOST * max(1.0, effort),
-        _NO_ORDER if order is None else np.array(order, dtype=np.int64),
+        None if order is None else np.array(order, dtype=np.int64),
     )
     made = Plan(program, total, largest)
     remember_plan(structure, made, last, effort, order)
@@ -345,7 +341,7 @@ class CompiledTree:
     ) -> None:
         self.plan = plan
         self.variables = variables
-        slots: list[int] = plan.section(20).tolist()
+        slots: list[int] = plan.section(at.SLOT).tolist()
         self.slot_of = dict(zip([v.name for v in variables], slots, strict=True))
         self.raw: Array = np.concatenate(tables, axis=None) if tables else np.empty(0)
         self.states: list[TreeState] = []

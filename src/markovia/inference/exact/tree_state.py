@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Finding, Findings
 from markovia.inference.exact.tree_plan import SPLIT, CompiledTree
+from markovia.kernels.clique_trees.program_sections import (
+    KEPT,
+    LONGEST_ROW,
+    N_VALUES,
+    SLOT_CLIQUES,
+    SLOT_START,
+)
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
@@ -23,6 +30,9 @@ LISTED = 0.3
 """The share of non-zero entries below which a clique is run from its support."""
 DONE, IMPOSSIBLE, OUT_OF_RANGE = 0, 1, 2
 """What a run reports; as in `markovia.kernels.clique_trees.propagation`."""
+ALL, NOTHING, AS_MARKED = -1, -2, -3
+"""What may be wanted instead of a slot; as there."""
+_NO_CODES = np.empty(0, dtype=np.int64)
 
 
 class OutOfRange(Exception):
@@ -33,17 +43,17 @@ class TreeState:
     """Buffers and evidence of one evaluation of a tree, for sums or for maxima."""
 
     def __init__(self, tree: CompiledTree, maximise: bool = False) -> None:
-        from markovia.kernels.clique_trees import propagation, small_queries, tree_program
+        from markovia.kernels.clique_trees.propagation import run
+        from markovia.kernels.clique_trees.tree_program import load_tables
 
         plan = tree.plan
         program = plan.program
-        self._kernels = propagation
-        self._questions = small_queries
+        self._run = run
         self.tree = tree
         self.plan = plan
         self.maximise = maximise
         n_floats, n_ints, n_flags, _, _ = plan.lengths
-        n, k, (n_values, n_factor_values, n_tables, n_marginals) = plan.n_cliques, n_ints // 2, plan.header
+        n, _, k, n_values, n_factor_values, n_tables, n_marginals, *_ = plan.header
         floats = np.empty(n_floats)
         ints = np.full(n_ints, -1, dtype=np.int64)
         flags = np.zeros(n_flags, dtype=np.int8)
@@ -63,8 +73,8 @@ class TreeState:
         self._wanted = flags[4 * n :]
         self.packed = (program, floats, ints, flags)
         self._own = self.room()
-        self._factor_scale: float = tree_program.load_tables(
-            program, tree.raw, floats, floats[at + 2 * n : n_floats - k]
+        self._factor_scale: float = load_tables(
+            program, tree.raw, floats, floats[at + 2 * n : n_floats - k], self._own[1]
         )
         self._soft_scale = 0.0
         self._soft_in_use = False
@@ -105,8 +115,8 @@ class TreeState:
         now = -1 if finding is None or finding.code is None else finding.code
         if now != self.code[slot]:
             self.code[slot] = now
-            start = self.plan.section(8)
-            dirty[self.plan.section(9)[start[slot] : start[slot + 1]]] = 1
+            start = self.plan.section(SLOT_START)
+            dirty[self.plan.section(SLOT_CLIQUES)[start[slot] : start[slot + 1]]] = 1
         soft_at = self._soft_at
         if finding is not None and finding.likelihood is not None:
             at = self._soft_base + int(self.plan.marginal_at[slot])
@@ -120,7 +130,7 @@ class TreeState:
             dirty[self.plan.home[slot]] = 1
 
     def ask(self, findings: Findings, wanted: int) -> float | None:
-        """Enter hard evidence and bring one slot up to date (or all with -1, or none with -2), in one compiled call.
+        """Enter hard evidence and bring one slot up to date (or `ALL`, or `NOTHING`), in one compiled call.
 
         Returns the log mass; None where it takes the longer way: a large tree, or evidence that is not hard.
 
@@ -141,7 +151,9 @@ class TreeState:
             raise OutOfRange
         if self._factor_scale == -np.inf:
             return -np.inf
-        status, log_scale = self._questions.ask(*self.packed, *self._own, code, wanted)
+        status, log_scale = self._run(
+            0, self.plan.n_cliques, False, True, wanted, code, *self.packed, *self._own
+        )
         self.findings = findings
         if status == OUT_OF_RANGE:
             raise OutOfRange
@@ -242,14 +254,14 @@ class TreeState:
 
     def rows(self, c: int) -> Array:
         """Return a clique's table as rows, one a state of the unobserved separator."""
-        from markovia.kernels.clique_trees.clique_tables import table_of
-
         dims = self.dims(c)
         size = prod(dims)
         at = int(self.plan.table_at[c])
         if at >= 0:
             table = self._floats[self.tables_at + at : self.tables_at + at + size]
         else:
+            from markovia.kernels.clique_trees.clique_tables import table_of
+
             table = np.empty(size)
             table_of(c, *self.packed, *self._own, table)
         return table.reshape(self.separator_entries(c), -1)
@@ -258,16 +270,17 @@ class TreeState:
         """Return the state of every slot in the best configuration, after maximising."""
         from markovia.kernels.clique_trees.root_to_leaf import walk_best
 
-        fixed = np.zeros((len(self.code), 1), dtype=np.int64)
-        walk_best(*self.packed, *self._own, fixed)
-        return fixed[:, 0]
+        fixed = np.zeros(len(self.code), dtype=np.int64)
+        row = np.empty(self.plan.header[LONGEST_ROW])
+        walk_best(0, self.plan.n_cliques, *self.packed, *self._own, fixed, row)
+        return fixed
 
     def ranked(self, c: int, states: Ints) -> tuple[Ints, Array]:
         """Return the joint states of a clique's own variables by falling weight, and their log losses; zeros left out."""
-        from markovia.kernels.clique_trees.root_to_leaf import row_at
+        from markovia.kernels.clique_trees.root_to_leaf import walk_best
 
         row = np.empty(self.entries(c) // self.separator_entries(c))
-        row_at(c, *self.packed, *self._own, states, row)
+        walk_best(c, c + 1, *self.packed, *self._own, states.copy(), row)
         order = np.argsort(-row, kind="stable")
         order = order[: int((row > 0).sum())]
         logs = np.log(row[order])
@@ -290,8 +303,14 @@ class TreeState:
         from markovia.kernels.clique_trees.root_to_leaf import draw_clique
 
         fixed = np.zeros((len(self.code), n), dtype=np.int64)
+        states = np.empty(len(self.code), dtype=np.int64)
+        running = np.empty(max(KEPT, self.plan.header[LONGEST_ROW]))
+        order = np.arange(n)
         for c in range(self.plan.n_cliques - 1, -1, -1):
-            draw_clique(c, *self.packed, *self._own, rng.random(n), fixed)
+            if self.plan.table_at[c] < 0:  # columns with the same row side by side
+                above = self.plan.clique_slots(c)[: self.plan.n_separator[c]]
+                order = np.lexsort(fixed[above]) if len(above) else np.arange(n)
+            draw_clique(c, *self.packed, *self._own, rng.random(n), order, fixed, states, running)
         return fixed
 
     def free_slots(self, c: int) -> Ints:
@@ -322,12 +341,12 @@ class TreeState:
 
     def _collect_range(self, first: int, last: int, room: Room) -> int:
         if not self.tree.supports:
-            return int(self._kernels.collect(first, last, self.maximise, *self.packed, *room))
+            return self._collect(first, last, room)
         from markovia.kernels.clique_trees.sparse_cliques import collect_support
 
         for start, stop, support in self._pieces(first, last):
             if support is None:
-                status = self._kernels.collect(start, stop, self.maximise, *self.packed, *room)
+                status = self._collect(start, stop, room)
             elif self._dirty[start]:
                 status = collect_support(start, self.maximise, *self.packed, *room, support)
             else:
@@ -336,30 +355,38 @@ class TreeState:
                 return int(status)
         return DONE
 
+    def _collect(self, first: int, last: int, room: Room) -> int:
+        up = self._run(first, last, self.maximise, True, NOTHING, _NO_CODES, *self.packed, *room)
+        return int(up[0])
+
     def collect_large(self, c: int) -> int:
         """Compute one clique's upward message in threads; return a status."""
-        k = self._kernels
+        from markovia.kernels.clique_trees.large_cliques import collect_part
+
         n = thread_count()
-        shares = np.empty((n, self.separator_entries(c)))
+        shares = np.empty(n * self.separator_entries(c))
 
         def part(i: int, room: Room) -> int:
-            return int(k.collect_part(c, i, n, self.maximise, *self.packed, *room, shares[i]))
+            return int(collect_part(c, i, n, self.maximise, *self.packed, *room, shares))
 
-        if any(status != k.DONE for status in in_parallel(part, range(n), self.room)):
+        if any(in_parallel(part, range(n), self.room)):
             return OUT_OF_RANGE
-        return int(k.send_parts(c, self.maximise, *self.packed, *self._own, shares))
+        return part(-1, self._own)
 
     def _distribute_range(self, first: int, last: int, room: Room) -> None:
         if not self.tree.supports:
-            self._kernels.distribute(first, last, *self.packed, *room)
+            self._distribute(first, last, room)
             return
         from markovia.kernels.clique_trees.sparse_cliques import distribute_support
 
         for start, stop, support in reversed(list(self._pieces(first, last))):
             if support is None:
-                self._kernels.distribute(start, stop, *self.packed, *room)
+                self._distribute(start, stop, room)
             else:
                 distribute_support(start, *self.packed, *room, support)
+
+    def _distribute(self, first: int, last: int, room: Room) -> None:
+        self._run(first, last, self.maximise, False, AS_MARKED, _NO_CODES, *self.packed, *room)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, NDArray[np.int32] | None]]:
         """Cut a range of cliques where one is to be run from its support: it is listed, and nothing in it is observed."""
@@ -379,20 +406,21 @@ class TreeState:
 
     def distribute_large(self, c: int) -> None:
         """Bring one clique's belief down in threads."""
-        k = self._kernels
-        share_at, n_columns = k.open_clique(c, *self.packed, *self._own)
-        if len(share_at) == 1 and n_columns == 0:
-            return
+        from markovia.kernels.clique_trees.large_cliques import distribute_part
+
         n = thread_count()
-        shares = np.empty((n, int(share_at[-1])))
-        columns = np.empty((n, n_columns))
-        ratio = self._own[0][3 * k.BLOCK + int(self.plan.program[7]) :]
+        nothing = np.empty(0)
+        n_shares = int(distribute_part(c, -1, n, *self.packed, *self._own, nothing, nothing))
+        if n_shares < 0:
+            return
+        shares = np.empty(n * n_shares)
+        totals = np.empty(n * len(self.marginals))
 
         def part(i: int, room: Room) -> None:
-            k.distribute_part(c, i, n, *self.packed, *room, ratio, share_at, shares[i], columns[i])
+            distribute_part(c, i, n, *self.packed, *room, shares, totals)
 
         in_parallel(part, range(n), self.room)
-        k.close_clique(c, *self.packed, *self._own, share_at, shares, columns)
+        part(n, self._own)
 
 
 def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
@@ -401,7 +429,7 @@ def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
 
     plan = tree.plan
     large: list[int] = np.flatnonzero(plan.table_at < 0).tolist()
-    if not large or plan.program[3] >= 2**31:
+    if not large or plan.header[N_VALUES] >= 2**31:
         return {}
     state = TreeState(tree)
     try:
@@ -410,10 +438,13 @@ def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
     except OutOfRange:
         return {}
 
-    def one(c: int, room: Room) -> NDArray[np.int32]:
-        most = int(LISTED * state.entries(c))
-        found: NDArray[np.int32] = support_of(c, most, *state.packed, *room)
+    def one(c: int, room: Room) -> NDArray[np.int32] | None:
+        entries, n_operands = support_of(c, *state.packed, *room, np.empty(0, dtype=np.int32))
+        if n_operands == 0 or entries > LISTED * state.entries(c):
+            return None
+        found = np.empty(2 + (2 + n_operands) * entries, dtype=np.int32)
+        support_of(c, *state.packed, *room, found)
         return found
 
     listed = in_parallel(one, large, state.room)
-    return {c: s for c, s in zip(large, listed, strict=True) if len(s) and s[1] > 0}
+    return {c: s for c, s in zip(large, listed, strict=True) if s is not None}

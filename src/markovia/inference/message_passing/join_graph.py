@@ -53,7 +53,7 @@ TRIED_BOUND = 1 << 18
 BYTES_AN_ENTRY = 120
 """Memory for an entry while clusters are built: key, weight, and a few codes and positions."""
 SEARCH_SHARE, SEARCH_MOST = 0.5, 4e8
-"""Effort of the search for an elimination order; see `markovia.kernels.clique_trees.elimination.search_order`."""
+"""Effort of the search for an elimination order; see `markovia.kernels.clique_trees.elimination.find_order`."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +146,9 @@ class JoinGraph(Approximate):
         """Say whether a junction tree with full tables surely fits the time limit and the memory."""
         if self.max_entries is not None or self.time_limit is None:
             return False
-        from markovia.kernels.clique_trees.width_check import widest_clique
+        from markovia.kernels.clique_trees.elimination import wider_than
 
-        if widest_clique(*graph.neighbours(), np.log2(graph.cards), WIDE) > WIDE:
+        if wider_than(graph.scope_ptr, graph.scope, graph.cards, WIDE):
             return False
         total = elimination_order(graph)[1]
         return LAST_BOUND < total <= self.time_limit * TREE_ENTRIES_A_SECOND and 16 * total < default_budget()
@@ -267,21 +267,15 @@ class _Settling:
 
 def elimination_order(graph: FlatGraph) -> tuple[Ints, float]:
     """Return an elimination order and the entries of its tables; variables with one possible state come first."""
-    from markovia.kernels.clique_trees.elimination import adjacency, search_order
+    from markovia.kernels.clique_trees.elimination import find_order
 
     n = len(graph.variables)
     if not n:
         return np.zeros(0, dtype=np.int64), 0.0
     states = np.add.reduceat((graph.unary > 0).astype(np.int64), graph.starts[:-1])
-    active = states > 1
-    order = np.empty(int(active.sum()), dtype=np.int64)
-    total = 0.0
-    if len(order):
-        start, near = adjacency(n, graph.scope_ptr, graph.scope, active)
-        logs = np.log2(np.maximum(states, 1))
-        stage = np.zeros(n, dtype=np.int64)
-        total = float(search_order(start, near, logs, stage, active, SEARCH_SHARE, SEARCH_MOST, order))
-    return np.concatenate((np.flatnonzero(~active), order)), total
+    stage = np.where(states > 1, 0, -1)  # a negative stage is left out
+    order, total, _ = find_order(graph.scope_ptr, graph.scope, states, stage, SEARCH_SHARE, SEARCH_MOST)
+    return np.concatenate((np.flatnonzero(stage < 0), order[: int((stage == 0).sum())])), total
 
 
 def joint_from_cluster(messages: ClusterMessages, targets: Sequence[int]) -> Array | None:

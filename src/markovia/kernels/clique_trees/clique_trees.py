@@ -9,338 +9,256 @@ separator towards the parent is a leading block of every clique.
 Cost: linear in the total length of the cliques.
 """
 
+from collections import namedtuple
+
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import beyond, pointer
+
+TRIES = 24
+"""Children of a clique that are looked at for a better place, so that the cost stays linear."""
+NO_ROOM = -1
+NOBODY = np.int64(-1)
+
+Cliques = namedtuple("Cliques", "slot home factor_home begin stop n_separator parent spare pool")
+"""The parts of a tree in the making: the slot of each variable, the clique that removes each slot and holds each factor,
+where each clique lies in `pool`, how many leading slots it shares with its parent, its parent (-1 for a root)."""
 
 
-@kernel
-def clique_tree(n, scope_start, scope, order):
-    """Return the cliques of an elimination order as flat arrays.
+def workspace(n, n_factors, length):
+    """Return an array that holds the parts of a tree whose cliques have so many slots in all, and scratch space."""
+    return np.empty(9 * n + 3 * n_factors + 7 * (2 * n + n_factors) + length, np.int64)
 
-    Variables that are not in `order` are left out of all scopes. The result is `(slot, clique_start, clique, n_separator,
-    parent, home, factor_home)`: the slot of each variable (-1 if left out), cliques children first, how many leading
-    slots each shares with its parent (-1 for a root), the clique that removes each slot, and the clique of each factor
-    (-1 if it has no variable left).
+
+@inner(bare=True)
+def parts(work, n, n_factors):
+    """Cut a workspace into its parts."""
+    most = 2 * n + n_factors
+    first = 2 * n + n_factors
+    return Cliques(
+        work,
+        beyond(work, n),
+        beyond(work, 2 * n),
+        beyond(work, first),
+        beyond(work, first + most),
+        beyond(work, first + 2 * most),
+        beyond(work, first + 3 * most),
+        beyond(work, first + 4 * most),
+        beyond(work, first + 7 * most + 7 * n + 2 * n_factors),
+    )
+
+
+@kernel(bare=True)
+def find_cliques(scope_start, scope, card, order, work, sizes):
+    """Write the cliques of an elimination order, children first, and their sizes.
+
+    Returns `(how many, where the pool ends, total of their lengths, total of their sizes, the largest size)`, or `NO_ROOM`
+    first.
     """
-    k = len(order)
-    n_factors = len(scope_start) - 1
-    slot = np.full(n, -1, np.int64)
-    for i in range(k):
+    n, n_factors = len(order), len(scope_start) - 1
+    scope_start, scope, card, order = pointer(scope_start), pointer(scope), pointer(card), pointer(order)
+    room = len(work) - (9 * n + 3 * n_factors + 7 * (2 * n + n_factors))
+    made = parts(pointer(work), n, n_factors)
+    sizes = pointer(sizes)
+    slot, home, factor_home, pool = made.slot, made.home, made.factor_home, made.pool
+    begin, mark, merged = made.spare, beyond(made.spare, n + 1), beyond(made.spare, 2 * n + 1)
+    child_head, child_next, above = (
+        beyond(made.spare, 3 * n + 1),
+        beyond(made.spare, 4 * n + 1),
+        beyond(made.spare, 5 * n + 1),
+    )
+    top, factor_head, factor_next = (
+        beyond(made.spare, 6 * n + 1),
+        beyond(made.spare, 7 * n + 1),
+        beyond(made.spare, 8 * n + 1),
+    )
+    for i in range(n):
         slot[order[i]] = i
+        mark[i] = -1
+        merged[i] = -1
+        child_head[i] = -1
+        factor_head[i] = -1
+        above[i] = -1
+        top[i] = -1
     # factors by their earliest slot
-    first = np.full(n_factors, -1, np.int64)
-    factor_head = np.full(k, -1, np.int64)
-    factor_next = np.full(n_factors, -1, np.int64)
     for f in range(n_factors - 1, -1, -1):
-        low = k
+        low = n
         for i in range(scope_start[f], scope_start[f + 1]):
-            s = slot[scope[i]]
-            if s >= 0 and s < low:
-                low = s
-        if low < k:
-            first[f] = low
+            if slot[scope[i]] < low:
+                low = slot[scope[i]]
+        factor_home[f] = low
+        if low < n:
             factor_next[f] = factor_head[low]
             factor_head[low] = f
-    begin = np.zeros(k + 1, np.int64)
-    pool = np.empty(4 * k + 64, np.int64)
-    above = np.full(k, -1, np.int64)
-    child_head = np.full(k, -1, np.int64)
-    child_next = np.full(k, -1, np.int64)
-    merged = np.full(k, -1, np.int64)  # the slot whose supernode this one joins
-    mark = np.full(k, -1, np.int64)
-    for v in range(k):
-        at = begin[v]
-        size = 0
+    at = 0
+    for v in range(n):
+        if at + n - v > room:
+            return NO_ROOM, 0, 0, 0.0, 0.0
+        begin[v] = at
+        last = at
         mark[v] = v
-        need = 0
-        f = factor_head[v]
-        while f >= 0:
-            need += scope_start[f + 1] - scope_start[f]
-            f = factor_next[f]
-        u = child_head[v]
-        while u >= 0:
-            need += begin[u + 1] - begin[u]
-            u = child_next[u]
-        if at + need > len(pool):
-            grown = np.empty(2 * len(pool) + need, np.int64)
-            grown[:at] = pool[:at]
-            pool = grown
         f = factor_head[v]
         while f >= 0:
             for i in range(scope_start[f], scope_start[f + 1]):
                 s = slot[scope[i]]
-                if s >= 0 and mark[s] != v:
+                if mark[s] != v:
                     mark[s] = v
-                    pool[at + size] = s
-                    size += 1
+                    pool[last] = s
+                    last += 1
             f = factor_next[f]
         u = child_head[v]
         while u >= 0:
-            for i in range(begin[u], begin[u + 1]):
+            for i in range(begin[u], begin[u + 1] - 1):
                 s = pool[i]
                 if mark[s] != v:
                     mark[s] = v
-                    pool[at + size] = s
-                    size += 1
+                    pool[last] = s
+                    last += 1
             u = child_next[u]
-        # later slots first
-        if size > 64:
-            ordered = np.sort(pool[at : at + size])
-            for i in range(size):
-                pool[at + i] = ordered[size - 1 - i]
-        else:
-            for i in range(1, size):
-                s = pool[at + i]
-                j = i - 1
-                while j >= 0 and pool[at + j] < s:
-                    pool[at + j + 1] = pool[at + j]
-                    j -= 1
-                pool[at + j + 1] = s
-        begin[v + 1] = at + size
+        for i in range(at + 1, last):  # later slots first
+            s = pool[i]
+            j = i
+            while j > at and pool[j - 1] < s:
+                pool[j] = pool[j - 1]
+                j -= 1
+            pool[j] = s
+        pool[last] = v
+        begin[v + 1] = last + 1
+        # a child's clique may contain this one; its first member names a clique, its last one places it
+        base = v
         u = child_head[v]
         while u >= 0:
-            if begin[u + 1] - begin[u] == size + 1:
-                merged[v] = u
+            if begin[u + 1] - begin[u] == last + 2 - at:
+                base = merged[u]
                 break
             u = child_next[u]
-        if size > 0:
-            p = pool[at + size - 1]
+        merged[v] = base
+        top[base] = v
+        if last > at:
+            p = pool[last - 1]
             above[v] = p
             child_next[v] = child_head[p]
             child_head[p] = v
-    # supernodes: the first member names it, the last one places it
-    base = np.empty(k, np.int64)
-    top = np.full(k, -1, np.int64)
-    for v in range(k):
-        base[v] = v if merged[v] < 0 else base[merged[v]]
-        top[base[v]] = v
-    number = np.full(k, -1, np.int64)
+        at = last + 1
     count = 0
     length = 0
-    for v in range(k):
-        if top[base[v]] == v:
-            number[base[v]] = count
-            count += 1
-            length += begin[base[v] + 1] - begin[base[v]] + 1
-    clique_start = np.zeros(count + 1, np.int64)
-    clique = np.empty(length, np.int64)
-    n_separator = np.empty(count, np.int64)
-    parent = np.full(count, -1, np.int64)
-    home = np.empty(k, np.int64)
-    at = 0
-    c = 0
-    for v in range(k):
-        home[v] = number[base[v]]
-        b = base[v]
+    total = 0.0
+    largest = 0.0
+    for v in range(n):
+        b = merged[v]
         if top[b] != v:
             continue
+        home[b] = count
+        made.begin[count] = begin[b]
+        made.stop[count] = begin[b + 1]
+        made.n_separator[count] = begin[v + 1] - begin[v] - 1
+        made.parent[count] = above[v]
+        size = 1.0
         for i in range(begin[b], begin[b + 1]):
-            clique[at] = pool[i]
-            at += 1
-        clique[at] = b
-        at += 1
-        clique_start[c + 1] = at
-        n_separator[c] = begin[v + 1] - begin[v]
-        c += 1
-    for v in range(k):
-        if top[base[v]] == v and above[v] >= 0:
-            parent[number[base[v]]] = home[above[v]]
-    factor_home = np.full(n_factors, -1, np.int64)
+            size *= card[order[pool[i]]]
+        sizes[count] = size
+        length += begin[b + 1] - begin[b]
+        total += size
+        if size > largest:
+            largest = size
+        count += 1
+    for v in range(n):
+        home[v] = home[merged[v]]
+    for c in range(count):
+        if made.parent[c] >= 0:
+            made.parent[c] = home[made.parent[c]]
     for f in range(n_factors):
-        if first[f] >= 0:
-            factor_home[f] = home[first[f]]
-    return slot, clique_start, clique, n_separator, parent, home, factor_home
+        factor_home[f] = home[factor_home[f]] if factor_home[f] < n else -1
+    return count, at, length, total, largest
 
 
-@kernel
-def _contains(clique, low, high, inner, first, last):
-    """Say whether `clique[low:high]` contains `inner[first:last]`, both from last slot to first."""
-    for i in range(first, last):
-        s = inner[i]
-        while low < high and clique[low] > s:
-            low += 1
-        if low == high or clique[low] != s:
-            return False
-    return True
+@inner(bare=True)
+def _smaller_child(c, except_for, wanted, n_wanted, made, sizes, head, following):
+    """Return the smallest child of a clique that is smaller than it and contains some slots, or -1."""
+    best = -1
+    j = head[c]
+    for _ in range(TRIES):
+        if j < 0:
+            break
+        if j != except_for and sizes[j] < (sizes[c] if best < 0 else sizes[best]):
+            low, high = made.begin[j], made.stop[j]
+            inside = 0
+            while inside < n_wanted and low < high:
+                if made.pool[low] == wanted[inside]:
+                    inside += 1
+                low += 1
+            if inside == n_wanted:
+                best = j
+        j = following[j]
+    return best
 
 
-@kernel
-def settle(scope_start, scope, slot, card, clique_start, clique, n_separator, parent, factor_home):
+@kernel(bare=True)
+def settle(n, scope_start, scope, work, sizes, count):
     """Hang every clique, and put every factor, below the smallest neighbouring clique that can hold it.
 
     A clique may hang on any other one that contains its separator. Moving it from a large parent to a smaller sister, again
-    and again, spares the large clique a product and a sum over all its entries. Cliques are numbered anew, children first.
-    Only the first few sisters are tried, so the cost stays linear.
+    and again, spares the large clique a product and a sum over all its entries.
     """
-    tries = 24
-    n = len(parent)
-    size = np.empty(n)
-    for c in range(n):
-        size[c] = 1.0
-        for i in range(clique_start[c], clique_start[c + 1]):
-            size[c] *= card[clique[i]]
-    head = np.full(n, -1, np.int64)
-    following = np.full(n, -1, np.int64)
-    roots = np.empty(n, np.int64)
+    n_factors = len(scope_start) - 1
+    scope_start, scope, sizes = pointer(scope_start), pointer(scope), pointer(sizes)
+    made = parts(pointer(work), n, n_factors)
+    parent = made.parent
+    head, following, stack = made.spare, beyond(made.spare, n), beyond(made.spare, 2 * n)
+    wanted = beyond(made.spare, 3 * n)
     n_roots = 0
-    for c in range(n):
+    for c in range(count):
+        head[c] = -1
+    for c in range(count):
         p = parent[c]
         if p < 0:
-            roots[n_roots] = c
+            stack[n_roots] = c
             n_roots += 1
         else:
             following[c] = head[p]
             head[p] = c
-    stack = np.empty(n, np.int64)
-    for r in range(n_roots):
-        top = 1
-        stack[0] = roots[r]
-        while top > 0:
-            top -= 1
-            c = stack[top]
-            before = -1
-            k = head[c]
-            while k >= 0:
-                after = following[k]
-                best = -1
-                j = head[c]
-                for _ in range(tries):
-                    if j < 0:
-                        break
-                    if (
-                        j != k
-                        and size[j] < size[c]
-                        and (best < 0 or size[j] < size[best])
-                        and n_separator[k] <= clique_start[j + 1] - clique_start[j]
-                        and _contains(
-                            clique, clique_start[j], clique_start[j + 1],
-                            clique, clique_start[k], clique_start[k] + n_separator[k],
-                        )
-                    ):  # fmt: skip
-                        best = j
-                    j = following[j]
-                if best >= 0:
-                    if before < 0:
-                        head[c] = after
-                    else:
-                        following[before] = after
-                    parent[k] = best
-                    following[k] = head[best]
-                    head[best] = k
-                else:
-                    before = k
-                k = after
-            k = head[c]
-            while k >= 0:
-                stack[top] = k
-                top += 1
-                k = following[k]
-    # factors walk down as long as a smaller child clique holds them
-    inner = np.empty(64, np.int64)
-    for f in range(len(factor_home)):
-        c = factor_home[f]
-        if c < 0:
-            continue
-        m = 0
-        if scope_start[f + 1] - scope_start[f] > len(inner):
-            inner = np.empty(scope_start[f + 1] - scope_start[f], np.int64)
-        for i in range(scope_start[f], scope_start[f + 1]):
-            s = slot[scope[i]]
-            if s < 0:
-                continue
-            j = m - 1
-            while j >= 0 and inner[j] < s:
-                inner[j + 1] = inner[j]
-                j -= 1
-            inner[j + 1] = s
-            m += 1
-        while True:
-            best = -1
-            j = head[c]
-            for _ in range(tries):
-                if j < 0:
-                    break
-                if (
-                    size[j] < size[c]
-                    and (best < 0 or size[j] < size[best])
-                    and _contains(clique, clique_start[j], clique_start[j + 1], inner, 0, m)
-                ):
-                    best = j
-                j = following[j]
-            if best < 0:
-                break
-            c = best
-        factor_home[f] = c
-
-
-@kernel
-def renumber(clique_start, clique, n_separator, parent, home, factor_home):
-    """Give cliques numbers so that children come first and every subtree is a range that ends with its root."""
-    n = len(parent)
-    head = np.full(n, -1, np.int64)
-    following = np.full(n, -1, np.int64)
-    stack = np.empty(n, np.int64)
-    sequence = np.empty(n, np.int64)
-    top = 0
-    for c in range(n):
-        if parent[c] < 0:
-            stack[top] = c
-            top += 1
-        else:
-            following[c] = head[parent[c]]
-            head[parent[c]] = c
-    count = 0
+    top = n_roots
     while top > 0:
         top -= 1
         c = stack[top]
-        sequence[count] = c
-        count += 1
+        before = -1
+        k = head[c]
+        while k >= 0:
+            after = following[k]
+            best = _smaller_child(
+                c, k, beyond(made.pool, made.begin[k]), made.n_separator[k], made, sizes, head, following
+            )
+            if best >= 0:
+                if before < 0:
+                    head[c] = after
+                else:
+                    following[before] = after
+                parent[k] = best
+                following[k] = head[best]
+                head[best] = k
+            else:
+                before = k
+            k = after
         k = head[c]
         while k >= 0:
             stack[top] = k
             top += 1
             k = following[k]
-    number = np.empty(n, np.int64)
-    for i in range(n):
-        number[sequence[i]] = n - 1 - i
-    new_start = np.zeros(n + 1, np.int64)
-    for c in range(n):
-        new_start[number[c] + 1] = clique_start[c + 1] - clique_start[c]
-    for c in range(n):
-        new_start[c + 1] += new_start[c]
-    new_clique = np.empty_like(clique)
-    new_separator = np.empty_like(n_separator)
-    new_parent = np.empty_like(parent)
-    for c in range(n):
-        to = number[c]
-        for i in range(clique_start[c + 1] - clique_start[c]):
-            new_clique[new_start[to] + i] = clique[clique_start[c] + i]
-        new_separator[to] = n_separator[c]
-        new_parent[to] = -1 if parent[c] < 0 else number[parent[c]]
-    for v in range(len(home)):
-        home[v] = number[home[v]]
-    for f in range(len(factor_home)):
-        if factor_home[f] >= 0:
-            factor_home[f] = number[factor_home[f]]
-    return new_start, new_clique, new_separator, new_parent
-
-
-@kernel
-def separators_are_contained(clique_start, clique, n_separator, parent):
-    """Check the running intersection property: every separator lies inside the parent clique."""
-    for c in range(len(parent)):
-        p = parent[c]
-        if p < 0:
-            if n_separator[c] != 0:
-                return False
+    # factors walk down as long as a smaller child clique holds them
+    for f in range(n_factors):
+        c = made.factor_home[f]
+        if c < 0 or head[c] < 0:
             continue
-        if p <= c:
-            return False
-        j = clique_start[p]
-        for i in range(clique_start[c], clique_start[c] + n_separator[c]):
-            while j < clique_start[p + 1] and clique[j] > clique[i]:
-                j += 1
-            if j == clique_start[p + 1] or clique[j] != clique[i]:
-                return False
-    return True
+        m = 0
+        for i in range(scope_start[f], scope_start[f + 1]):
+            s = made.slot[scope[i]]
+            j = m
+            while j > 0 and wanted[j - 1] < s:
+                wanted[j] = wanted[j - 1]
+                j -= 1
+            wanted[j] = s
+            m += 1
+        while c >= 0:
+            made.factor_home[f] = c
+            c = _smaller_child(c, NOBODY, wanted, m, made, sizes, head, following)

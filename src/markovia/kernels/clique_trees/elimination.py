@@ -1,341 +1,313 @@
 """Greedy elimination orders in compiled code.
 
-Method: repeatedly eliminate the vertex of lowest score and join its neighbours. Four scores: fewest neighbours, fewest
-fill edges, smallest table, smallest weighted fill; noise breaks ties at random or perturbs scores for restarts. Scores
-are kept up to date by what an elimination changed (fill edges lower the score of common neighbours), in a binary heap.
+Method: repeatedly eliminate the vertex of lowest score and join its neighbours. Scores: fewest fill edges, smallest weighted
+fill, smallest table; noise breaks ties at random and perturbs scores for restarts. A fill edge changes the score of its ends
+and of their common neighbours, by what is found in one walk over the neighbours of one end; nothing is counted again. A
+tournament holds the vertex of lowest score.
 Cost: near linear in the size of the filled graph; a 1,000-vertex network takes a few milliseconds.
 """
 
+from math import inf, log2
+
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.pointers import beyond, pointer
 
-MIN_DEGREE, MIN_FILL, MIN_WEIGHT, WEIGHTED_MIN_FILL = 0, 1, 2, 3
+Ints = NDArray[np.int64]
+
+MIN_FILL, WEIGHTED_MIN_FILL, MIN_WEIGHT = 0, 1, 2
+"""The first passes of a search; later ones are these with noise."""
+TIE = 1e-6
+"""How far ties are broken at random: an order that comes from all sides makes a tree that runs in several threads."""
+NO_ROOM = -1.0
+"""Instead of a total: the work arrays are too short."""
 
 
-@kernel
-def adjacency(n, scope_start, scope, active):
-    """Return the neighbours of every active vertex as (start, list): who shares a scope with whom."""
-    bound = 0
-    for f in range(len(scope_start) - 1):
-        size = scope_start[f + 1] - scope_start[f]
-        bound += size * (size - 1)
-    count = np.zeros(n + 1, np.int64)
-    for f in range(len(scope_start) - 1):
-        active_here = 0
-        for i in range(scope_start[f], scope_start[f + 1]):
-            if active[scope[i]]:
-                active_here += 1
-        for i in range(scope_start[f], scope_start[f + 1]):
-            if active[scope[i]]:
-                count[scope[i] + 1] += active_here - 1
+@kernel(bare=True)
+def search_order(scope_start, scope, card, stage, first, share, most, limit, order, work, numbers):
+    """Try several heuristics, then perturbed restarts; write the best order found.
+
+    Returns the total of its table sizes (infinity if no order stays below `limit`, `NO_ROOM` if the search has to be called
+    again with more room), and the total length of its cliques. Vertices of a smaller `stage` come first, those of a negative
+    one are left out. Pass 0 is min-fill, 1 weighted-min-fill, 2 min-weight; later passes are these with noise; `first` is
+    the one to begin with. The search goes on while the next pass would keep its steps below `share` times the best total so
+    far, and below `most`: what it may cost grows with what it may save. It ends at a fifth of that if the last four passes
+    found nothing better. Counting steps instead of seconds makes plans reproducible.
+
+    `work` has room for `9 n + 2` numbers, twice the number of vertices rounded up to a power of two, and the lists of
+    neighbours; `numbers` for `7 n + 1`.
+    """
+    n = len(card)
+    n_scopes = len(scope_start) - 1
+    end = len(work)
+    scope_start, scope, card, stage, order = (
+        pointer(scope_start),
+        pointer(scope),
+        pointer(card),
+        pointer(stage),
+        pointer(order),
+    )
+    pool, logs = pointer(work), pointer(numbers)
+    leaves = 1
+    while leaves < n:
+        leaves *= 2
+    near, begin, size, room = pool, beyond(pool, n + 1), beyond(pool, 2 * n + 1), beyond(pool, 3 * n + 1)
+    old, mark, ring = beyond(pool, 4 * n + 1), beyond(pool, 5 * n + 1), beyond(pool, 6 * n + 1)
+    queue, trial, winner = beyond(pool, 7 * n + 1), beyond(pool, 8 * n + 2), beyond(pool, 9 * n + 2)
+    weight, score, key = beyond(logs, n), beyond(logs, 2 * n), beyond(logs, 3 * n)
+    known = beyond(logs, 4 * n + 1)
+    vertices = 0
     for v in range(n):
-        count[v + 1] += count[v]
-    raw = np.empty(count[n], np.int32)
-    place = count[:n].copy()
-    for f in range(len(scope_start) - 1):
+        mark[v] = -1
+        ring[v] = 0
+        size[v] = 0
+        logs[v] = log2(card[v]) if card[v] > 1 else 1e-3
+        if stage[v] >= 0:
+            vertices += 1
+    # who shares a scope with whom: lists with repetitions, which are then taken out
+    for f in range(n_scopes):
+        for i in range(scope_start[f], scope_start[f + 1]):
+            size[scope[i]] += scope_start[f + 1] - scope_start[f]
+    used = 9 * n + 2 + 2 * leaves
+    for v in range(n):
+        begin[v] = used
+        used += size[v]
+        size[v] = 0
+    if used > end:
+        return NO_ROOM, 0
+    for f in range(n_scopes):
         for i in range(scope_start[f], scope_start[f + 1]):
             v = scope[i]
-            if not active[v]:
-                continue
             for j in range(scope_start[f], scope_start[f + 1]):
                 u = scope[j]
-                if u != v and active[u]:
-                    raw[place[v]] = u
-                    place[v] += 1
-    seen = np.full(n, -1, np.int32)
-    start = np.zeros(n + 1, np.int64)
-    kept = 0
+                if u != v and stage[u] >= 0 and stage[v] >= 0:
+                    pool[begin[v] + size[v]] = u
+                    size[v] += 1
+    last = 9 * n + 2 + 2 * leaves
     for v in range(n):
-        start[v] = kept
-        for i in range(count[v], count[v + 1]):
-            u = raw[i]
-            if seen[u] != v:
-                seen[u] = v
-                raw[kept] = u
-                kept += 1
-    start[n] = kept
-    return start, raw[:kept].copy()
-
-
-@kernel
-def _sift_up(heap, where, key, i):
-    v = heap[i]
-    while i > 0:
-        up = (i - 1) >> 1
-        if key[heap[up]] <= key[v]:
-            break
-        heap[i] = heap[up]
-        where[heap[i]] = i
-        i = up
-    heap[i] = v
-    where[v] = i
-
-
-@kernel
-def _sift_down(heap, where, key, i, size):
-    v = heap[i]
+        near[v] = last
+        for i in range(begin[v], begin[v] + size[v]):
+            u = pool[i]
+            if mark[u] != v:
+                mark[u] = v
+                pool[last] = u
+                last += 1
+    near[n] = last
+    seen = 0
+    stamp = n
+    steps = last
+    latest = first
+    length = 0
+    k = first
     while True:
-        down = 2 * i + 1
-        if down >= size:
-            break
-        if down + 1 < size and key[heap[down + 1]] < key[heap[down]]:
-            down += 1
-        if key[heap[down]] >= key[v]:
-            break
-        heap[i] = heap[down]
-        where[heap[i]] = i
-        i = down
-    heap[i] = v
-    where[v] = i
-
-
-@kernel
-def greedy_order(start, neighbours, logs, stage, active, heuristic, noise, seed, limit, order, effort):
-    """Fill `order` with an elimination order of the active vertices; return the total of its table sizes.
-
-    `logs` holds log2 of the number of states; `stage` (small whole numbers) puts vertices of a smaller stage first. With
-    `noise` zero ties go to the lower vertex; otherwise scores are perturbed by that relative amount and ties are random.
-    Gives up with infinity once the total passes `limit`. Adds the steps taken to `effort[0]`.
-    """
-    n = len(logs)
-    begin = np.empty(n, np.int64)
-    length = np.zeros(n, np.int32)
-    room = np.zeros(n, np.int32)
-    used = 0
-    for v in range(n):
-        size = start[v + 1] - start[v]
-        begin[v] = used
-        length[v] = size
-        room[v] = size + 4
-        used += room[v]
-    pool = np.empty(2 * used + 64, np.int32)
-    for v in range(n):
-        for i in range(length[v]):
-            pool[begin[v] + i] = neighbours[start[v] + i]
-    filling = heuristic == 1 or heuristic == 3
-    weighted = heuristic == 3
-    mark = np.full(n, -1, np.int64)
-    inside = np.full(n, -1, np.int64)
-    stamp = 0
-    score = np.zeros(n)
-    key = np.zeros(n)
-    heap = np.empty(n, np.int32)
-    where = np.full(n, -1, np.int32)
-    remaining = 0
-    countable = True  # a weighted score of zero means no fill edge, unless some weight is zero
-    for v in range(n):
-        if weighted and active[v] and logs[v] == 0.0:
-            countable = False
-    steps = used
-    state = np.uint64(seed) * np.uint64(2862933555777941757) + np.uint64(3037000493)
-    # first scores
-    for v in range(n):
-        if not active[v]:
-            continue
-        s = 0.0
-        if filling:
-            stamp += 1
-            for i in range(length[v]):
-                mark[pool[begin[v] + i]] = stamp
-            for i in range(length[v]):
-                u = pool[begin[v] + i]
-                steps += length[u]
-                if weighted:
-                    linked = 0.0
-                    total = 0.0
-                    for j in range(length[u]):
-                        if mark[pool[begin[u] + j]] == stamp:
-                            linked += 1.0
-                            total += logs[pool[begin[u] + j]]
-                    s -= total + linked * logs[u]
-                    s += (length[v] - 1) * logs[u]
-                else:
-                    for j in range(length[u]):
-                        if mark[pool[begin[u] + j]] == stamp:
-                            s -= 1.0
-            if weighted:
-                whole = 0.0
-                for i in range(length[v]):
-                    whole += logs[pool[begin[v] + i]]
-                s += (length[v] - 1) * whole
-                s *= 0.5
-            else:
-                s = 0.5 * (s + length[v] * (length[v] - 1.0))
-        elif heuristic == 0:
-            s = length[v]
-        else:
-            s = logs[v]
-            for i in range(length[v]):
-                s += logs[pool[begin[v] + i]]
-        score[v] = s
-        state ^= state << np.uint64(13)
-        state ^= state >> np.uint64(7)
-        state ^= state << np.uint64(17)
-        r = (state >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-        key[v] = stage[v] * 1e12 + (s * (1.0 + noise * r) + 1e-6 * r if noise > 0 else s)
-        heap[remaining] = v
-        where[v] = remaining
-        remaining += 1
-    for i in range(remaining // 2 - 1, -1, -1):
-        _sift_down(heap, where, key, i, remaining)
-    total_size = 0.0
-    done = 0
-    while remaining > 0:
-        v = heap[0]
-        remaining -= 1
-        if remaining > 0:
-            heap[0] = heap[remaining]
-            where[heap[0]] = 0
-            _sift_down(heap, where, key, 0, remaining)
-        where[v] = -1
-        order[done] = v
-        done += 1
-        size = logs[v]
-        d = length[v]
-        b = begin[v]
-        for i in range(d):
-            size += logs[pool[b + i]]
-        total_size += 2.0**size
-        if total_size > limit:
-            effort[0] += steps
-            return np.inf
-        # take v out, join its neighbours
-        stamp += 1
-        ring = stamp
-        for i in range(d):
-            inside[pool[b + i]] = ring
-        complete = filling and countable and score[v] < 1e-9
-        for i in range(d):
-            u = pool[b + i]
-            bu = begin[u]
-            steps += length[u] + d
-            for j in range(length[u]):
-                if pool[bu + j] == v:
-                    length[u] -= 1
-                    pool[bu + j] = pool[bu + length[u]]
-                    break
-        if not complete:
+        kind = k % 3
+        filling = kind != MIN_WEIGHT
+        noise = 0.0 if k < 3 else 1e-9 + 0.03 * ((k // 3) % 8)
+        state = k
+        # the lists of this pass, with some room to grow
+        used = last
+        for v in range(n):
+            d = near[v + 1] - near[v]
+            if used + d + 4 > end:
+                return NO_ROOM, 0
+            begin[v] = used
+            size[v] = d
+            room[v] = d + 4
             for i in range(d):
-                u = pool[b + i]
+                pool[used + i] = pool[near[v] + i]
+            used += d + 4
+            steps += d + 4
+            weight[v] = 0.5 if kind == MIN_FILL else logs[v]
+        if not seen & (1 << kind):
+            seen |= 1 << kind
+            for v in range(n):
+                s = 0.0 if filling else weight[v]
                 stamp += 1
-                bu = begin[u]
-                for j in range(length[u]):
-                    mark[pool[bu + j]] = stamp
+                whole = 0.0
+                for i in range(near[v], near[v + 1]):
+                    mark[pool[i]] = stamp
+                    whole += weight[pool[i]]
+                if filling:
+                    for i in range(near[v], near[v + 1]):
+                        u = pool[i]
+                        missing = near[v + 1] - near[v] - 1
+                        for j in range(near[u], near[u + 1]):
+                            if mark[pool[j]] == stamp:
+                                missing -= 1
+                        s += missing * weight[u]
+                        steps += near[u + 1] - near[u]
+                else:
+                    s += whole
+                known[kind * n + v] = s
+        key[n] = inf
+        for v in range(leaves):
+            winner[leaves + v] = v if v < n else n
+            if v < n:
+                score[v] = known[kind * n + v]
+                state = state * 6364136223846793005 + 1442695040888963407
+                r = ((state >> 11) & 9007199254740991) * (1.0 / 9007199254740992.0)
+                key[v] = stage[v] * 1e12 + score[v] * (1.0 + noise * r) + TIE * r if stage[v] >= 0 else inf
+        for i in range(leaves - 1, 0, -1):
+            winner[i] = winner[2 * i + 1] if key[winner[2 * i + 1]] < key[winner[2 * i]] else winner[2 * i]
+        total = 0.0
+        found = 0
+        done = 0
+        while done < vertices:
+            v = winner[1]
+            first_near, d = begin[v], size[v]
+            last_near = first_near + d
+            entries = 1.0 * card[v]
+            for i in range(first_near, last_near):
+                entries *= card[pool[i]]
+            total += entries
+            if total > limit:
+                break
+            trial[done] = v
+            done += 1
+            found += d + 1
+            # take v out of the lists of its neighbours, the ring
+            stamp += 1
+            inside = stamp
+            queue[0] = v
+            key[v] = inf
+            waiting = 1
+            for i in range(first_near, last_near):
+                u = pool[i]
+                ring[u] = inside
+                queue[waiting] = u
+                waiting += 1
+                j = begin[u]
+                while pool[j] != v:
+                    j += 1
+                size[u] -= 1
+                old[u] = size[u]
+                pool[j] = pool[begin[u] + size[u]]
+                if not filling:
+                    score[u] -= weight[v]
+            complete = filling and score[v] < 1e-6
+            for i in range(first_near, last_near):
+                # u loses the pairs of v and its neighbours outside the ring
+                u = pool[i]
+                stamp += 1
                 mark[u] = stamp
-                for k in range(i + 1, d):
-                    w = pool[b + k]
+                outside = 0.0
+                others = 0
+                for j in range(begin[u], begin[u] + old[u]):
+                    x = pool[j]
+                    mark[x] = stamp
+                    if ring[x] != inside:
+                        outside += weight[x]
+                        others += 1
+                steps += old[u]
+                if filling:
+                    score[u] -= others * weight[v] + outside
+                if complete:
+                    continue
+                steps += d
+                for m in range(i + 1, last_near):
+                    w = pool[m]
                     if mark[w] == stamp:
                         continue
-                    # a fill edge u - w: common neighbours outside the ring lose one missing edge
+                    # a fill edge from u to w: each gains its pairs with what only the other one sees outside the ring,
+                    # and common neighbours lose the pair
                     if filling:
-                        steps += length[w]
-                        loss = logs[u] + logs[w] if weighted else 1.0
-                        bw = begin[w]
-                        for j in range(length[w]):
-                            x = pool[bw + j]
-                            if mark[x] == stamp and inside[x] != ring:
-                                score[x] -= loss
-                                if where[x] >= 0:
-                                    key[x] -= loss
-                                    _sift_up(heap, where, key, where[x])
-                    for side in range(2):
-                        p = u if side == 0 else w
-                        q = w if side == 0 else u
-                        if length[p] == room[p]:
-                            need = 2 * room[p] + 4
-                            if used + need > len(pool):
-                                grown = np.empty(2 * len(pool) + need, np.int32)
-                                grown[:used] = pool[:used]
-                                pool = grown
-                            for j in range(length[p]):
+                        pair = weight[u] + weight[w]
+                        gain = others * weight[w] + outside
+                        steps += old[w]
+                        for j in range(begin[w], begin[w] + old[w]):
+                            x = pool[j]
+                            if mark[x] == stamp:
+                                score[x] -= pair
+                                if ring[x] != inside:
+                                    gain -= weight[w] + weight[x]
+                                    if ring[x] != -inside:
+                                        ring[x] = -inside
+                                        queue[waiting] = x
+                                        waiting += 1
+                            elif ring[x] != inside:
+                                score[w] += weight[u] + weight[x]
+                        score[u] += gain
+                    else:
+                        score[u] += weight[w]
+                        score[w] += weight[u]
+                    p = u
+                    q = w
+                    for _ in range(2):
+                        if size[p] == room[p]:
+                            need = 2 * size[p] + 4
+                            if used + need > end:
+                                return NO_ROOM, 0
+                            for j in range(size[p]):
                                 pool[used + j] = pool[begin[p] + j]
                             begin[p] = used
                             room[p] = need
                             used += need
-                        pool[begin[p] + length[p]] = q
-                        length[p] += 1
-        # the ring's own scores
-        for i in range(d):
-            u = pool[b + i]
-            bu = begin[u]
-            s = 0.0
-            if heuristic == 0:
-                s = length[u]
-            elif heuristic == 2:
-                s = logs[u]
-                for j in range(length[u]):
-                    s += logs[pool[bu + j]]
-            elif complete:
-                # no edge was added: u loses the pairs (v, x) that were missing
-                s = score[u]
-                for j in range(length[u]):
-                    x = pool[bu + j]
-                    if inside[x] != ring:
-                        s -= logs[v] + logs[x] if weighted else 1.0
-            else:
-                stamp += 1
-                whole = 0.0
-                for j in range(length[u]):
-                    mark[pool[bu + j]] = stamp
-                    whole += logs[pool[bu + j]]
-                s = (length[u] - 1) * whole if weighted else 0.5 * length[u] * (length[u] - 1.0)
-                linked = 0.0
-                for j in range(length[u]):
-                    x = pool[bu + j]
-                    bx = begin[x]
-                    count = 0
-                    steps += length[x]
-                    for k in range(length[x]):
-                        if mark[pool[bx + k]] == stamp:
-                            count += 1
-                    linked += count * logs[x] if weighted else 0.5 * count
-                s -= linked
-            score[u] = s
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            r = (state >> np.uint64(11)) * (1.0 / 9007199254740992.0)
-            old = key[u]
-            key[u] = stage[u] * 1e12 + (s * (1.0 + noise * r) + 1e-6 * r if noise > 0 else s)
-            if key[u] < old:
-                _sift_up(heap, where, key, where[u])
-            else:
-                _sift_down(heap, where, key, where[u], remaining)
-    effort[0] += steps
-    return total_size
-
-
-@kernel
-def search_order(start, neighbours, logs, stage, active, share, most, order):
-    """Try several heuristics, then perturbed restarts; write the best order found and return its total.
-
-    Pass 0 is min-fill, 1 weighted-min-fill, 2 min-weight; later passes are these with noise. The search goes on while the
-    next pass would keep its steps below `share` times the best total so far, and below `most`: what it may cost grows with
-    what it may save. It ends at a fifth of that if the last four passes found nothing better. Counting steps instead of
-    seconds makes plans reproducible.
-    """
-    trial = np.empty(len(order), order.dtype)
-    effort = np.zeros(1)
-    best = np.inf
-    k = 0
-    latest = 0
-    while True:
-        kind = k % 3
-        heuristic = 1
-        if kind == 1:
-            heuristic = 3
-        elif kind == 2:
-            heuristic = 2
-        noise = 0.0 if k < 3 else 1e-9 + 0.03 * ((k // 3) % 8)
-        total = greedy_order(start, neighbours, logs, stage, active, heuristic, noise, k, best, trial, effort)
-        if total < best or k == 0:
-            if total < 0.99 * best:
+                        pool[begin[p] + size[p]] = q
+                        size[p] += 1
+                        p = w
+                        q = u
+            for i in range(waiting):
+                x = queue[i]
+                if i > 0:
+                    state = state * 6364136223846793005 + 1442695040888963407
+                    r = ((state >> 11) & 9007199254740991) * (1.0 / 9007199254740992.0)
+                    key[x] = stage[x] * 1e12 + score[x] * (1.0 + noise * r) + TIE * r
+                j = (leaves + x) >> 1
+                while j > 0:
+                    a = winner[2 * j]
+                    if key[winner[2 * j + 1]] < key[a]:
+                        a = winner[2 * j + 1]
+                    if a == winner[j] and a != x:
+                        break
+                    winner[j] = a
+                    j >>= 1
+        if done == vertices and (total < limit or k == first):
+            if total < 0.99 * limit:
                 latest = k
-            best = total
-            order[:] = trial
+            limit = total
+            length = found
+            for i in range(vertices):
+                order[i] = trial[i]
         k += 1
-        allowed = min(most, share * best)
-        next_effort = effort[0] * (1.0 + 1.0 / k)
-        if next_effort > allowed or (k - latest > 4 and next_effort > 0.2 * allowed):
-            return best
+        allowed = share * limit if share * limit < most else most
+        expected = steps * (1.0 + 1.0 / (k - first))
+        if expected > allowed or (k - latest > 4 and expected > 0.2 * allowed):
+            return limit if length > 0 or vertices == 0 else inf, length
+
+
+def find_order(
+    scope_start: Ints,
+    scope: Ints,
+    card: Ints,
+    stage: Ints,
+    share: float,
+    most: float,
+    first: int = MIN_FILL,
+    limit: float = inf,
+) -> tuple[Ints, float, int]:
+    """Search an elimination order; return `(order, total of its table sizes, total length of its cliques)`.
+
+    Whole numbers of 64 bits all through; see `search_order` for the rest.
+    """
+    n = len(card)
+    order = np.empty(n, np.int64)
+    if n == 0:
+        return order, 0.0, 0
+    room = 15 * n + 64 + 4 * int((np.diff(scope_start) ** 2).sum())
+    numbers = np.empty(7 * n + 1)
+    while True:
+        work = np.empty(room, np.int64)
+        total, length = search_order(
+            scope_start, scope, card, stage, first, share, most, limit, order, work, numbers
+        )
+        if total != NO_ROOM:
+            return order, total, length
+        room *= 4
+
+
+def wider_than(scope_start: Ints, scope: Ints, card: Ints, bits: float) -> bool:
+    """Say whether eliminating by smallest tables makes more than 2**bits entries; stops as soon as it does."""
+    stage = np.zeros(len(card), np.int64)
+    return find_order(scope_start, scope, card, stage, 0.0, 0.0, MIN_WEIGHT, 2.0**bits)[1] == inf

@@ -5,115 +5,90 @@ clique removes, all that lies below included. So one walk down chooses them cliq
 after maximising, or one drawn in proportion after summing.
 """
 
-import numpy as np
-
 from markovia.kernels.clique_trees.clique_tables import measure, room_of, row_of, state_of, tree_of
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import beyond, pointer
 
 
-@kernel
-def _write_states(c, choice, tree, state, dims, n_axes, fixed, column):
+@inner(bare=True)
+def _write_states(c, choice, tree, state, fixed, step):
     """Split the number of a joint state into states of the clique's own variables."""
-    for a in range(n_axes - 1, tree.n_separator[c] - 1, -1):
-        v = tree.clique[tree.clique_start[c] + a]
+    for i in range(tree.clique_start[c + 1] - 1, tree.clique_start[c] + tree.n_separator[c] - 1, -1):
+        v = tree.clique[i]
         if state.code[v] < 0:
-            fixed[v, column] = choice % dims[a]
-            choice //= dims[a]
+            fixed[v * step] = choice % tree.card[v]
+            choice //= tree.card[v]
 
 
-@kernel
-def row_at(c, program, floats, ints, flags, room_floats, room_ints, fixed, out):
-    """Compute the row of a clique for the separator states in `fixed` (by slot) into `out`."""
-    tree, state, room = (
-        tree_of(program),
-        state_of(program, floats, ints, flags),
-        room_of(program, room_floats, room_ints),
-    )
-    row_of(c, tree, state, room, fixed, out)
+@kernel(bare=True)
+def walk_best(first, last, program, floats, ints, flags, room_floats, room_ints, fixed, row):
+    """Write the states of cliques `first..last` in the best configuration into `fixed` (by slot).
 
-
-@kernel
-def walk_best(program, floats, ints, flags, room_floats, room_ints, fixed):
-    """Write the state of every unobserved slot in the best configuration into column 0 of `fixed`."""
-    tree, state, room = (
-        tree_of(program),
-        state_of(program, floats, ints, flags),
-        room_of(program, room_floats, room_ints),
-    )
-    states = fixed[:, 0].copy()
-    row = np.empty(1)
-    for c in range(len(tree.parent) - 1, -1, -1):
-        _, size, separator = measure(c, tree, state, room)
-        if size // separator > len(row):
-            row = np.empty(size // separator)
-        rest = row_of(c, tree, state, room, states, row)
+    The states of what lies above are read from there. `row` is room for the longest row; it holds the last one in the end.
+    """
+    p = pointer(program)
+    tree = tree_of(p)
+    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
+    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    fixed, row = pointer(fixed), pointer(row)
+    for c in range(last - 1, first - 1, -1):
+        rest = row_of(c, tree, state, room, fixed, row)
         best = 0
         for i in range(rest):
             if row[i] > row[best]:
                 best = i
-        n_axes = tree.clique_start[c + 1] - tree.clique_start[c]
-        _write_states(c, best, tree, state, room.dims, n_axes, fixed, 0)
-        for a in range(tree.n_separator[c], n_axes):
-            v = tree.clique[tree.clique_start[c] + a]
-            states[v] = fixed[v, 0]
+        _write_states(c, best, tree, state, fixed, 1)
 
 
-@kernel
-def draw_clique(c, program, floats, ints, flags, room_floats, room_ints, uniforms, fixed):
-    """Draw the states of a clique's own variables for all columns of `fixed`, one uniform number a column."""
-    tree, state, room = (
-        tree_of(program),
-        state_of(program, floats, ints, flags),
-        room_of(program, room_floats, room_ints),
-    )
-    n_axes, size, separator = measure(c, tree, state, room)
+@kernel(bare=True)
+def draw_clique(
+    c, program, floats, ints, flags, room_floats, room_ints, uniforms, order, fixed, states, running
+):
+    """Draw the states of a clique's own variables for all columns of `fixed`, one uniform number a column.
+
+    Columns are gone through in `order`; a stored table is summed up once, another one row by row as the separator's states
+    change, so columns with the same ones should be neighbours. `running` is room for a stored table and for any row.
+    """
+    p = pointer(program)
+    tree = tree_of(p)
+    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
+    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    n = len(uniforms)
+    uniforms, order, fixed = pointer(uniforms), pointer(order), pointer(fixed)
+    states, running = pointer(states), pointer(running)
+    _, size, separator = measure(c, tree, state, room)
     rest = size // separator
-    n = fixed.shape[1]
     first = tree.clique_start[c]
-    index = np.zeros(n, np.int64)
-    for a in range(tree.n_separator[c]):
-        v = tree.clique[first + a]
-        if state.code[v] < 0:
-            for k in range(n):
-                index[k] = index[k] * room.dims[a] + fixed[v, k]
-    start = tree.table_at[c]
-    if start >= 0:
-        running = np.empty(size)
-        for s in range(separator):
-            t = 0.0
-            for i in range(rest):
-                t += state.tables[start + s * rest + i]
-                running[s * rest + i] = t
-        for k in range(n):
-            low = index[k] * rest
-            _choose(c, running, low, rest, uniforms[k], tree, state, room.dims, n_axes, fixed, k)
-        return
-    running = np.empty(rest)
-    states = np.zeros(len(tree.card), np.int64)
-    by_index = np.argsort(index)
+    stored = tree.table_at[c] >= 0
+    if stored:
+        table = beyond(state.tables, tree.table_at[c])
+        for i in range(size):
+            running[i] = table[i] if i % rest == 0 else running[i - 1] + table[i]
     before = -1
     for j in range(n):
-        k = by_index[j]
-        if index[k] != before:
-            before = index[k]
-            for a in range(tree.n_separator[c]):
-                v = tree.clique[first + a]
-                states[v] = fixed[v, k]
+        k = order[j]
+        s = 0
+        for a in range(tree.n_separator[c]):
+            v = tree.clique[first + a]
+            if state.code[v] < 0:
+                states[v] = fixed[v * n + k]
+                s = s * room.dims[a] + states[v]
+        low = running
+        if stored:
+            low = beyond(running, s * rest)
+        elif s != before:
+            before = s
             row_of(c, tree, state, room, states, running)
             for i in range(1, rest):
                 running[i] += running[i - 1]
-        _choose(c, running, 0, rest, uniforms[k], tree, state, room.dims, n_axes, fixed, k)
-
-
-@kernel
-def _choose(c, running, low, rest, uniform, tree, state, dims, n_axes, fixed, column):
-    """Find the first entry whose running total exceeds a uniform share of the whole row."""
-    share = uniform * running[low + rest - 1]
-    lo, hi = 0, rest - 1
-    while lo < hi:
-        middle = (lo + hi) // 2
-        if running[low + middle] > share:
-            hi = middle
-        else:
-            lo = middle + 1
-    _write_states(c, lo, tree, state, dims, n_axes, fixed, column)
+        # the first entry whose running total exceeds a uniform share of the whole row
+        share = uniforms[k] * low[rest - 1]
+        lo = 0
+        hi = rest - 1
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if low[middle] > share:
+                hi = middle
+            else:
+                lo = middle + 1
+        _write_states(c, lo, tree, state, beyond(fixed, k), n)

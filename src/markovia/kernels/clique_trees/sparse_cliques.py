@@ -8,13 +8,12 @@ itself is observed; then the table is cut down instead.
 Layout for one clique: `(entries, operands, separator states, own states, places of operand 0, of operand 1, ...)`.
 """
 
-import numpy as np
-
 from markovia.kernels.clique_trees.clique_tables import (
+    OUT_OF_RANGE,
+    SAFE,
     blocks_of,
     measure,
-    message_strides,
-    multiply_block,
+    multiply,
     operands,
     place_block,
     room_of,
@@ -22,130 +21,134 @@ from markovia.kernels.clique_trees.clique_tables import (
     tree_of,
 )
 from markovia.kernels.clique_trees.propagation import (
-    DONE,
-    OUT_OF_RANGE,
-    SAFE,
-    _deliver,
-    _ratio,
-    _send,
-    _waiting,
+    clear,
+    deliver,
+    open_clique,
+    send,
+    waiting_for,
+    wanted_strides,
 )
+from markovia.kernels.clique_trees.strided import NO
 from markovia.kernels.kernel import kernel
+from markovia.kernels.pointers import beyond, pointer
 
 
-@kernel
-def support_of(c, most, program, floats, ints, flags, room_floats, room_ints):
-    """Return a clique's support from a collected state without evidence, or nothing if it has more than `most` entries."""
-    tree, state, room = (
-        tree_of(program),
-        state_of(program, floats, ints, flags),
-        room_of(program, room_floats, room_ints),
-    )
+@kernel(bare=True)
+def support_of(c, program, floats, ints, flags, room_floats, room_ints, found):
+    """List a clique's support, from a collected state without evidence; return (entries, operands).
+
+    Nothing is written where `found` is too short for it: called with an empty array, it counts.
+    """
+    p = pointer(program)
+    tree = tree_of(p)
+    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
+    room = room_of(p, pointer(room_floats), pointer(room_ints))
     n_axes, size, separator = measure(c, tree, state, room)
     rest = size // separator
     n, _ = operands(c, n_axes, tree, state, room)
     lead, block = blocks_of(room.dims, n_axes, size)
-    count = 0
-    for p in range(size // block):
-        place_block(p, lead, room)
-        multiply_block(n, n_axes, lead, state.values, room.table, 0, room)
-        for i in range(block):
-            if room.table[i] != 0.0:
-                count += 1
-        if count > most:
-            return np.empty(0, np.int32)
-    found = np.empty(2 + (2 + n) * count, np.int32)
-    found[0] = count
-    found[1] = n
+    count = (len(found) - 2) // (2 + n)
+    found = pointer(found)
     e = 0
-    for p in range(size // block):
-        place_block(p, lead, room)
-        multiply_block(n, n_axes, lead, state.values, room.table, 0, room)
+    for b in range(size // block):
+        place_block(b, lead, room)
+        multiply(NO, NO, n, n_axes, lead, block, state.values, room.table, room)
         for i in range(block):
             if room.table[i] == 0.0:
                 continue
-            q = i
-            for a in range(n_axes - 1, lead - 1, -1):
-                room.place[a] = q % room.dims[a]
-                q //= room.dims[a]
-            found[2 + e] = (p * block + i) // rest
-            found[2 + count + e] = (p * block + i) % rest
-            for o in range(n):
-                x = room.offsets[o]
-                for a in range(n_axes):
-                    x += room.place[a] * room.strides[o, a]
-                found[2 + (2 + o) * count + e] = x
+            if e < count:
+                q = i
+                for a in range(n_axes - 1, lead - 1, -1):
+                    room.place[a] = q % room.dims[a]
+                    q //= room.dims[a]
+                found[2 + e] = (b * block + i) // rest
+                found[2 + count + e] = (b * block + i) % rest
+                for o in range(n):
+                    x = room.offsets[o]
+                    for a in range(n_axes):
+                        x += room.place[a] * room.strides[o * room.most_axes + a]
+                    found[2 + (2 + o) * count + e] = x
             e += 1
-    return found
+    if count > 0:
+        found[0] = e
+        found[1] = n
+    return e, n
 
 
-@kernel
+@kernel(bare=True)
 def collect_support(c, maximise, program, floats, ints, flags, room_floats, room_ints, support):
     """Compute the upward message of a clique from its support; return a status."""
-    tree, state, room = (
-        tree_of(program),
-        state_of(program, floats, ints, flags),
-        room_of(program, room_floats, room_ints),
-    )
+    p = pointer(program)
+    tree = tree_of(p)
+    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
+    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    support = pointer(support)
     n_axes, _, separator = measure(c, tree, state, room)
-    _, lowest = operands(c, n_axes, tree, state, room)
+    n, lowest = operands(c, n_axes, tree, state, room)
     if lowest <= SAFE:
         return OUT_OF_RANGE
-    count, n = support[0], support[1]
+    count = support[0]
+    place = beyond(support, 2 + 2 * count)
     values, sums = state.values, room.sums
     for s in range(separator):
         sums[s] = 0.0
     for e in range(count):
-        t = values[support[2 + 2 * count + e]]
+        t = values[place[e]]
         for o in range(1, n):
-            t *= values[support[2 + (2 + o) * count + e]]
+            t *= values[place[o * count + e]]
         s = support[2 + e]
-        if maximise:
-            sums[s] = max(sums[s], t)
-        else:
+        if not maximise:
             sums[s] += t
-    return _send(c, separator, 0.0, sums, tree, state)
+        elif t > sums[s]:
+            sums[s] = t
+    return send(c, separator, 0.0, sums, tree, state)
 
 
-@kernel
+@kernel(bare=True)
 def distribute_support(c, program, floats, ints, flags, room_floats, room_ints, support):
     """Bring a clique's belief down to its children and its own variables from its support, where wanted and stale."""
-    tree, state, room = (
-        tree_of(program),
-        state_of(program, floats, ints, flags),
-        room_of(program, room_floats, room_ints),
-    )
-    waiting = _waiting(c, tree, state)
-    own = state.wanted[c] == 2 and state.marginal_stale[c]
+    p = pointer(program)
+    tree = tree_of(p)
+    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
+    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    support = pointer(support)
+    waiting = waiting_for(c, tree, state)
+    own = state.wanted[c] == 2 and state.marginal_stale[c] != 0
     if waiting == 0 and not own:
-        return DONE
-    n_axes, size, separator = measure(c, tree, state, room)
-    rest = size // separator
-    _ratio(c, separator, tree, state, room.ratio)
-    count, n = support[0], support[1]
+        return
+    n_axes, _, separator = measure(c, tree, state, room)
+    n, _ = operands(c, n_axes, tree, state, room)
+    open_clique(c, separator, tree, state, room.ratio)
+    shares, marginals = room.shares, state.marginals
+    for s in range(wanted_strides(c, n_axes, tree, state, room.child_strides)):
+        shares[s] = 0.0
+    if own:
+        clear(c, n_axes, tree, marginals)
+    count = support[0]
+    place = beyond(support, 2 + 2 * count)
+    # where the places of each waiting child's message are, and what turns them into places among the shares
     first_child = n - (tree.child_start[c + 1] - tree.child_start[c])
-    share_at = np.zeros(waiting + 1, np.int64)
-    places = np.zeros(waiting, np.int64)
-    starts = np.zeros(waiting, np.int64)
-    scratch = np.empty((1, n_axes), np.int64)
+    places, shifts = room.offsets, room.strides
     k = 0
+    size = 0
     for i in range(tree.child_start[c], tree.child_start[c + 1]):
         child = tree.children[i]
         if state.wanted[child] and state.down_stale[child]:
-            share_at[k + 1] = share_at[k] + message_strides(c, child, tree, state, scratch, 0)
-            places[k] = 2 + (2 + first_child + i - tree.child_start[c]) * count
-            starts[k] = share_at[k] - tree.message_at[child]
+            places[k] = (first_child + i - tree.child_start[c]) * count
+            shifts[k] = size - tree.message_at[child]
+            size += room.child_strides[k * (n_axes + 1) + n_axes]
             k += 1
-    shares = np.zeros(share_at[waiting])
-    columns = np.zeros(rest if own else 0)
     values = state.values
     for e in range(count):
-        t = values[support[2 + 2 * count + e]] * room.ratio[support[2 + e]]
+        t = values[place[e]] * room.ratio[support[2 + e]]
         for o in range(1, n):
-            t *= values[support[2 + (2 + o) * count + e]]
+            t *= values[place[o * count + e]]
         for k in range(waiting):
-            shares[starts[k] + support[places[k] + e]] += t
+            shares[shifts[k] + place[places[k] + e]] += t
         if own:
-            columns[support[2 + count + e]] += t
-    _deliver(c, n_axes, rest, share_at, shares, columns, tree, state, room.dims)
-    return DONE
+            q = support[2 + count + e]
+            for a in range(n_axes - 1, tree.n_separator[c] - 1, -1):
+                v = tree.clique[tree.clique_start[c] + a]
+                marginals[tree.marginal_at[v] + q % tree.card[v]] += t
+                q //= tree.card[v]
+    deliver(c, n_axes, own, tree, state, room, shares)

@@ -18,6 +18,7 @@ from markovia.inference.exact.hopeless_width import HOPELESS, SMALL
 from markovia.inference.exact.tree_plan import CompiledTree, Plan, Structure, plan_for
 from markovia.inference.exact.tree_state import OutOfRange, TreeState
 from markovia.inference.problem import Problem
+from markovia.kernels.clique_trees.program_sections import SLOT
 from markovia.learning.fields.field_layout import Layout
 from markovia.runtime.array_types import Array
 from markovia.runtime.memory_budget import default_budget, readable
@@ -73,7 +74,7 @@ class TreeExpectations:
     def __init__(self, layout: Layout, plan: Plan) -> None:
         self.layout, self.plan = layout, plan
         n = len(layout.variables)
-        slot = plan.section(20)
+        slot = plan.section(SLOT)
         self.tree = CompiledTree(plan, layout.variables, [np.ones(layout.n_cells)])
         reach = layout.cards
         self.places = np.repeat(plan.marginal_at[slot[:n]] - layout.starts[:-1], reach) + np.arange(
@@ -212,10 +213,11 @@ def _hopeless(layout: Layout) -> bool:
     """Say whether a junction tree is out of reach, before an order is searched."""
     if len(layout.variables) <= SMALL:
         return False
-    from markovia.kernels.clique_trees.width_check import widest_clique
+    from markovia.kernels.clique_trees.elimination import wider_than
 
-    ptr, other = layout.neighbours
-    return bool(widest_clique(ptr, other, np.log2(layout.cards), HOPELESS) > HOPELESS)
+    starts = np.cumsum([0, *map(len, layout.scopes)])
+    flat = np.array([i for scope in layout.scopes for i in scope], dtype=np.int64)
+    return wider_than(starts, flat, layout.cards, HOPELESS)
 
 
 def layout_factors(layout: Layout, values: Array) -> list[Factor]:
