@@ -11,7 +11,6 @@ Cost: one order search and one copy of the tables. `markovia.inference.choosing.
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,9 @@ class RowProgram:
     def __init__(
         self,
         pieces: Sequence[Piece],
-        tree: Any,
+        tree: Ints,
+        values: Array,
+        low: Array,
         width: int,
         log_scale: float,
         radix: Ints | None,
@@ -47,14 +48,16 @@ class RowProgram:
     ) -> None:
         self.pieces = pieces
         self.tree = tree
+        self.values = values
+        self.low = low
         self.width = width
         self.log_scale = log_scale
         self.radix = radix
-        self.room = int(min(3.0 * entries + 64.0, ROOM))
+        self.room = int(tree[0]) + int(min(3.0 * entries + 64.0, ROOM))
 
     def run(self, codes: NDArray[np.int32]) -> tuple[Array, Array, NDArray[np.int8]]:
         """Return log masses, posteriors and statuses of rows of state codes."""
-        from markovia.kernels.clique_trees.evidence_rows import answer_rows
+        from markovia.kernels.clique_trees.evidence_rows import NUMBERS, answer_rows, room_for
 
         n = len(codes)
         out = np.empty(n * self.width)
@@ -62,11 +65,15 @@ class RowProgram:
         status = np.empty(n, dtype=np.int8)
         share = max(128, -(-n // (4 * thread_count())))
 
-        def part(first: int, room: Array) -> None:
-            last = min(n, first + share)
-            answer_rows(self.tree, codes, first, last, room, self.width, out, log_mass, status)
+        work = room_for(self.tree[: len(NUMBERS)].tolist())
 
-        in_parallel(part, range(0, n, share), lambda: np.empty(self.room))
+        def part(first: int, room: tuple[Ints, Array]) -> None:
+            last = min(n, first + share)
+            answer_rows(
+                self.tree, self.values, self.low, codes, first, last, *room, self.width, out, log_mass, status
+            )
+
+        in_parallel(part, range(0, n, share), lambda: (np.empty(work, dtype=np.int64), np.empty(self.room)))
         return log_mass + self.log_scale, out.reshape(n, self.width), status
 
 
@@ -103,6 +110,8 @@ def compile_rows(
     return RowProgram(
         problem.pieces,
         _row_tree(frame, loaded, column, _Targets(problem.variables, targets, ids, frame, column_of), barren),
+        loaded.values,
+        np.array(loaded.low, dtype=np.float64),
         width,
         loaded.log_scale,
         _radix([problem.variables[n] for n in columns]),
@@ -250,40 +259,29 @@ class _Barren:
             self.mentions[slot_of[n]] = len(fs)
 
 
-def _row_tree(frame: _Cliques, factors: _Factors, column: Ints, targets: _Targets, barren: _Barren) -> Any:
-    from markovia.kernels.clique_trees.evidence_rows import RowTree
+def _row_tree(frame: _Cliques, factors: _Factors, column: Ints, targets: _Targets, barren: _Barren) -> Ints:
+    """Pack the tree; see `markovia.kernels.clique_trees.evidence_rows`."""
+    from markovia.kernels.clique_trees.evidence_rows import NUMBERS
 
-    by_parent = np.argsort(frame.parent, kind="stable")
-    n_roots = int((frame.parent < 0).sum())
-    child_start = np.searchsorted(frame.parent[by_parent[n_roots:]], np.arange(len(frame.parent) + 1))
+    n = len(frame.parent)
+    by_parent = np.argsort(frame.parent, kind="stable")[int((frame.parent < 0).sum()) :]
+    child_start = np.searchsorted(frame.parent[by_parent], np.arange(n + 1))
     fixed = np.array(factors.fixed, dtype=np.int64).reshape(-1, 2)
     axes = np.array(factors.axes, dtype=np.int64).reshape(-1, 3)
     droppable = np.array(barren.listed, dtype=np.int64).reshape(-1, 2)
-    return RowTree(  # type: ignore[call-arg]
-        column,
-        *(
-            a.copy()
-            for a in (frame.card, frame.start, frame.slots, frame.place, frame.n_separator, frame.parent)
-        ),
-        child_start.astype(np.int64),
-        by_parent[n_roots:].astype(np.int64),
-        factors.start,
-        _ints(factors.fixed_start),
-        *(fixed[:, i].copy() for i in range(2)),
-        _ints(factors.axis_start),
-        *(axes[:, i].copy() for i in range(3)),
-        _ints(factors.at),
-        np.array(factors.low, dtype=np.float64),
-        factors.values,
-        targets.start,
-        targets.slot,
-        targets.column,
-        targets.card,
-        targets.at,
-        droppable[:, 0].copy(),
-        droppable[:, 1].copy(),
-        barren.mentions,
-    )
+    sections = (
+        column, frame.card, frame.start, frame.slots, frame.place, frame.n_separator, frame.parent, child_start,
+        by_parent, factors.start, factors.fixed_start, *fixed.T, factors.axis_start, *axes.T, factors.at,
+        targets.start, targets.slot, targets.column, targets.card, targets.at, *droppable.T, barren.mentions,
+    )  # fmt: skip
+    operands = np.diff(factors.start)[:n] + np.diff(child_start)
+    numbers = (
+        n, len(column), len(factors.order), len(targets.slot), len(droppable),
+        int(np.diff(frame.start).max(initial=1)), int(operands.max(initial=1)),
+    )  # fmt: skip
+    assert len(numbers) == len(NUMBERS)
+    starts = np.cumsum([len(NUMBERS) + len(sections), *map(len, sections)])[:-1]
+    return np.concatenate((numbers, starts, *sections)).astype(np.int64)
 
 
 def _ints(numbers: Iterable[int]) -> Ints:

@@ -10,15 +10,12 @@ A row whose tables outgrow the work array, or whose products may leave the range
 """
 
 from collections import namedtuple
+from collections.abc import Sequence
+from math import inf, log
 
-import numpy as np
-
-from markovia.kernels.clique_trees.strided import gather, spread
-from markovia.kernels.kernel import kernel
-
-HOT = {"_nrt": False}
-"""Without reference counts: they are atomic, and counting all arrays of a tree in every call takes most of a row's
-time. Such a function must not allocate; `answer_rows` does that for all rows at once."""
+from markovia.kernels.clique_trees.strided import ADD, MULTIPLY, SET, walk
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import beyond, pointer
 
 DONE, IMPOSSIBLE, OUT_OF_RANGE, TOO_LARGE = 0, 1, 2, 3
 SMALL, LARGE = 1e-100, 1e100
@@ -28,107 +25,117 @@ UNWATCHED = 1e-270
 SPREAD = 1e-145
 """The least entry of a watched table relative to its largest."""
 
-RowTree = namedtuple(
-    "RowTree",
-    "column card clique_start clique place n_separator parent child_start children factor_start fixed_start "
-    "fixed_column fixed_stride axis_start axis_slot axis_place axis_stride factor_at factor_low values target_start "
-    "target_slot target_column target_card target_at barren_slot barren_factor mentions",
-)
-"""A clique tree over the variables that some row misses.
+NUMBERS = ("n_cliques", "n_slots", "n_factors", "n_targets", "n_barren", "axes", "operands")
+SECTIONS = (
+    "column", "card", "clique_start", "clique", "place", "n_separator", "parent", "child_start", "children",
+    "factor_start", "fixed_start", "fixed_column", "fixed_stride", "axis_start", "axis_slot", "axis_place",
+    "axis_stride", "factor_at", "target_start", "target_slot", "target_column", "target_card", "target_at",
+    "barren_slot", "barren_factor", "mentions",
+)  # fmt: skip
+"""The parts of a clique tree over the variables that some row misses, packed into one array: first the numbers, then where
+each section begins, then the sections.
 
 `column` says where a slot's codes are (-1: nowhere), `place` where a separator's axis is in the parent clique. Factors
 are sorted by clique; those without open variables come last, as do targets that every row observes. `fixed_*` are the
 axes of factors that every row observes, `axis_*` the others. `barren_*` lists conditionals that are dropped where their
 child is missing and nothing else needs it, children before parents; `mentions` counts the other factors of each slot.
 """
+RowTree = namedtuple("RowTree", (*NUMBERS, *SECTIONS))
 Work = namedtuple(
     "Work",
-    "code dims rank strides offsets source message_at message_size least table_at posterior_at asked dropped mentions "
-    "length step index",
+    "code mentions message_at message_size table_at posterior_at asked dropped dims rank scratch offsets source strides "
+    "least",
 )
 
 
-@kernel
-def _work(tree):
-    """Return the scratch arrays of a thread."""
-    n, k = len(tree.parent), len(tree.card)
-    axes, operands = 1, 1
-    for c in range(n):
-        axes = max(axes, tree.clique_start[c + 1] - tree.clique_start[c])
-        count = (
-            tree.factor_start[c + 1] - tree.factor_start[c] + tree.child_start[c + 1] - tree.child_start[c]
-        )
-        operands = max(operands, count)
-    ints = np.int64
+def room_for(numbers: Sequence[int]) -> int:
+    """Return how many whole numbers a thread needs for its work."""
+    n_cliques, n_slots, n_factors, _, _, axes, operands = numbers
+    return 2 * n_slots + 5 * n_cliques + n_factors + 5 * axes + operands * (axes + 2)
+
+
+@inner(bare=True)
+def _tree_of(p):
+    at = beyond(p, 7)
+    return RowTree(
+        p[0], p[1], p[2], p[3], p[4], p[5], p[6], beyond(p, at[0]), beyond(p, at[1]), beyond(p, at[2]), beyond(p, at[3]),
+        beyond(p, at[4]), beyond(p, at[5]), beyond(p, at[6]), beyond(p, at[7]), beyond(p, at[8]), beyond(p, at[9]),
+        beyond(p, at[10]), beyond(p, at[11]), beyond(p, at[12]), beyond(p, at[13]), beyond(p, at[14]), beyond(p, at[15]),
+        beyond(p, at[16]), beyond(p, at[17]), beyond(p, at[18]), beyond(p, at[19]), beyond(p, at[20]), beyond(p, at[21]),
+        beyond(p, at[22]), beyond(p, at[23]), beyond(p, at[24]), beyond(p, at[25]),
+    )  # fmt: skip
+
+
+@inner(bare=True)
+def _work_of(tree, ints, least):
+    n, k, axes, operands = tree.n_cliques, tree.n_slots, tree.axes, tree.operands
+    by_clique = beyond(ints, 2 * k)
+    dropped = beyond(by_clique, 5 * n)
+    dims = beyond(dropped, tree.n_factors)
+    offsets = beyond(dims, 5 * axes)
     return Work(
-        np.empty(k, ints),
-        np.empty(axes, ints),
-        np.empty(axes, ints),
-        np.zeros((operands, axes), ints),
-        np.empty(operands, ints),
-        np.empty(operands, np.bool_),
-        np.empty(n, ints),
-        np.empty(n, ints),
-        np.empty(n),
-        np.empty(n, ints),
-        np.empty(n, ints),
-        np.empty(n, np.bool_),
-        np.zeros(len(tree.factor_at), np.bool_),
-        np.empty(k, ints),
-        np.empty(axes, ints),
-        np.empty(axes, ints),
-        np.empty(axes, ints),
+        ints,
+        beyond(ints, k),
+        by_clique,
+        beyond(by_clique, n),
+        beyond(by_clique, 2 * n),
+        beyond(by_clique, 3 * n),
+        beyond(by_clique, 4 * n),
+        dropped,
+        dims,
+        beyond(dims, axes),
+        beyond(dims, 2 * axes),
+        offsets,
+        beyond(offsets, operands),
+        beyond(offsets, 2 * operands),
+        least,
     )
 
 
-@kernel(inline="always", **HOT)
+@inner(bare=True)
 def _fold(mass, logs, t):
     """Multiply a positive number into a product that is kept as mass * exp(logs)."""
     if t < SMALL or t > LARGE:
-        logs += np.log(t)
+        logs += log(t)
     else:
         mass *= t
         if mass < SMALL or mass > LARGE:
-            logs += np.log(mass)
+            logs += log(mass)
             mass = 1.0
     return mass, logs
 
 
-@kernel(**HOT)
-def _spread(assign, big, at, m, small, x, row, work):
+@inner(bare=True)
+def _multiply_in(fresh, big, m, small, strides, work):
     """Set or multiply an operand into a table over `m` axes."""
     if m == 1:
-        s = work.strides[row, 0]
         for i in range(work.dims[0]):
-            t = small[x + i * s]
-            big[at + i] = t if assign else big[at + i] * t
+            t = small[i * strides[0]]
+            big[i] = t if fresh else big[i] * t
     elif m == 2:
-        s0, s1 = work.strides[row, 0], work.strides[row, 1]
-        for _ in range(work.dims[0]):
+        at = 0
+        for i in range(work.dims[0]):
             for j in range(work.dims[1]):
-                t = small[x + j * s1]
-                big[at] = t if assign else big[at] * t
+                t = small[i * strides[0] + j * strides[1]]
+                big[at] = t if fresh else big[at] * t
                 at += 1
-            x += s0
     else:
-        spread(
-            assign, big, at, work.dims, 0, m, small, x, work.strides, row, work.length, work.step, work.index
-        )
+        walk(SET if fresh else MULTIPLY, big, small, m, work.dims, strides, work.scratch)
 
 
-@kernel(**HOT)
+@inner(bare=True)
 def _watch(floats, at, size):
     """Look at a table for zeros and range; return (status, what it was divided by)."""
     peak = 0.0
-    least = np.inf
+    least = inf
     for i in range(at, at + size):
         t = floats[i]
         if t > 0.0:
-            least = min(least, t)
-            peak = max(peak, t)
+            least = t if t < least else least
+            peak = t if t > peak else peak
     if peak == 0.0:
         return IMPOSSIBLE, 1.0
-    if least < SPREAD * min(1.0, peak):
+    if least < SPREAD * (peak if peak < 1.0 else 1.0):
         return OUT_OF_RANGE, 1.0
     if peak > 1e-50:
         return DONE, 1.0
@@ -137,7 +144,7 @@ def _watch(floats, at, size):
     return DONE, peak
 
 
-@kernel(**HOT)
+@inner(bare=True)
 def _free_axes(c, tree, work):
     """Write the lengths of a clique's missing axes and their ranks; return how many there are."""
     begin = tree.clique_start[c]
@@ -151,34 +158,33 @@ def _free_axes(c, tree, work):
     return m
 
 
-@kernel(**HOT)
-def _message_strides(child, row, m, tree, work):
+@inner(bare=True)
+def _message_strides(child, m, tree, work, strides):
     """Write the strides of a child's message along the missing axes of its parent."""
     for a in range(m):
-        work.strides[row, a] = 0
+        strides[a] = 0
     begin = tree.clique_start[child]
     step = 1
     for i in range(begin + tree.n_separator[child] - 1, begin - 1, -1):
         v = tree.clique[i]
         if work.code[v] < 0:
-            work.strides[row, work.rank[tree.place[i]]] = step
+            strides[work.rank[tree.place[i]]] = step
             step *= tree.card[v]
 
 
-@kernel(**HOT)
-def _collect_row(r, tree, codes, work, floats):
+@inner(bare=True)
+def _collect_row(tree, codes, work, values, factor_low, floats, room):
     """Pass messages up for one row; return (status, log of the mass)."""
-    values = tree.values
-    n = len(tree.parent)
+    n = tree.n_cliques
     mass = 1.0
     logs = 0.0
     top = 0
     for f in range(tree.factor_start[n], tree.factor_start[n + 1]):
         x = tree.factor_at[f]
         for j in range(tree.fixed_start[f], tree.fixed_start[f + 1]):
-            x += tree.fixed_stride[j] * codes[r, tree.fixed_column[j]]
+            x += tree.fixed_stride[j] * codes[tree.fixed_column[j]]
         if values[x] == 0.0:
-            return IMPOSSIBLE, -np.inf
+            return IMPOSSIBLE, -inf
         mass, logs = _fold(mass, logs, values[x])
     for c in range(n):
         begin = tree.clique_start[c]
@@ -195,7 +201,7 @@ def _collect_row(r, tree, codes, work, floats):
                 size *= tree.card[v]
                 if i < edge:
                     separator = size
-                if size > len(floats):
+                if size > room:
                     return TOO_LARGE, 0.0
         k = 0
         low = 1.0
@@ -204,24 +210,25 @@ def _collect_row(r, tree, codes, work, floats):
                 continue
             x = tree.factor_at[f]
             for j in range(tree.fixed_start[f], tree.fixed_start[f + 1]):
-                x += tree.fixed_stride[j] * codes[r, tree.fixed_column[j]]
+                x += tree.fixed_stride[j] * codes[tree.fixed_column[j]]
+            strides = beyond(work.strides, k * tree.axes)
             for a in range(m):
-                work.strides[k, a] = 0
+                strides[a] = 0
             table = False
             for j in range(tree.axis_start[f], tree.axis_start[f + 1]):
                 code = work.code[tree.axis_slot[j]]
                 if code >= 0:
                     x += tree.axis_stride[j] * code
                 else:
-                    work.strides[k, work.rank[tree.axis_place[j]]] = tree.axis_stride[j]
+                    strides[work.rank[tree.axis_place[j]]] = tree.axis_stride[j]
                     table = True
             if table:
                 work.offsets[k] = x
-                work.source[k] = False
-                low *= tree.factor_low[f]
+                work.source[k] = 0
+                low *= factor_low[f]
                 k += 1
             elif values[x] == 0.0:
-                return IMPOSSIBLE, -np.inf
+                return IMPOSSIBLE, -inf
             else:
                 mass, logs = _fold(mass, logs, values[x])
         work.message_size[c] = separator
@@ -230,25 +237,24 @@ def _collect_row(r, tree, codes, work, floats):
         for i in range(tree.child_start[c], tree.child_start[c + 1]):
             child = tree.children[i]
             if work.message_size[child] > 1:
-                _message_strides(child, k, m, tree, work)
+                _message_strides(child, m, tree, work, beyond(work.strides, k * tree.axes))
                 work.offsets[k] = work.message_at[child]
-                work.source[k] = True
+                work.source[k] = 1
                 low *= work.least[child]
                 k += 1
-        if top + size + 2 * separator > len(floats):
+        if top + size + 2 * separator > room:
             return TOO_LARGE, 0.0
         if k == 0:
             for i in range(top, top + size):
                 floats[i] = 1.0
         for o in range(k):
-            if work.source[o]:
-                _spread(o == 0, floats, top, m, floats, work.offsets[o], o, work)
-            else:
-                _spread(o == 0, floats, top, m, values, work.offsets[o], o, work)
+            small = floats if work.source[o] else values
+            small = beyond(small, work.offsets[o])
+            _multiply_in(o == 0, beyond(floats, top), m, small, beyond(work.strides, o * tree.axes), work)
             if low < UNWATCHED:
                 status, taken = _watch(floats, top, size)
                 if status != DONE:
-                    return status, -np.inf
+                    return status, -inf
                 if taken != 1.0:
                     mass, logs = _fold(mass, logs, taken)
         out = top + size if work.asked[c] else top
@@ -261,9 +267,9 @@ def _collect_row(r, tree, codes, work, floats):
                 t += floats[x]
                 x += 1
             floats[out + s] = t
-            peak = max(peak, t)
+            peak = t if t > peak else peak
         if peak == 0.0:
-            return IMPOSSIBLE, -np.inf
+            return IMPOSSIBLE, -inf
         mass, logs = _fold(mass, logs, peak)
         inverse = 1.0 / peak
         if work.asked[c]:
@@ -271,7 +277,7 @@ def _collect_row(r, tree, codes, work, floats):
                 floats[i] *= inverse
             work.table_at[c] = top
             if separator > 1:
-                work.asked[tree.parent[c]] = True
+                work.asked[tree.parent[c]] = 1
         work.message_at[c] = out
         if separator > 1:
             least = 1.0
@@ -279,7 +285,7 @@ def _collect_row(r, tree, codes, work, floats):
                 t = floats[s] * inverse
                 floats[s] = t
                 if t > 0.0:
-                    least = min(least, t)
+                    least = t if t < least else least
             work.least[c] = least
             top = out + separator
             if work.asked[c]:
@@ -287,13 +293,13 @@ def _collect_row(r, tree, codes, work, floats):
                 top += separator
         elif work.asked[c]:
             top = out
-    return DONE, logs + np.log(mass)
+    return DONE, logs + log(mass)
 
 
-@kernel(**HOT)
-def _distribute_row(tree, work, floats, out, at):
-    """Pass beliefs down to the cliques that are asked about; write the posteriors of missing targets to `out[at:]`."""
-    for c in range(len(tree.parent) - 1, -1, -1):
+@inner(bare=True)
+def _distribute_row(tree, work, floats, out):
+    """Pass beliefs down to the cliques that are asked about; write the posteriors of missing targets to `out`."""
+    for c in range(tree.n_cliques - 1, -1, -1):
         if not work.asked[c]:
             continue
         m = _free_axes(c, tree, work)
@@ -321,109 +327,82 @@ def _distribute_row(tree, work, floats, out, at):
             below = work.posterior_at[child]
             for s in range(below, below + work.message_size[child]):
                 floats[s] = 0.0
-            _message_strides(child, 0, m, tree, work)
-            gather(
-                floats,
-                table,
-                work.dims,
-                0,
-                m,
-                floats,
-                below,
-                work.strides,
-                0,
-                work.length,
-                work.step,
-                work.index,
-            )
+            _message_strides(child, m, tree, work, work.strides)
+            walk(ADD, beyond(floats, table), beyond(floats, below), m, work.dims, work.strides, work.scratch)
         for k in range(tree.target_start[c], tree.target_start[c + 1]):
             v = tree.target_slot[k]
             if work.code[v] >= 0:
                 continue
             for a in range(m):
-                work.strides[0, a] = 0
+                work.strides[a] = 0
             for i in range(tree.clique_start[c], tree.clique_start[c + 1]):
                 if tree.clique[i] == v:
-                    work.strides[0, work.rank[i - tree.clique_start[c]]] = 1
-            first = at + tree.target_at[k]
-            gather(
-                floats,
-                table,
-                work.dims,
-                0,
-                m,
-                out,
-                first,
-                work.strides,
-                0,
-                work.length,
-                work.step,
-                work.index,
-            )
+                    work.strides[work.rank[i - tree.clique_start[c]]] = 1
+            found = beyond(out, tree.target_at[k])
+            walk(ADD, beyond(floats, table), found, m, work.dims, work.strides, work.scratch)
             total = 0.0
-            for i in range(first, first + tree.target_card[k]):
-                total += out[i]
-            for i in range(first, first + tree.target_card[k]):
-                out[i] /= total
+            for i in range(tree.target_card[k]):
+                total += found[i]
+            for i in range(tree.target_card[k]):
+                found[i] /= total
 
 
-@kernel(**HOT)
+@inner(bare=True)
 def _drop_barren(tree, work):
     """Drop conditionals that sum to one here: the child is missing, not asked for, and nothing else mentions it."""
-    for v in range(len(tree.mentions)):
+    for v in range(tree.n_slots):
         work.mentions[v] = tree.mentions[v]
-    for i in range(len(tree.barren_slot)):
+    for i in range(tree.n_barren):
         v = tree.barren_slot[i]
         f = tree.barren_factor[i]
         drop = work.code[v] < 0 and work.mentions[v] == 0
-        work.dropped[f] = drop
+        work.dropped[f] = 1 if drop else 0
         if drop:
             work.code[v] = 0
             for j in range(tree.axis_start[f], tree.axis_start[f + 1]):
                 work.mentions[tree.axis_slot[j]] -= 1
 
 
-@kernel(**HOT)
-def _answer_rows(tree, work, codes, first, last, floats, width, out, log_mass, status):
-    """Answer rows one after the other."""
-    n = len(tree.parent)
-    n_targets = len(tree.target_slot)
-    for r in range(first, last):
-        for v in range(len(tree.card)):
-            code = -1
-            if tree.column[v] >= 0:
-                code = codes[r, tree.column[v]]
-            if tree.card[v] == 1:
-                code = 0
-            work.code[v] = code
-        _drop_barren(tree, work)
-        for c in range(n):
-            work.asked[c] = False
-            for k in range(tree.target_start[c], tree.target_start[c + 1]):
-                if work.code[tree.target_slot[k]] < 0:
-                    work.asked[c] = True
-        found, log_mass[r] = _collect_row(r, tree, codes, work, floats)
-        status[r] = found
-        if found != DONE or n_targets == 0:
-            continue
-        at = r * width
-        for i in range(at, at + width):
-            out[i] = 0.0
-        for k in range(n_targets):
-            code = (
-                codes[r, tree.target_column[k]] if tree.target_slot[k] < 0 else work.code[tree.target_slot[k]]
-            )
-            if code >= 0:
-                out[at + tree.target_at[k] + code] = 1.0
-        _distribute_row(tree, work, floats, out, at)
-
-
-@kernel
-def answer_rows(tree, codes, first, last, floats, width, out, log_mass, status):
+@kernel(bare=True)
+def answer_rows(program, values, factor_low, codes, first, last, ints, floats, width, out, log_mass, status):
     """Answer rows `first..last` of a matrix of state codes (-1: missing).
 
     Writes the log of each row's mass, the posteriors of its targets (`width` numbers a row in the flat `out`), and a
-    status. `floats` is this thread's room for tables.
+    status. `ints` is this thread's room to work in (`room_for`), `floats` that for a number a clique and for tables.
     """
-    work = _work(tree)
-    _answer_rows(tree, work, codes, first, last, floats, width, out, log_mass, status)
+    columns, room = codes.shape[1], len(floats)
+    tree = _tree_of(pointer(program))
+    work = _work_of(tree, pointer(ints), pointer(floats))
+    values, factor_low, codes, out = pointer(values), pointer(factor_low), pointer(codes), pointer(out)
+    log_mass, status = pointer(log_mass), pointer(status)
+    floats = beyond(pointer(floats), tree.n_cliques)
+    room -= tree.n_cliques
+    for f in range(tree.n_factors):
+        work.dropped[f] = 0
+    for r in range(first, last):
+        row = beyond(codes, r * columns)
+        for v in range(tree.n_slots):
+            work.code[v] = -1
+            if tree.column[v] >= 0:
+                work.code[v] = row[tree.column[v]]
+            if tree.card[v] == 1:
+                work.code[v] = 0
+        _drop_barren(tree, work)
+        for c in range(tree.n_cliques):
+            work.asked[c] = 0
+            for k in range(tree.target_start[c], tree.target_start[c + 1]):
+                if work.code[tree.target_slot[k]] < 0:
+                    work.asked[c] = 1
+        found, log_mass[r] = _collect_row(tree, row, work, values, factor_low, floats, room)
+        status[r] = found
+        if found != DONE or tree.n_targets == 0:
+            continue
+        answer = beyond(out, r * width)
+        for i in range(width):
+            answer[i] = 0.0
+        for k in range(tree.n_targets):
+            v = tree.target_slot[k]
+            code = row[tree.target_column[k]] if v < 0 else work.code[v]
+            if code >= 0:
+                answer[tree.target_at[k] + code] = 1.0
+        _distribute_row(tree, work, floats, answer)
