@@ -90,6 +90,8 @@ def polished(graph: FlatGraph, codes: Ints, fixed: Flags | None = None) -> Ints:
             graph.edges,
             graph.edge_factor,
             scores,
+            np.empty(len(found), dtype=np.int64),
+            np.zeros(len(found), dtype=np.bool_),
         )
     elif len(found):
         found = np.where(held, found, graph.largest_states(graph.log_unary))

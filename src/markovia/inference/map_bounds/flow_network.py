@@ -4,7 +4,6 @@ Method, reference and cost: see `markovia.kernels.maximising.max_flow`.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -57,9 +56,11 @@ class FlowNetwork:
     def __init__(self, n: int, tails: Ints, heads: Ints) -> None:
         from markovia.kernels.maximising.max_flow import link_arcs
 
-        self.n = n
-        arcs: Any = link_arcs(n, np.asarray(tails, dtype=np.int64), np.asarray(heads, dtype=np.int64))
-        self.first, self.head, self.rev, self.place = arcs
+        self.n, m = n, len(tails)
+        self.first, self.place = np.zeros(n + 1, dtype=np.int64), np.empty(m, dtype=np.int64)
+        self.head, self.rev = np.empty((2, 2 * m), dtype=np.int32)
+        pairs = np.asarray(tails, dtype=np.int64), np.asarray(heads, dtype=np.int64)
+        link_arcs(*pairs, self.first, np.empty(n, dtype=np.int64), self.head, self.rev, self.place)
 
     def cut(self, there: Array, back: Array, terminal: Array, deadline: float = np.inf) -> Cut:
         """Return a minimum cut.

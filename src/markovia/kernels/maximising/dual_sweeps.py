@@ -12,7 +12,7 @@ import numpy as np
 from markovia.kernels.kernel import kernel
 
 
-@kernel
+@kernel(_nrt=False)
 def sweep_pairs(
     low, high, forward, decoding, shares, starts, unary, tables, ends, splits, others, theirs, places, second, potts,
     incoming, peaks, codes, belief, outgoing,
@@ -123,7 +123,7 @@ def sweep_pairs(
     return True
 
 
-@kernel
+@kernel(_nrt=False)
 def sweep(
     low, high, forward, order, shares, starts, potentials, table_ptr, tables, edge_ptr, edges, edge_factor, map_ptr, maps,
     belief, gathered,
@@ -347,7 +347,7 @@ def score_cycles(cycles, lengths, pair_of, cards, first_of_pair, pair_ptr, belie
     return 0
 
 
-@kernel
+@kernel(_nrt=False)
 def pair_signs(pairs, codes, cards, pair_ptr, beliefs, signs):
     """Fill in by how much each pair prefers that both its variables keep their state, or both change it; negative: one."""
     for p in range(len(pairs)):
@@ -365,7 +365,7 @@ def pair_signs(pairs, codes, cards, pair_ptr, beliefs, signs):
     return 0
 
 
-@kernel
+@kernel(_nrt=False)
 def odd_cycle(ptr, others, odd, strengths, start, end, sign, least, longest, seen, stamp, came, queue, path):
     """Find a shortest path from start to end that makes an odd cycle with the edge between them; return its nodes' number.
 

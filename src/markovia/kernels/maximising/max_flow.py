@@ -21,20 +21,19 @@ STATE_SIZE = 8
 FAR = 1 << 30
 
 
-@kernel
-def link_arcs(n, tails, heads):
-    """Return first, head, rev and, for each pair, the place of the arc from its tail to its head."""
-    m = len(tails)
-    first = np.zeros(n + 1, np.int64)
+@kernel(_nrt=False)
+def link_arcs(tails, heads, first, fill, head, rev, place):
+    """Fill in first, head, rev and, for each pair, the place of the arc from its tail to its head.
+
+    `first` is zero at the start; `fill` is room for a number a node.
+    """
+    m, n = len(tails), len(fill)
     for k in range(m):
         first[tails[k] + 1] += 1
         first[heads[k] + 1] += 1
     for i in range(n):
+        fill[i] = first[i]
         first[i + 1] += first[i]
-    fill = first[:-1].copy()
-    head = np.empty(2 * m, np.int32)
-    rev = np.empty(2 * m, np.int32)
-    place = np.empty(m, np.int64)
     for k in range(m):
         i, j = tails[k], heads[k]
         a, b = fill[i], fill[j]
@@ -45,10 +44,9 @@ def link_arcs(n, tails, heads):
         head[a], head[b] = j, i
         rev[a], rev[b] = b, a
         place[k] = a
-    return first, head, rev, place
 
 
-@kernel
+@kernel(_nrt=False)
 def push_flow(
     slices, eps, first, head, rev, cap, terminal, tree, parent, stamp, dist, ring, orphans, waiting, state
 ):
@@ -130,16 +128,20 @@ def push_flow(
         j = s
         while parent[j] != ROOT:
             p = parent[j]
-            least = min(least, cap[rev[p]])
+            if cap[rev[p]] < least:
+                least = cap[rev[p]]
             j = head[p]
-        least = min(least, terminal[j])
+        if terminal[j] < least:
+            least = terminal[j]
         t = head[middle]
         j = t
         while parent[j] != ROOT:
             p = parent[j]
-            least = min(least, cap[p])
+            if cap[p] < least:
+                least = cap[p]
             j = head[p]
-        least = min(least, -terminal[j])
+        if -terminal[j] < least:
+            least = -terminal[j]
         if least == np.inf:
             current = -2
             flow = np.inf
@@ -239,7 +241,7 @@ def push_flow(
     return flow
 
 
-@kernel
+@kernel(_nrt=False)
 def move_costs(
     zero, one, now, starts, unary, left, right, table_ptr, stride, costs, place, rev, cap, terminal
 ):

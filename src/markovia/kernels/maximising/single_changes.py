@@ -1,7 +1,5 @@
 """Changing one variable at a time while that helps, on flat factor graphs."""
 
-import numpy as np
-
 from markovia.kernels.kernel import kernel
 
 FORBIDDEN = -1e18
@@ -9,7 +7,7 @@ FORBIDDEN = -1e18
 ROUNDS = 1000
 
 
-@kernel
+@kernel(_nrt=False)
 def climb(
     codes,
     held,
@@ -24,11 +22,14 @@ def climb(
     edges,
     edge_factor,
     scores,
+    queue,
+    queued,
 ):
-    """Set each variable to its best state given the others until nothing changes; return the changes made."""
+    """Set each variable to its best state given the others until nothing changes; return the changes made.
+
+    `scores`, `queue` and `queued` are room: for the states of a variable, and for a number and a flag a variable, false.
+    """
     n = len(codes)
-    queue = np.empty(n, np.int64)
-    queued = np.zeros(n, np.bool_)
     first, count = 0, 0
     for i in range(n):
         if not held[i]:
