@@ -86,7 +86,8 @@ class Domain:
                 steps.append(step)
         keys = NO_KEYS if relation.keys is None else relation.keys
         arrays = [np.array(a, dtype=np.int64) for a in (divisors, cards, steps)]
-        found: Ints = recode(keys, relation.size, *arrays)
+        found = np.zeros(relation.size, dtype=np.int64)
+        recode(keys, *arrays, found)
         return found
 
     def of_table(self, members: Sequence[int], table: Array) -> Relation:

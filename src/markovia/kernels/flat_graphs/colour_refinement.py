@@ -6,11 +6,15 @@ outside, so those of two runs that start differently can be compared.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.runtime.array_types import Ints
+
+Colours = NDArray[np.uint64]
 
 
-@inner
+@inner(_nrt=False)
 def _mixed(x):
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -18,42 +22,51 @@ def _mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
-@kernel
-def refine(starts, scope_ptr, scope, strides, table_ptr, value_colour, colour):
+def refine(
+    starts: Ints,
+    scope_ptr: Ints,
+    scope: Ints,
+    strides: Ints,
+    table_ptr: Ints,
+    value_colour: Colours,
+    colour: Colours,
+) -> int:
     """Refine the colours of all states in place until they are stable; return how many there are."""
-    n = len(starts) - 1
     fresh = np.empty_like(colour)
-    known = len(np.unique(colour))
-    while True:
-        for p in range(len(colour)):
-            fresh[p] = _mixed(colour[p])
-        for f in range(len(scope_ptr) - 1):
-            first, last = table_ptr[f], table_ptr[f + 1]
-            whole = np.uint64(0)
-            for turn in range(2):
-                for e in range(last - first):
-                    c = value_colour[first + e]
-                    for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                        v = scope[j]
-                        digit = e // strides[j] % (starts[v + 1] - starts[v])
-                        c += _mixed(colour[starts[v] + digit])
-                    c = _mixed(c)
-                    if turn == 0:
-                        whole += c
-                        continue
-                    c = _mixed(c + whole)
-                    for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                        v = scope[j]
-                        digit = e // strides[j] % (starts[v + 1] - starts[v])
-                        fresh[starts[v] + digit] += c
-        for v in range(n):
-            whole = np.uint64(0)
-            for p in range(starts[v], starts[v + 1]):
-                fresh[p] = _mixed(fresh[p])
-                whole += fresh[p]
-            for p in range(starts[v], starts[v + 1]):
-                colour[p] = _mixed(fresh[p] + _mixed(whole))
-        now = len(np.unique(colour))
-        if now <= known:
-            return now
-        known = now
+    known, now = -1, len(np.unique(colour))
+    while now > known:
+        _refine_once(starts, scope_ptr, scope, strides, table_ptr, value_colour, colour, fresh)
+        known, now = now, len(np.unique(colour))
+    return now
+
+
+@kernel(_nrt=False)
+def _refine_once(starts, scope_ptr, scope, strides, table_ptr, value_colour, colour, fresh):
+    for p in range(len(colour)):
+        fresh[p] = _mixed(colour[p])
+    for f in range(len(scope_ptr) - 1):
+        first, last = table_ptr[f], table_ptr[f + 1]
+        whole = np.uint64(0)
+        for turn in range(2):
+            for e in range(last - first):
+                c = value_colour[first + e]
+                for j in range(scope_ptr[f], scope_ptr[f + 1]):
+                    v = scope[j]
+                    digit = e // strides[j] % (starts[v + 1] - starts[v])
+                    c += _mixed(colour[starts[v] + digit])
+                c = _mixed(c)
+                if turn == 0:
+                    whole += c
+                    continue
+                c = _mixed(c + whole)
+                for j in range(scope_ptr[f], scope_ptr[f + 1]):
+                    v = scope[j]
+                    digit = e // strides[j] % (starts[v + 1] - starts[v])
+                    fresh[starts[v] + digit] += c
+    for v in range(len(starts) - 1):
+        whole = np.uint64(0)
+        for p in range(starts[v], starts[v + 1]):
+            fresh[p] = _mixed(fresh[p])
+            whole += fresh[p]
+        for p in range(starts[v], starts[v + 1]):
+            colour[p] = _mixed(fresh[p] + _mixed(whole))

@@ -17,11 +17,10 @@ TINY = 1e-250
 """Totals below this are computed again with logarithms."""
 
 
-@kernel
-def recode(keys, n, divisors, cards, strides):
-    """Return the sum over digits of `digit * stride` for every key; no keys at all stand for 0, 1, ..., n - 1."""
-    every = len(keys) == 0
-    out = np.zeros(n, np.int64)
+@kernel(_nrt=False)
+def recode(keys, divisors, cards, strides, out):
+    """Add the sum over digits of `digit * stride` for every key to `out`; no keys at all stand for 0, 1, 2, ..."""
+    every, n = len(keys) == 0, len(out)
     for d in range(len(divisors)):
         divisor, card, stride = divisors[d], cards[d], strides[d]
         if every:  # an odometer: no division
@@ -41,7 +40,6 @@ def recode(keys, n, divisors, cards, strides):
         else:
             for i in range(n):
                 out[i] += (keys[i] // divisor % card) * stride
-    return out
 
 
 @kernel
@@ -72,7 +70,7 @@ def paired(codes, left, start, order, right, total):
     return out
 
 
-@inner
+@inner(_nrt=False)
 def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room):
     """Multiply a cluster's weights with what it is told, up to a constant; return the total."""
     first, last = entry_ptr[c], entry_ptr[c + 1]
@@ -97,7 +95,8 @@ def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room
             p += np.log(inbox[slot_at[s0 + j] + index[at + j]])
         at += k
         room[i - first] = p
-        top = max(top, p)
+        if p > top:
+            top = p
     if top == -np.inf:
         return 0.0
     total = 0.0
@@ -107,7 +106,7 @@ def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room
     return total
 
 
-@inner
+@inner(_nrt=False)
 def _say(
     slot,
     c,
@@ -139,9 +138,14 @@ def _say(
     top = 0.0
     for x in range(size):
         told = inbox[mine + x]
-        v = min(sums[x] / told * weight[b + x], 1e300) if told > 0.0 else 0.0
+        v = 0.0
+        if told > 0.0:
+            v = sums[x] / told * weight[b + x]
+            if v > 1e300:
+                v = 1e300
         sums[x] = v
-        top = max(top, v)
+        if v > top:
+            top = v
     for x in range(size):
         v = sums[x] / top
         if damping > 0.0 and v > 0.0 and said[mine + x] > 0.0:
@@ -150,7 +154,7 @@ def _say(
     return top > 0.0
 
 
-@inner
+@inner(_nrt=False)
 def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, belief, weight, sums):
     """Combine what clusters say at a separator, tell each what the others said; return the change, -1 if impossible."""
     a, z = sep_ptr[sep], sep_ptr[sep + 1]
@@ -173,7 +177,8 @@ def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, b
                 v += np.log(said[slot_at[sep_slots[t]] + x])
             v /= power[sep] + slack[sep]
             sums[x] = v
-            top = max(top, v)
+            if v > top:
+                top = v
         if top == -np.inf:
             return -1.0
         total = 0.0
@@ -188,7 +193,8 @@ def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, b
                     if sums[x] > -np.inf:
                         v = sums[x] + np.log(weight[b + x]) - np.log(said[at + x])
                     inbox[at + x] = v
-                    top = max(top, v)
+                    if v > top:
+                        top = v
                 for x in range(size):
                     inbox[at + x] = np.exp(inbox[at + x] - top)
         for x in range(size):
@@ -197,12 +203,14 @@ def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, b
     change = 0.0
     for x in range(size):
         v = sums[x] / total
-        change = max(change, abs(v - belief[b + x]))
+        apart = abs(v - belief[b + x])
+        if apart > change:
+            change = apart
         belief[b + x] = v
     return change
 
 
-@kernel
+@kernel(_nrt=False)
 def sweep(
     clusters,
     seps,
@@ -276,7 +284,8 @@ def sweep(
             )
             if change < 0.0:
                 return -1.0
-            worst = max(worst, change)
+            if change > worst:
+                worst = change
     for si in range(len(seps)):
         sep = seps[si]
         for t in range(sep_ptr[sep], sep_ptr[sep + 1]):
@@ -307,11 +316,12 @@ def sweep(
         )
         if change < 0.0:
             return -1.0
-        worst = max(worst, change)
+        if change > worst:
+            worst = change
     return worst
 
 
-@kernel
+@kernel(_nrt=False)
 def descend(
     links,
     parent,
@@ -352,12 +362,17 @@ def descend(
         top = 0.0
         for x in range(size):
             here, above = own[x] / lower, sums[x] / upper
-            worst = max(worst, abs(here - above))
+            apart = abs(here - above)
+            if apart > worst:
+                worst = apart
             v = 0.0
             if here > 0.0 and above > 0.0:
-                v = min(message[message_at[m] + x] * (above / here) ** (1.0 - damping[li]), 1e300)
+                v = message[message_at[m] + x] * (above / here) ** (1.0 - damping[li])
+                if v > 1e300:
+                    v = 1e300
             sums[x] = v
-            top = max(top, v)
+            if v > top:
+                top = v
         if not top > 0.0:
             return -1.0
         for x in range(size):
@@ -365,7 +380,7 @@ def descend(
     return worst
 
 
-@kernel
+@kernel(_nrt=False)
 def read(
     clusters,
     entry_ptr,
