@@ -37,8 +37,8 @@ def test_the_suffix_decides_the_format(tmp_path, suffix):
 
 def test_every_registered_format_has_a_reader_and_a_writer():
     for name, form in io.formats().items():
-        assert callable(registry._resolve(form.reader)), name
-        assert callable(registry._resolve(form.writer)), name
+        assert callable(registry.resolve(form.reader)), name
+        assert callable(registry.resolve(form.writer)), name
 
 
 def test_format_overrides_the_suffix(tmp_path):
@@ -257,7 +257,7 @@ def test_running_out_of_memory_while_reading_is_a_parse_error(monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(registry, "_resolve", lambda target: fail)
+    monkeypatch.setattr(registry, "resolve", lambda target: fail)
     with pytest.raises(ParseError, match="memory"):
         io.loads(UAI, "uai")
 

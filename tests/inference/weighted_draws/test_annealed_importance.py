@@ -86,8 +86,8 @@ def test_more_temperatures_give_more_even_weights():
     model = ising(4, 1.5)
     few = engine(temperatures=5).marginals(model._problem(None), ["x00"]).record.details
     many = engine(temperatures=200).marginals(model._problem(None), ["x00"]).record.details
-    assert many["effective_particles"] > 2 * few["effective_particles"]
-    assert many["log_mass_error"] < few["log_mass_error"] / 2
+    assert many.effective_particles > 2 * few.effective_particles
+    assert many.log_mass_error < few.log_mass_error / 2
 
 
 def test_the_reverse_estimate_comes_from_above():

@@ -94,8 +94,8 @@ def test_a_proposal_that_learns_beats_the_prior_on_unlikely_evidence():
     learned = mk.engines.ImportanceSampling(proposal="adaptive", draws=10_000).marginals(problem, ["a0"])
     with pytest.warns(mk.errors.ConvergenceWarning, match="importance did not converge"):
         prior = bn.query("a0", given, engine=mk.engines.ImportanceSampling(proposal="prior", draws=10_000))
-    assert learned.details["effective_draws"] > 5_000 > 50 * prior.info.details.effective_draws
-    assert learned.details["converged"]
+    assert learned.record.details.effective_draws > 5_000 > 50 * prior.info.details.effective_draws
+    assert learned.record.converged
     assert learned.tables[0].values[1] == pytest.approx(bn.query("a0", given)[1], abs=0.02)
 
 

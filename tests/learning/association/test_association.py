@@ -564,7 +564,7 @@ def test_permutation_test_counts_ties_and_the_identity():
 
 def test_a_constant_is_independent_of_everything():
     x = np.random.default_rng(0).normal(size=20)
-    assert hsic(x, np.ones(20)) == 0.0
+    assert hsic(x, np.ones(20)) == pytest.approx(0.0, abs=1e-16)  # rounding differs between processors
     assert hsic_test(x, np.ones(20), n_permutations=50).p_value == 1.0
     assert mutual_information(["same"] * 4, [0, 1, 2, 3]) == 0.0
 
