@@ -265,25 +265,40 @@ def multiply(watched, rescaled, n_operands, n_axes, lead, block, values, out, ro
 @inner(bare=True, fastmath=LOOSE)
 def reduce_rows(maximise, table, block, rest, sums):
     """Sum (or maximise) a block of rows onto `sums`; a block may also be a part of one row, which is added on."""
-    if rest == 1:
-        for k in range(block):
-            sums[k] = table[k]
-        return
-    if rest == 2 and not maximise:
-        for k in range(block // 2):
-            sums[k] = table[2 * k] + table[2 * k + 1]
-        return
-    n = block if block < rest else rest
-    for k in range(block // n):
-        t = sums[0] if block < rest else 0.0
+    if block < rest:
+        t = sums[0]
         if maximise:
-            for i in range(n):
+            for i in range(block):
                 t = table[i] if table[i] > t else t
         else:
-            for i in range(n):
+            for i in range(block):
                 t += table[i]
-        sums[k] = t
-        table = beyond(table, n)
+        sums[0] = t
+    elif rest == 1:
+        for k in range(block):
+            sums[k] = table[k]
+    elif maximise:
+        for k in range(block // rest):
+            t = 0.0
+            for i in range(rest):
+                t = table[i] if table[i] > t else t
+            sums[k] = t
+            table = beyond(table, rest)
+    elif rest == 2:
+        for k in range(block // 2):
+            sums[k] = table[2 * k] + table[2 * k + 1]
+    elif rest == 3:
+        for k in range(block // 3):
+            sums[k] = table[3 * k] + table[3 * k + 1] + table[3 * k + 2]
+    elif rest == 4:
+        for k in range(block // 4):
+            sums[k] = table[4 * k] + table[4 * k + 1] + table[4 * k + 2] + table[4 * k + 3]
+    else:
+        for k in range(block // rest):
+            t = 0.0
+            for i in range(k * rest, k * rest + rest):
+                t += table[i]
+            sums[k] = t
 
 
 @inner(bare=True)

@@ -20,30 +20,56 @@ ZERO, ONE, NO, YES = np.int64(0), np.int64(1), np.bool_(False), np.bool_(True)
 @inner(bare=True)
 def spread_rows(what, big, rows, n, small, t, s):
     """Set, or multiply into, `rows` stretches of length `n`; `small` steps by `t` a row and by `s` inside."""
-    fresh = what == SET
-    if n == 2:
+    if what == SET and n == 2:
         for j in range(rows):
             a, b = small[j * t], small[j * t + s]
-            big[2 * j] = a if fresh else big[2 * j] * a
-            big[2 * j + 1] = b if fresh else big[2 * j + 1] * b
-        return
-    if n == 3:
+            big[2 * j] = a
+            big[2 * j + 1] = b
+    elif what == SET and n == 3:
         for j in range(rows):
             a, b, c = small[j * t], small[j * t + s], small[j * t + 2 * s]
-            big[3 * j] = a if fresh else big[3 * j] * a
-            big[3 * j + 1] = b if fresh else big[3 * j + 1] * b
-            big[3 * j + 2] = c if fresh else big[3 * j + 2] * c
-        return
-    for _ in range(rows):
-        if s == 0:
-            a = small[0]
-            for i in range(n):
-                big[i] = a if fresh else big[i] * a
-        else:
-            for i in range(n):
-                big[i] = small[i * s] if fresh else big[i] * small[i * s]
-        big = beyond(big, n)
-        small = beyond(small, t)
+            big[3 * j] = a
+            big[3 * j + 1] = b
+            big[3 * j + 2] = c
+    elif what == SET:
+        for _ in range(rows):
+            if s == 0:
+                a = small[0]
+                for i in range(n):
+                    big[i] = a
+            elif s == 1:
+                for i in range(n):
+                    big[i] = small[i]
+            else:
+                for i in range(n):
+                    big[i] = small[i * s]
+            big = beyond(big, n)
+            small = beyond(small, t)
+    elif n == 2:
+        for j in range(rows):
+            a, b = small[j * t], small[j * t + s]
+            big[2 * j] *= a
+            big[2 * j + 1] *= b
+    elif n == 3:
+        for j in range(rows):
+            a, b, c = small[j * t], small[j * t + s], small[j * t + 2 * s]
+            big[3 * j] *= a
+            big[3 * j + 1] *= b
+            big[3 * j + 2] *= c
+    else:
+        for _ in range(rows):
+            if s == 0:
+                a = small[0]
+                for i in range(n):
+                    big[i] *= a
+            elif s == 1:
+                for i in range(n):
+                    big[i] *= small[i]
+            else:
+                for i in range(n):
+                    big[i] *= small[i * s]
+            big = beyond(big, n)
+            small = beyond(small, t)
 
 
 @inner(bare=True, fastmath=LOOSE)
@@ -52,20 +78,25 @@ def add_rows(big, rows, n, small, t, s):
     if s == 0 and n == 2:
         for j in range(rows):
             small[j * t] += big[2 * j] + big[2 * j + 1]
-    elif t == 0 and (n == 2 or n == 3):
+    elif t == 0 and n == 2:
+        a = 0.0
+        b = 0.0
+        for j in range(rows):
+            a += big[2 * j]
+            b += big[2 * j + 1]
+        small[0] += a
+        small[s] += b
+    elif t == 0 and n == 3:
         a = 0.0
         b = 0.0
         c = 0.0
-        for _ in range(rows):
-            a += big[0]
-            b += big[1]
-            if n == 3:
-                c += big[2]
-            big = beyond(big, n)
+        for j in range(rows):
+            a += big[3 * j]
+            b += big[3 * j + 1]
+            c += big[3 * j + 2]
         small[0] += a
         small[s] += b
-        if n == 3:
-            small[2 * s] += c
+        small[2 * s] += c
     elif n == 2:
         for j in range(rows):
             a, b = big[2 * j], big[2 * j + 1]
