@@ -60,7 +60,7 @@ OUT_OF_REACH = 1e14
 """Operations above which no search will bring a tree down to what fits."""
 RUN = "markovia.kernels.clique_trees.propagation:run"
 LOAD_SECONDS = 0.5
-COMPILE_SECONDS = 15.0
+COMPILE_SECONDS = 10.0
 
 _spent = 0.0
 """Seconds of NumPy elimination in this process so far."""
@@ -184,8 +184,18 @@ class Auto:
         start = now()
         try:
             _refuse_hopeless(problem, question, targets)
-            engine = self._affordable(self.choose(problem, question, targets), problem, question, targets)
-            found = ask(engine)
+            chosen = self.choose(problem, question, targets)
+            try:
+                engine = self._affordable(chosen, problem, question, targets)
+                found = ask(engine)
+            except TooLarge:
+                if not isinstance(chosen, VariableElimination) or _needs_elimination(
+                    problem, question, targets
+                ):
+                    raise
+                # a tree takes less memory; it would have been asked at once if it were loaded
+                engine = self._affordable(self._tree(), problem, question, targets)
+                found = ask(engine)
         except TooLarge as too_large:
             from markovia.inference.exact.conditioning import Conditioning
 
@@ -242,7 +252,7 @@ class Auto:
 
     def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
         """Return the engine that is estimated to answer first."""
-        if question == "best" and targets is not None and len(targets) < len(problem.free):
+        if question != "sample" and _needs_elimination(problem, question, targets):
             return VariableElimination(max_bytes=self.max_bytes)
         if question == "sample":  # the same seed gives the same rows, whatever is loaded
             plan = VariableElimination(max_bytes=self.max_bytes).planned(Net(problem.parts(None)))
@@ -250,7 +260,7 @@ class Auto:
         if kernels_loaded():
             return self._tree()
         elimination = VariableElimination(max_bytes=self.max_bytes)
-        if len(problem.variables) < 50:
+        if len(problem.variables) < 50 and self.time_limit is None:
             scopes = [len(p.names) for p in problem.pieces]
             if max(scopes, default=0) <= 3 and len(scopes) <= 50:
                 wait = LOAD_SECONDS if _spent > LOAD_SECONDS and kernels_on_disk() else COMPILE_SECONDS
@@ -261,7 +271,9 @@ class Auto:
         net = Net(problem.parts(None if question == "best" else targets))
         plan = elimination.planned(net)
         seconds = sum(plan.sizes) * (3 if question == "marginals" else 1) / NUMPY_RATE
-        return self._tree() if seconds > wait else elimination
+        # what elimination does within the time limit the tree does too, so that what is loaded decides nothing
+        limit = wait if self.time_limit is None else min(wait, self.time_limit)
+        return self._tree() if seconds > limit else elimination
 
     def _tree(self) -> "JunctionTree":
         from markovia.inference.exact.junction_tree import JunctionTree
@@ -272,6 +284,12 @@ class Auto:
 def _by(engine: str, record: Record) -> Record:
     """Return a record that says who answered."""
     return record if record.engine else replace(record, engine=engine)
+
+
+def _needs_elimination(problem: Problem, question: Question, targets: Sequence[str] | None) -> bool:
+    """Say whether a question has the same engine whatever is loaded: marginal MAP, and draws."""
+    some = question == "best" and targets is not None and len(targets) < len(problem.free)
+    return some or question == "sample"
 
 
 def _escalation() -> Any:
