@@ -20,6 +20,7 @@ with clock.standing_still():
     from numba import njit, version_info
     from numba.core import event
     from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+    from numba.core.runtime import rtsys
 
 from markovia.kernels import ROOMS
 from markovia.kernels.compiled_code import digest, folder_of, remove_stale
@@ -96,6 +97,14 @@ class _Results(CompileResultCacheImpl):  # type: ignore[misc]
 
 class _Cache(FunctionCache):  # type: ignore[misc]
     _impl_class = _Results
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load code without Numba's knowledge of how to compile, which takes half a second; compiling loads it anyway."""
+        if not KNOWN[0] <= version_info[:2] <= KNOWN[1]:
+            return super().load_overload(sig, target_context)
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 class _StandStill(event.Listener):  # type: ignore[misc]
