@@ -41,6 +41,7 @@ def compile(  # noqa: A001 (it is mk.compile)
 
     Examples
     --------
+    >>> import markovia as mk
     >>> mk.compile("enumeration") >= 0.0  # needs no compiled code
     True
     """

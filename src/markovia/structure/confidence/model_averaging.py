@@ -201,7 +201,7 @@ class EdgeConfidence:
                     float(self.lines[a, b]),
                 )
             )
-        rows.sort(key=lambda r: (-r[2], -r[3]))
+        rows.sort(key=lambda r: (-round(r[2], 6), -r[3]))  # rounding errors do not decide between edges that are sure
         return rows
 
     def _places(self, edge: Sequence[str]) -> tuple[int, int]:
