@@ -201,7 +201,8 @@ class EdgeConfidence:
                     float(self.lines[a, b]),
                 )
             )
-        rows.sort(key=lambda r: (-round(r[2], 6), -r[3]))  # rounding errors do not decide between edges that are sure
+        # rounding errors do not decide between edges that are sure
+        rows.sort(key=lambda r: (-round(r[2], 6), -r[3]))
         return rows
 
     def _places(self, edge: Sequence[str]) -> tuple[int, int]:
