@@ -48,8 +48,11 @@ def compile(  # noqa: A001 (it is mk.compile)
     start = perf_counter()
     names = _names(what)
     jobs = min(len(names), thread_count() if jobs is None else jobs)
-    for _ in task_results(_use, names, n_jobs=jobs, progress=progress, unit="part"):
-        pass
+    with warnings.catch_warnings():
+        # joblib replaces a process whose memory has grown, which compiling makes it do
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+        for _ in task_results(_use, names, n_jobs=jobs, progress=progress, unit="part"):
+            pass
     return perf_counter() - start
 
 
