@@ -1,7 +1,7 @@
 """Compiling beforehand what engines and learners need, so that no first use waits: `mk.compile()`, `markovia compile`.
 
 Each engine is asked tiny questions and each learner fits tiny data, in as many processes as there are processors; what they
-compile stays on disk. Cost: about a hundred seconds of processor for everything, once an installation; a few seconds where
+compile stays on disk. Cost: about 150 seconds of processor for everything, once an installation; a few seconds where
 the code is there already.
 """
 
