@@ -72,6 +72,10 @@ def _import(name: str, *rest: Any) -> Any:
     """Import for plain kernels: other kernels plain too, and decorators that decorate nothing."""
     if name == "markovia.kernels.kernel":
         return SimpleNamespace(kernel=_as_it_is, inner=_as_it_is)
+    if name == "math":  # compiled logarithms of zero are infinite and raise nothing
+        import math
+
+        return SimpleNamespace(**{**vars(math), "log": np.log, "exp": np.exp, "sqrt": np.sqrt})
     if name.startswith("markovia.kernels."):
         return _plain_module(name)
     return builtins.__import__(name, *rest)

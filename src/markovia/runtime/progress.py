@@ -6,7 +6,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 LONG = 2.0
@@ -16,23 +15,26 @@ Advance = Callable[..., object]
 """Called as `advance(n=1, note="")`: so many more are done, and what to write behind the bar."""
 
 
-_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+_quiet = 0
+"""How many of those who asked for silence are at work, in whatever thread."""
 _said: set[str] = set()
 
 
 @contextmanager
 def quietly(progress: bool | None = False) -> Iterator[None]:
     """Say nothing of one's own accord while this is open, where `progress` is False."""
-    token = _quiet.set(_quiet.get() or progress is False)
+    global _quiet
+    silent = progress is False
+    _quiet += silent
     try:
         yield
     finally:
-        _quiet.reset(token)
+        _quiet -= silent
 
 
 def say_once(line: str) -> None:
     """Write a line to a terminal's stderr, the first time in this process; not where progress was declined."""
-    if line not in _said and not _quiet.get() and sys.stderr.isatty():
+    if line not in _said and not _quiet and sys.stderr.isatty():
         _said.add(line)
         print(line, file=sys.stderr, flush=True)
 
