@@ -13,7 +13,7 @@ test: kernels
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-all: kernels
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --hypothesis-profile=explore
 
 coverage: kernels
 	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term

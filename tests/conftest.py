@@ -1,6 +1,7 @@
-"""Shared test settings: property tests have no deadline, and continuous integration replays the same examples."""
+"""Shared test settings: no deadline for property tests, the same examples each time, Ctrl-C as in a terminal."""
 
 import os
+import signal
 
 if os.environ.get("PYTEST_XDIST_WORKER"):
     # workers share the processors, where threads of linear algebra would wait for each other; NumPy reads this once
@@ -10,5 +11,11 @@ import matplotlib as mpl
 from hypothesis import settings
 
 mpl.use("Agg")
-settings.register_profile("markovia", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("markovia", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)  # `make test-all`: other examples each time
 settings.load_profile("markovia")
+
+
+def pytest_configure() -> None:
+    """A background job (`nohup make test`) starts with Ctrl-C ignored; the tests that press it need Python's handler."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,7 +1,10 @@
 """Time stands still while code is compiled or loaded."""
 
+import os
 import threading
 import time
+
+import pytest
 
 from markovia.runtime.clock import go_on, now, stand_still, standing_still
 
@@ -36,6 +39,24 @@ def test_the_clock_never_runs_backwards_while_threads_wait():
     for thread in threads:
         thread.join()
     assert seen == sorted(seen)
+
+
+def test_the_end_of_a_stop_that_began_unheard_stops_nothing():
+    go_on()
+    start = now()
+    time.sleep(0.02)
+    assert now() - start >= 0.02
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_does_not_wait_for_threads_it_has_not():
+    with standing_still():
+        child = os.fork()
+        if child == 0:
+            start = now()
+            time.sleep(0.02)
+            os._exit(0 if now() - start >= 0.02 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_compiling_stops_the_clock():

@@ -13,13 +13,12 @@ from math import prod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.evidence import read_finding
 from markovia.factors.tables.factor import Factor
 from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked, Tables
+from markovia.inference.result import Draws, LogMass, Ranked, Tables
 from markovia.runtime.checks import check_options
 
 MAX_CASES = 20_000
@@ -60,7 +59,7 @@ class Approximate:
         """Return one normalised table for each target."""
         raise self._refusal("marginals")
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return an estimate of the log of the total weight that agrees with the findings."""
         raise self._refusal("log_mass")
 
@@ -68,7 +67,7 @@ class Approximate:
         """Return the best assignment that was found."""
         raise self._refusal("best")
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
         raise self._refusal("sample")
 

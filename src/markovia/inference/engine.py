@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownEngine, UnsupportedModel, did_you_mean
 from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked, Tables
+from markovia.inference.result import Draws, LogMass, Ranked, Tables
 from markovia.runtime.checks import SECONDS, check
 from markovia.runtime.progress import quietly
 from markovia.runtime.registry import resolve
@@ -35,13 +34,13 @@ class Engine(Protocol):
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings; minus infinity for none."""
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from markovia.errors import ConvergenceWarning
 from markovia.factors.tables.factor import Factor
+from markovia.runtime.array_types import Ints
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Info:
         return f"{', '.join(parts)}, {took}"
 
 
-def warn_unconverged(info: Info) -> None:
+def warn_unconverged(info: Info | Record) -> None:
     """Warn that an answer did not reach its tolerance, and say what to try."""
     advice = info.advice or "more iterations, or another engine, may do"
     error = f"error {info.error:.2g} " if info.error else ""  # a search has none
@@ -148,4 +149,24 @@ class Ranked(list[Assignment]):
 
     def __init__(self, found: Iterable[Assignment] = (), record: Record = NOTHING_TO_SAY) -> None:
         super().__init__(found)
+        self.record = record
+
+
+class LogMass(float):
+    """The log of the weight that agrees with the evidence: a number that says how it was obtained."""
+
+    record: Record
+
+    def __new__(cls, value: float, record: Record = NOTHING_TO_SAY) -> "LogMass":
+        """Make the number and keep the record with it."""
+        made = super().__new__(cls, value)
+        made.record = record
+        return made
+
+
+class Draws(dict[str, Ints]):
+    """State codes of the drawn rows by variable, and how they were drawn."""
+
+    def __init__(self, columns: Mapping[str, Ints], record: Record = NOTHING_TO_SAY) -> None:
+        super().__init__(columns)
         self.record = record

@@ -7,6 +7,7 @@ The first Ctrl-C only raises a flag that the search looks at between its steps, 
 one interrupts as usual. Clocks nest: a search inside another one also stops when the outer one must.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -54,11 +55,23 @@ def stand_still() -> None:
 
 
 def go_on() -> None:
-    """Let the clock go on."""
+    """Let the clock go on; a clock that goes is left alone."""
     global _still
     with _standing:
         stops, since, stood = _still
-        _still = (stops - 1, since, stood if stops > 1 else stood + perf_counter() - since)
+        if stops:  # whoever listens from the middle of a compilation on hears only its end
+            _still = (stops - 1, since, stood if stops > 1 else stood + perf_counter() - since)
+
+
+def _go_on_in_a_child() -> None:
+    """A forked process has none of the threads that were compiling."""
+    global _still, _standing
+    stops, since, stood = _still
+    _still, _standing = (0, since, stood + perf_counter() - since if stops else stood), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_go_on_in_a_child)
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import ApproximateWarning, TooLarge
 from markovia.inference.exact.bucket_tree import Net
@@ -28,7 +27,7 @@ from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked, Record, Tables, outside
+from markovia.inference.result import Draws, LogMass, Ranked, Record, Tables, outside
 from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 
@@ -61,6 +60,10 @@ OUT_OF_REACH = 1e14
 RUN = "markovia.kernels.clique_trees.propagation:run"
 LOAD_SECONDS = 0.5
 COMPILE_SECONDS = 10.0
+HOW_DRAWN = {
+    "gibbs": "come from a Markov chain (Gibbs sampling)",
+    "likelihood-weighting": "are resampled from weighted draws (likelihood weighting)",
+}
 
 _spent = 0.0
 """Seconds of NumPy elimination in this process so far."""
@@ -125,21 +128,22 @@ class Auto:
         )
         return Tables(found.tables, found.log_mass, _by(engine, found.record))
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
 
-        def roughly(clock: "Budget") -> float:
-            found: float
-            found, engine = _escalation().log_mass(problem, clock, self.seed)
-            warnings.warn(
-                f"the log mass is approximate (by {engine}): no exact engine fits; "
-                "log_partition(bounds=True) gives bounds",
-                ApproximateWarning,
-                stacklevel=outside(),
-            )
+        def roughly(clock: "Budget") -> LogMass:
+            found: LogMass = _escalation().log_mass(problem, clock, self.seed)
+            if not found.record.exact:
+                warnings.warn(
+                    f"the log mass is approximate (by {found.record.engine}): no exact engine fits; "
+                    "log_partition(bounds=True) gives bounds",
+                    ApproximateWarning,
+                    stacklevel=outside(),
+                )
             return found
 
-        return self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)[1]
+        engine, found = self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)
+        return LogMass(found, _by(engine, found.record))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
@@ -152,25 +156,25 @@ class Auto:
         )
         return Ranked(found, _by(engine, found.record))
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
-        def roughly(clock: "Budget") -> dict[str, NDArray[np.int64]]:
-            rows: dict[str, NDArray[np.int64]]
-            rows, how = _escalation().sample(problem, n, rng)
+        def roughly(clock: "Budget") -> Draws:
+            rows: Draws = _escalation().sample(problem, n, rng)
             warnings.warn(
-                f"the rows {how} and are not independent: no exact engine fits",
+                f"the rows {HOW_DRAWN[rows.record.engine or 'gibbs']} and are not independent: no exact engine fits",
                 ApproximateWarning,
                 stacklevel=outside(),
             )
             return rows
 
-        def drawn(engine: Exact) -> dict[str, NDArray[np.int64]]:
+        def drawn(engine: Exact) -> Draws:
             if engine.log_mass(problem) == -np.inf:
                 raise impossible(problem, engine.log_mass)
             return engine.sample(problem, n, rng)
 
-        return self._ask(problem, "sample", None, drawn, roughly)[1]
+        engine, rows = self._ask(problem, "sample", None, drawn, roughly)
+        return Draws(rows, _by(engine, rows.record))
 
     def _ask(
         self,

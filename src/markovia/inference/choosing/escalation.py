@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import ImpossibleEvidence, MarkoviaError, TooLarge, Unanswered, UnsupportedModel
 from markovia.inference.engine import Engine, get_engine
@@ -29,7 +28,7 @@ from markovia.inference.exact.hopeless_width import hopeless
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.flat_graphs.possibility import plausible_mass
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Record, Tables
 from markovia.runtime.clock import Clock, now
 
 DEFAULT_SECONDS = 20.0
@@ -138,7 +137,7 @@ def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int)
     start = now()
     sampler: Any = settings("gibbs", time_limit=clock.least, seed=seed)
     found = attempt(sampler)
-    if found is None or (found.record.converged and not clock.patient):
+    if found is None or found.record.exact or (found.record.converged and not clock.patient):
         return found is not None
     done, took = int(found.record.details.draws), now() - start
     fits = min(MOST_DRAWS, int(0.8 * done * clock.left / max(took, 1e-3)))
@@ -147,30 +146,34 @@ def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int)
     return True
 
 
-def log_mass(problem: Problem, clock: Budget, seed: int) -> tuple[float, str]:
-    """Return an approximate log mass and who gave it."""
+def log_mass(problem: Problem, clock: Budget, seed: int) -> LogMass:
+    """Return a log mass, approximate unless its record says that it is exact."""
     free = problem.free[:1]
-    rough = (np.nan, "")
+    rough = LogMass(np.nan, Record(exact=False, converged=False))
     for engine in passes(clock):
         found = engine.marginals(problem, free)
         if not _plausible(problem, found.log_mass):
             continue
-        rough = (found.log_mass, engine.name) if np.isnan(rough[0]) else rough
+        rough = _mass(found.log_mass, found.record, engine.name) if np.isnan(rough) else rough
         if found.record.converged:
             if clock.patient and GROWING_SECONDS * len(problem.free) < clock.left:
                 with suppress(TooLarge):
                     wider = settings("join-graph", time_limit=clock.left).marginals(problem, free)
                     if wider.record.converged:
-                        return wider.log_mass, wider.record.engine or "join-graph"
-            return found.log_mass, engine.name
+                        return _mass(wider.log_mass, wider.record, "join-graph")
+            return _mass(found.log_mass, found.record, engine.name)
         if clock.over():
             break
     for name in ("annealed-importance", "likelihood-weighting"):
         with suppress(TooLarge, UnsupportedModel):
             mass = settings(name, time_limit=clock.left, seed=seed).log_mass(problem)
             if not np.isnan(mass):
-                return mass, name
+                return _mass(mass, mass.record, name)
     return rough
+
+
+def _mass(value: float, record: Record, engine: str) -> LogMass:
+    return LogMass(value, replace(record, engine=record.engine or engine, exact=bool(record.exact)))
 
 
 def _plausible(problem: Problem, log_mass: float) -> bool:
@@ -204,18 +207,17 @@ def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> 
     return _ranked(first, dual.name, bound, tried)
 
 
-def sample(problem: Problem, n: int, rng: np.random.Generator) -> tuple[dict[str, NDArray[np.int64]], str]:
-    """Draw rows by Gibbs sampling, or by likelihood weighting where tables are too large; return them and what they are."""
+def sample(problem: Problem, n: int, rng: np.random.Generator) -> Draws:
+    """Draw rows by Gibbs sampling, or by likelihood weighting where tables are too large."""
     try:
-        return get_engine("gibbs").sample(problem, n, rng), "come from a Markov chain (Gibbs sampling)"
+        rows, name = get_engine("gibbs").sample(problem, n, rng), "gibbs"
     except TooLarge as too_large:
         try:
-            return (
-                get_engine("likelihood-weighting").sample(problem, n, rng),
-                "are resampled from weighted draws (likelihood weighting)",
-            )
+            name = "likelihood-weighting"
+            rows = get_engine(name).sample(problem, n, rng)
         except UnsupportedModel:
             raise too_large from None
+    return Draws(rows, replace(rows.record, engine=name, exact=False))
 
 
 def _marginal_map(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Ranked:

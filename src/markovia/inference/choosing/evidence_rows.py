@@ -178,7 +178,7 @@ def _ask(problem: Problem, engine: Engine, targets: Sequence[str], width: int) -
     """Return the log mass and the posteriors of the targets, observed ones included."""
     free = [t for t in targets if t not in problem.findings]
     if not free:
-        log_mass, tables = engine.log_mass(problem), {}
+        log_mass, tables = float(engine.log_mass(problem)), {}
     else:
         answer = engine.marginals(problem, free)
         log_mass = answer.log_mass

@@ -18,7 +18,6 @@ from math import inf, prod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
@@ -31,7 +30,7 @@ from markovia.inference.exact.cutset_cases import Cases, Mixture, progress_bar
 from markovia.inference.exact.plan_details import CutsetDetails
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
-from markovia.inference.result import Assignment, Ranked, Record, Tables
+from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Record, Tables
 from markovia.runtime.checks import Bytes, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
@@ -167,7 +166,7 @@ class Conditioning:
         )
         return Tables([a.tables[0] for a in answers], answers[0].log_mass, Record(details=details))
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings; minus infinity for none."""
         work = _Work(self, problem, ())
         cutset = work.check(work.choose())
@@ -177,7 +176,7 @@ class Conditioning:
             for _, case in cases:
                 mixture.add(inner.log_mass(case))
                 cases.report(f"log mass >= {mixture.log_mass:.6g}")
-        return mixture.log_mass
+        return LogMass(mixture.log_mass)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out.
@@ -217,7 +216,7 @@ class Conditioning:
                     cases.report(f"best log weight {ranking.top:.6g}")
         return Ranked(ranking.assignments(targets))
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes.
 
         One walk over the cases decides which case each draw belongs to: a case that holds a share p of the mass seen
@@ -240,7 +239,7 @@ class Conditioning:
                             owners = {int(k): owners[int(k)] for k in np.unique(owner)}
                 cases.report(f"log mass >= {mixture.log_mass:.6g}")
             if np.isneginf(mixture.log_mass):
-                return {}
+                return Draws({})
             drawn = {v: np.empty(n, dtype=np.int64) for v in work.problem.free}
             together = np.argsort(owner, kind="stable")
             starts = np.flatnonzero(np.diff(owner[together])) + 1
@@ -250,7 +249,7 @@ class Conditioning:
                     drawn[v][rows] = column
                 for v, code in zip(cutset.names, codes, strict=True):
                     drawn[v][rows] = code
-        return drawn
+        return Draws(drawn)
 
 
 class _Work:

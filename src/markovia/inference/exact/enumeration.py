@@ -10,14 +10,13 @@ from math import prod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import draw_rows
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.arithmetic import Logarithmic
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, check_options
 
@@ -50,9 +49,9 @@ class Enumeration:
         whole, log_mass = self._weights(problem)
         return Tables([whole.marginal(t) for t in targets], log_mass)
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings."""
-        return self._weights(problem)[1]
+        return LogMass(self._weights(problem)[1])
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
@@ -72,12 +71,14 @@ class Enumeration:
         ]
         return Ranked(found)
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
         whole, _ = self._weights(problem)
         drawn = draw_rows(whole.values.ravel(), n, rng)
         axes = np.unravel_index(drawn, whole.shape) if whole.variables else ()
-        return {v.name: np.asarray(a, dtype=np.int64) for v, a in zip(whole.variables, axes, strict=True)}
+        return Draws(
+            {v.name: np.asarray(a, dtype=np.int64) for v, a in zip(whole.variables, axes, strict=True)}
+        )
 
     def _weights(self, problem: Problem) -> tuple[Factor, float]:
         """Return the normalised joint over the free variables (zeros if impossible) and the log of its mass."""

@@ -21,7 +21,6 @@ from operator import is_
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
@@ -38,7 +37,7 @@ from markovia.inference.exact.tree_plan import (
 from markovia.inference.exact.tree_state import ALL, NOTHING, OutOfRange, TreeState
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
-from markovia.inference.result import Assignment, Ranked, Tables
+from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Tables
 from markovia.kernels.clique_trees.program_sections import SLOT
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Bytes, Kind, Positive, check_options
@@ -145,15 +144,15 @@ class JunctionTree:
             self._whole(problem)
         return self._run(problem, targets, False, work, lambda other: other.marginals(problem, targets))
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings."""
 
-        def work(state: TreeState, findings: Findings) -> float:
+        def work(state: TreeState, findings: Findings) -> LogMass:
             asked = state.ask(findings, NOTHING)
             if asked is not None:
-                return asked
+                return LogMass(asked)
             state.set_evidence(findings)
-            return state.collect()
+            return LogMass(state.collect())
 
         return self._run(problem, (), False, work, lambda other: other.log_mass(problem))
 
@@ -180,14 +179,14 @@ class JunctionTree:
 
         return self._run(problem, None, True, work, lambda other: other.best(problem, targets, m))
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
-        def work(state: TreeState, findings: Findings) -> dict[str, NDArray[np.int64]]:
+        def work(state: TreeState, findings: Findings) -> Draws:
             state.set_evidence(findings)
             state.collect()
             codes = state.draw(n, rng)
-            return {name: codes[s] for name, s in state.tree.slot_of.items() if state.code[s] < 0}
+            return Draws({name: codes[s] for name, s in state.tree.slot_of.items() if state.code[s] < 0})
 
         return self._run(problem, None, False, work, lambda other: other.sample(problem, n, rng))
 

@@ -30,7 +30,7 @@ from markovia.graphs.elimination import Heuristic, check_heuristic, eliminate, f
 from markovia.inference.exact.arithmetic import Arithmetic, in_range
 from markovia.inference.exact.bucket_tree import Bucket, Net, Plan, beliefs, by_regret, sweep
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Record, Tables
+from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Bytes, Kind, check_options
 from markovia.runtime.memory_budget import default_budget, readable
@@ -119,11 +119,11 @@ class VariableElimination:
         answers = [Factor.of((net.variables[i],), t) for i, t in zip(asked, tables, strict=False)]
         return Tables(answers, float(log_mass), plan.record)
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings."""
         net = Net(problem.parts(()))
         plan = self._fitting(net, self._plan(net))
-        return in_range(lambda arithmetic: sweep(net.tables(), plan, arithmetic).log_scale)
+        return LogMass(in_range(lambda arithmetic: sweep(net.tables(), plan, arithmetic).log_scale))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out.
@@ -147,14 +147,14 @@ class VariableElimination:
                 raise self._too_large(net, plan, maximised, cure)
         return self._searched(net, free, m)
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
         net = Net(problem.parts(None))
         codes: dict[int, NDArray[np.int64]] = {}
         for variable, scope, table in reversed(self._weights(net)):
             rows = np.moveaxis(table, 0, -1)
             codes[variable] = draw_rows(rows[tuple([codes[s] for s in scope])] if scope else rows, n, rng)
-        return {net.variables[i].name: c for i, c in codes.items()}
+        return Draws({net.variables[i].name: c for i, c in codes.items()})
 
     def conditionals(self, problem: Problem) -> list[tuple[Variable, tuple[Variable, ...], Array]]:
         """Write the distribution as a product of conditionals, one a free variable, parents eliminated later.

@@ -10,7 +10,6 @@ from math import prod
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.factor import Factor
@@ -21,7 +20,7 @@ from markovia.inference.impossible_evidence import impossible
 from markovia.inference.markov_chains.chain_starts import chain_starts
 from markovia.inference.markov_chains.diagnostics import Diagnostics, diagnose
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Ranked, Record, Tables
+from markovia.inference.result import Assignment, Draws, Ranked, Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Whole, WholeSeed
 from markovia.runtime.clock import Clock, now
@@ -224,13 +223,13 @@ class ChainEngine(Approximate):
         found = Assignment(graph.assignment(run.chains[winner].best), weights[winner])
         return Ranked([found], record)
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations, spaced by `thin` sweeps (10 by default), the chains' draws one after the other."""
         names = tuple(problem.free)
         if not names and self._nothing_asked(problem) == -np.inf:
             raise impossible(problem, judged_log_mass)
         if n == 0 or not names:
-            return {name: np.zeros(n, dtype=np.int64) for name in names}
+            return Draws({name: np.zeros(n, dtype=np.int64) for name in names})
         each = -(-n // self.chains)
         burn = self.burn_in if self.burn_in is not None else 1_000
         seed = int(rng.integers(2**63))
@@ -242,7 +241,7 @@ class ChainEngine(Approximate):
                 "seconds, or ask for fewer draws"
             )
         columns = np.concatenate([c.kept for c in run.chains])[:n]
-        return {name: columns[:, i].astype(np.int64) for i, name in enumerate(graph.names)}
+        return Draws({name: columns[:, i].astype(np.int64) for i, name in enumerate(graph.names)})
 
     def _nothing_asked(self, problem: Problem) -> float:
         """Return minus infinity if the evidence is impossible, else that the mass is not known."""

@@ -46,7 +46,7 @@ from markovia.inference.message_passing.region_graph import (
     separators,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Record, Tables
+from markovia.inference.result import LogMass, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, NameLists, TimeLimit, Tolerance, Whole
 from markovia.runtime.clock import now
@@ -137,9 +137,10 @@ class GeneralizedBP(Approximate):
         found = self._run(graph)
         return Tables(graph.tables(found.marginals, targets), found.log_mass, found.record)
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the region-based estimate of the log mass."""
-        return self._run(flat_graph(problem)).log_mass
+        found = self._run(flat_graph(problem))
+        return LogMass(found.log_mass, found.record)
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one table over all targets: from a cluster that holds them all, else by conditioning."""

@@ -30,7 +30,7 @@ from markovia.inference.message_passing.cluster_messages import ClusterMessages,
 from markovia.inference.message_passing.cluster_tables import Domain, maximal, mini_buckets, supports
 from markovia.inference.message_passing.region_graph import join_edges
 from markovia.inference.problem import Problem
-from markovia.inference.result import Record, Tables
+from markovia.inference.result import LogMass, Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, Damping, TimeLimit, Tolerance
 from markovia.runtime.clock import now
@@ -134,13 +134,14 @@ class JoinGraph(Approximate):
         found = self._run(graph, self.symmetry, start)
         return Tables(graph.tables(found.marginals, targets), found.log_mass, found.record)
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the region-based estimate of the log mass."""
         start = now()
         graph = flat_graph(problem)
         if self._tree_is_quick(graph):
             return JunctionTree().log_mass(problem)
-        return self._run(graph, self.symmetry, start).log_mass
+        found = self._run(graph, self.symmetry, start)
+        return LogMass(found.log_mass, found.record)
 
     def _tree_is_quick(self, graph: FlatGraph) -> bool:
         """Say whether a junction tree with full tables surely fits the time limit and the memory."""

@@ -31,7 +31,7 @@ from markovia.inference.message_passing.schedules import (
     working_room,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked, Record, Tables
+from markovia.inference.result import LogMass, Ranked, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
@@ -129,9 +129,11 @@ class LoopyBP(Approximate):
             return super().joint(problem, targets)
         return Tables([table], found.log_mass, record)
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the Bethe log partition function."""
-        return self._beliefs(problem, message_graph(problem, absorb=self.absorb)).log_mass
+        graph = message_graph(problem, absorb=self.absorb)
+        found = self._beliefs(problem, graph)
+        return LogMass(found.log_mass, self._record(graph, found))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the assignment that max-product messages with the same settings lead to."""

@@ -37,7 +37,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
-from markovia.inference.result import Record, Tables
+from markovia.inference.result import LogMass, Record, Tables
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
@@ -148,10 +148,11 @@ class TreeReweighted(Approximate):
             return Tables([], -np.inf)
         return Tables(graph.tables(found.marginals, targets), found.bound, self.record(graph, found))
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the lowest upper bound found."""
-        found = self.minimise(flat_graph(problem, () if isinstance(self.rho, str) else None))
-        return -np.inf if found is None else found.bound
+        graph = flat_graph(problem, () if isinstance(self.rho, str) else None)
+        found = self.minimise(graph)
+        return LogMass(-np.inf) if found is None else LogMass(found.bound, self.record(graph, found))
 
     def record(self, graph: FlatGraph, found: Reweighted) -> Record:
         """Return what an answer says about the minimisation it came from."""

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, Unanswered
 from markovia.factors.tables.factor import Factor
@@ -30,7 +29,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Record, Tables
+from markovia.inference.result import Draws, LogMass, Record, Tables
 from markovia.inference.weighted_draws.annealing_path import (
     Annealing,
     Ladder,
@@ -176,11 +175,12 @@ class AnnealedImportance(Approximate):
         record = self._record(sums, errors[asked], details)
         return Tables(tables_of(problem, groups, values[asked]), sums.log_mean, record)
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of an unbiased estimate of the mass that agrees with the findings."""
-        return self.joint(problem, []).log_mass
+        found = self.joint(problem, [])
+        return LogMass(found.log_mass, found.record)
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw configurations by resampling the particles; there are at least n of them."""
         seed = int(rng.integers(2**63))
         wider = replace(self, particles=max(n, self.particles or PARTICLES), seed=seed)
@@ -190,7 +190,7 @@ class AnnealedImportance(Approximate):
                 raise impossible(problem, judged_log_mass)
             raise Unanswered(f"engine {self.name!r} found no configuration of positive weight; {ADVICE}")
         codes = codes[rng.permutation(resample(logs, n, rng))]
-        return {m: codes[:, graph.index[m]].astype(np.int64) for m in problem.free}
+        return Draws({m: codes[:, graph.index[m]].astype(np.int64) for m in problem.free})
 
     # -- inside ------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.inference.problem import Problem
+from markovia.inference.result import Draws
 from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler, ancestral_sampler
 from markovia.inference.weighted_draws.weight_diagnostics import Sums, WeightDetails
 from markovia.inference.weighted_draws.weighted_engine import Counter, WeightedEngine
@@ -72,7 +72,7 @@ class RejectionSampling(WeightedEngine):
         share = sums.positive / max(1, sums.draws)
         return replace(super()._details(sums), acceptance=share, accepted=sums.positive)
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw until n draws are kept, at most `max_tries` times n; what is kept are exact posterior draws."""
         sampler = self._sampler(problem, None)
         entropy = int(rng.integers(2**63))
@@ -85,4 +85,4 @@ class RejectionSampling(WeightedEngine):
             found.append(codes[logs > -np.inf])
             kept, tried, i = kept + len(found[-1]), tried + sampler.chunk, i + 1
         codes = np.concatenate(found)[:n] if found else np.zeros((0, len(sampler.variables)), dtype=np.int32)
-        return {m: codes[:, sampler.column[m]].astype(np.int64) for m in problem.free}
+        return Draws({m: codes[:, sampler.column[m]].astype(np.int64) for m in problem.free})

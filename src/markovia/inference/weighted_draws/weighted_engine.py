@@ -18,7 +18,7 @@ from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Record, Tables
+from markovia.inference.result import Draws, LogMass, Record, Tables
 from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler
 from markovia.inference.weighted_draws.weight_diagnostics import (
     FEWEST_EFFECTIVE,
@@ -74,11 +74,12 @@ class WeightedEngine(Approximate):
         """Return one normalised table for each target."""
         return self._answer(problem, targets, [(n,) for n in targets])
 
-    def log_mass(self, problem: Problem) -> float:
+    def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of an unbiased estimate of the mass that agrees with the findings."""
-        return self._answer(problem, [], []).log_mass
+        found = self._answer(problem, [], [])
+        return LogMass(found.log_mass, found.record)
 
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw configurations by resampling weighted ones (systematic); at least ten are made for each one kept."""
         from markovia.inference.weighted_draws.resampling import resample
 
@@ -93,7 +94,7 @@ class WeightedEngine(Approximate):
         if weighs:
             picked = rng.permutation(resample(pool.log_weights, n, rng, self._scheme()))
         codes = pool.rows(picked)
-        return {m: codes[:, sampler.column[m]].astype(np.int64) for m in problem.free}
+        return Draws({m: codes[:, sampler.column[m]].astype(np.int64) for m in problem.free})
 
     def _deadline(self) -> float:
         return np.inf if self.time_limit is None else now() + self.time_limit

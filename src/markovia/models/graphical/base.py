@@ -6,6 +6,7 @@ engine. Nothing here computes; see `markovia.inference`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, overload
@@ -419,9 +420,8 @@ class GraphicalModel(ABC):
             return logs
         chosen = get_engine(engine, time_limit)
         problem = self._problem(cast("Given", given), engine)
-        with asking(chosen, problem):
-            mass = chosen.log_mass(problem)
-            return mass if self.normalised else mass - self._log_z(chosen)
+        mass = self._mass(chosen, problem)
+        return mass if self.normalised else mass - self._log_z(chosen)
 
     @overload
     def log_partition(
@@ -477,9 +477,7 @@ class GraphicalModel(ABC):
             from markovia.inference.variational.log_z_bounds import log_partition_bounds
 
             return log_partition_bounds(problem, time_limit=time_limit)
-        chosen = get_engine(engine, time_limit)
-        with asking(chosen, problem):
-            return chosen.log_mass(problem)
+        return self._mass(get_engine(engine, time_limit), problem)
 
     def joint(self, *, max_entries: int = 2**24) -> Factor:
         """Return the whole joint distribution as one normalised factor, for small models.
@@ -676,6 +674,13 @@ class GraphicalModel(ABC):
         if not info.converged:
             warn_unconverged(info)
         return info
+
+    def _mass(self, engine: Engine, problem: Problem) -> float:
+        with asking(engine, problem):
+            found = engine.log_mass(problem)
+        if not found.record.converged:
+            warn_unconverged(replace(found.record, engine=found.record.engine or engine.name))
+        return float(found)
 
     def _log_z(self, engine: Engine | None = None) -> float:
         """Return log Z, which probabilities are divided by; a model of total weight zero has none."""
