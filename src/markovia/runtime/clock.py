@@ -64,7 +64,7 @@ def go_on() -> None:
 
 
 def _go_on_in_a_child() -> None:
-    """A forked process has none of the threads that were compiling."""
+    """Start anew: a forked process has none of the threads that were compiling."""
     global _still, _standing
     stops, since, stood = _still
     _still, _standing = (0, since, stood + perf_counter() - since if stops else stood), threading.Lock()
