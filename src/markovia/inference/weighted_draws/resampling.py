@@ -31,8 +31,9 @@ from markovia.inference.weighted_draws.weighted_engine import (
     proved_impossible,
     tables_of,
 )
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import CountOrNone, check_choice, check_count
+from markovia.runtime.clock import now
 from markovia.runtime.seeds import Seed, generator
 
 DRAWS = 10_000
@@ -118,7 +119,7 @@ class SamplingImportanceResampling(WeightedEngine):
 
     Notes
     -----
-    `time_limit` bounds the making of the pool. The error adds the error of the pool and that of resampling.
+    `time_limit` bounds the size of the pool. The error adds the error of the pool and that of resampling.
 
     Examples
     --------
@@ -150,10 +151,13 @@ class SamplingImportanceResampling(WeightedEngine):
         return ImportanceSampling(proposal=proposal, seed=self.seed)._sampler(problem, targets)
 
     def _answer(self, problem: Problem, targets: Sequence[str], groups: Sequence[tuple[str, ...]]) -> Tables:
+        begin = now()
         sampler = self._sampler(problem, targets)
         n = DRAWS if self.draws is None else self.draws
         count = Counter(sampler.variables, sampler.column, groups)
-        pool = Pool(sampler, self._pool_size(n), self.seed, count, self._deadline())
+        # what is kept is drawn once more from its seed, so the pool gets half the time
+        deadline = np.inf if self.time_limit is None else begin + 0.5 * self.time_limit
+        pool = Pool(sampler, self._pool_size(n), self.seed, count, deadline)
         whole = pool.sums
         if whole.positive == 0:
             return self._blank(problem, groups, whole, -np.inf if proved_impossible(problem) else np.nan)
@@ -162,7 +166,7 @@ class SamplingImportanceResampling(WeightedEngine):
         shares = count(kept, np.zeros(n)).ratios()[0]
         errors = np.sqrt(whole.ratios()[1] ** 2 + shares * (1.0 - shares) / n)
         record = self._record(whole, errors)
-        details = replace(record.details, kept=n, different=len(np.unique(kept, axis=0)))
+        details = replace(record.details, kept=n, different=_different(kept))
         return Tables(tables_of(problem, groups, shares), whole.log_mean, replace(record, details=details))
 
     def _pool_size(self, n: int) -> int:
@@ -170,3 +174,9 @@ class SamplingImportanceResampling(WeightedEngine):
 
     def _scheme(self) -> Scheme:
         return self.scheme
+
+
+def _different(rows: Codes) -> int:
+    """Return how many different rows there are, told apart by a random sum (by chance alike: never in practice)."""
+    mixing = np.random.default_rng(0).integers(2**63, size=rows.shape[1])
+    return len(np.unique(rows.astype(np.int64) @ mixing))

@@ -29,7 +29,7 @@ from markovia.runtime.array_types import Array
 
 Codes = NDArray[np.int32]
 SMALL_TABLE = 2**14  # a structured conditional of at most this many entries is drawn from as a table
-CHUNK_CELLS = 2**20
+CHUNK_CELLS = 2**16  # about a hundredth of a second, so that time limits hold
 MAX_CHUNK = 2**14
 
 
@@ -88,7 +88,7 @@ class Sampler:
 
     @property
     def chunk(self) -> int:
-        """How many draws make a chunk: bounded by memory, the same on every machine."""
+        """How many draws make a chunk: the same on every machine."""
         cells = CHUNK_CELLS // 4 if self._flat is None or self._local else CHUNK_CELLS
         return int(np.clip(cells // max(1, len(self.variables)), 64, MAX_CHUNK))
 
