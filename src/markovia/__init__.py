@@ -65,6 +65,7 @@ _ports.bind("to-markov-network", "markovia.models.graphical.conversions:to_marko
 _ports.bind("to-factor-graph", "markovia.models.graphical.conversions:to_factor_graph")
 _ports.bind("fit-structure", "markovia.models.graphical.learned_structure:fit_structure")
 _ports.bind("query-averaged", "markovia.models.graphical.averaged_query:averaged_query")
+_ports.bind("picture", "markovia.plotting.picture:svg")
 _ports.bind("plot-edge-confidence", "markovia.plotting.edge_confidence_plot:plot_edge_confidence")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-graph", "markovia.plotting:plot_graph")

@@ -1,7 +1,12 @@
 """The names that `markovia.results` hands out, each with its home."""
 
 from markovia.inference.markov_chains.diagnostics import Diagnostics as Diagnostics
-from markovia.inference.posterior import Explanation as Explanation, Posterior as Posterior
+from markovia.inference.posterior import (
+    Explanation as Explanation,
+    Marginals as Marginals,
+    Posterior as Posterior,
+    RowMarginals as RowMarginals,
+)
 from markovia.inference.questions.agreement import Agreement as Agreement
 from markovia.inference.questions.evidence_conflict import Conflict as Conflict
 from markovia.inference.questions.information_gain import Information as Information

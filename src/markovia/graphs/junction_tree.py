@@ -7,7 +7,7 @@ tree of the cliques, weighted by the sizes of their intersections, which charact
 (Jensen and Jensen, 1994).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any
 from markovia.errors import InvalidArgument
 from markovia.graphs._search import components
 from markovia.graphs.chordal import is_chordal, later_neighbors, perfect_elimination_order
+from markovia.graphs.drawn import Drawn
 from markovia.graphs.elimination import Heuristic
 from markovia.graphs.named import Names, as_names, need
-from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.triangulation import triangulate
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.runtime import ports
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 @dataclass(frozen=True)
-class JunctionTree:
+class JunctionTree(Drawn):
     """Cliques, the edges between them as pairs of positions, and the separator on each edge.
 
     `states` holds the number of states of every variable where the tree was made from a model.
@@ -83,24 +82,8 @@ class JunctionTree:
                 raise InvalidArgument(f"states= lacks the number of states of {name!r}")
         return sum(prod([int(sizes[name]) for name in clique]) for clique in self.cliques)
 
-    def plot(
-        self,
-        *,
-        ax: "Axes | None" = None,
-        given: str | Iterable[str] | None = None,
-        layout: Positions = "auto",
-        highlight: Highlight = None,
-        title: str = "",
-        seed: int = 0,
-    ) -> "Axes":
-        """Draw the tree, cliques as ellipses and separators as boxes; returns the matplotlib axes.
-
-        The options are those of `markovia.plotting.plot_graph`.
-        """
-        drawn: Axes = ports.call(
-            "plot-graph", self, ax=ax, given=given, layout=layout, highlight=highlight, title=title, seed=seed
-        )
-        return drawn
+    def __len__(self) -> int:
+        return len(self.cliques)
 
     def neighbors(self, clique: int) -> list[int]:
         """List the positions of the cliques joined to a clique."""

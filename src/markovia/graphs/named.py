@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, TypeVar
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, UnknownVariable
+from markovia.graphs.drawn import Drawn
 
 Names = str | Iterable[str]
 Item = TypeVar("Item")
@@ -24,7 +25,7 @@ _CURES = {
 }
 
 
-class NamedGraph:
+class NamedGraph(Drawn):
     """What all graph classes share: an ordered set of node names."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Answers as a user meets them: `Posterior` (a table that knows where it came from) and `Explanation`."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from html import escape
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping
+from itertools import islice
 from math import exp, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
-from markovia.factors.tables.rendering import render_table
+from markovia.factors.tables.rendering import render_table, table_html
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.result import Info
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,6 +80,21 @@ class Posterior:
     def __len__(self) -> int:
         return self._factor.size
 
+    def __iter__(self) -> Iterator[Any]:
+        """Go through the states, or tuples of states for several variables, as `to_dict` lists them."""
+        return iter(self.to_dict())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._factor.values, dtype=dtype, copy=copy)
+
+    def keys(self) -> KeysView[Any]:
+        """Return the states, or tuples of states for several variables."""
+        return self.to_dict().keys()
+
+    def items(self) -> ItemsView[Any, float]:
+        """Return pairs of a state (or a tuple of states) and its probability; `values` is the array of the latter."""
+        return self.to_dict().items()
+
     def marginal(self, names: str | Iterable[str]) -> "Posterior":
         """Return the distribution of some of the variables."""
         return Posterior(self._factor.marginal(names), self.info)
@@ -125,14 +141,7 @@ class Posterior:
         return f"{self}\n[{self.info}]"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(n)}</th>" for n in (*self.names, "p"))
-        rows = []
-        for index, _ in zip(np.ndindex(*self._factor.shape), range(200), strict=False):
-            cells = [str(v.states[i]) for v, i in zip(self.variables, index, strict=True)]
-            cells.append(f"{self._factor.values[index]:.6g}")
-            rows.append("<tr>" + "".join(f"<td>{escape(c)}</td>" for c in cells) + "</tr>")
-        body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        return f"{body}<small>{escape(str(self.info))}</small>"
+        return table_html(self.variables, self._factor.values, "p", note=str(self.info))
 
     def _probability(self, states: Mapping[str, State]) -> float:
         for name in states:
@@ -149,6 +158,63 @@ class Posterior:
         if any(isinstance(s, str) for s in variable.states):
             raise InvalidArgument(f"the states of {variable.name!r} are not numbers, so it has no mean")
         return np.array([float(s) for s in variable.states])
+
+
+MOST_LINES, MOST_STATES = 60, 8
+
+
+class Marginals(dict[str, Posterior]):
+    """Posteriors by variable; prints one line a variable.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> found = mk.examples.sprinkler().marginals(given={"wet": "yes"})
+    >>> print(found)
+    cloudy     no 0.4242, yes 0.5758
+    sprinkler  no 0.5702, yes 0.4298
+    rain       no 0.2921, yes 0.7079
+    >>> round(float(found.to_pandas()["rain", "yes"]), 4)
+    0.7079
+    """
+
+    def to_pandas(self) -> "pd.Series[float]":
+        """Return the probabilities indexed by (variable, state)."""
+        import pandas as pd
+
+        pairs = [(name, state) for name, p in self.items() for state in p]
+        index = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])
+        return pd.Series(np.concatenate([np.zeros(0), *map(np.asarray, self.values())]), index, name="p")
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        lines = [f"{name:<{width}}  {said}" for name, said in islice(self._lines(), MOST_LINES)]
+        hidden = len(self) - len(lines)
+        return "\n".join(lines + [f"... and {hidden:,} more variables"] * (hidden > 0))
+
+    def __repr__(self) -> str:
+        return f"{self}\n[{self._info()}]" if self else "Marginals()"
+
+    def _repr_html_(self) -> str:
+        return html_table(["variable", "p"], self._lines(), note=str(self._info()))
+
+    def _info(self) -> Info | str:
+        return next((p.info for p in self.values()), "")
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        for name, p in self.items():
+            said = [f"{state} {value:.4g}" for state, value in islice(p.items(), MOST_STATES)]
+            yield name, ", ".join(said + ["..."] * (len(p) > MOST_STATES))
+
+
+class RowMarginals(dict[str, "pd.DataFrame"]):
+    """Posteriors for rows of evidence: by variable, a frame with one column a state."""
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return one frame with columns (variable, state)."""
+        import pandas as pd
+
+        return pd.concat(dict(self), axis=1, names=["variable", "state"])
 
 
 class Explanation(Mapping[str, State]):
@@ -210,8 +276,14 @@ class Explanation(Mapping[str, State]):
         """Return a plain dict from name to state."""
         return dict(self._states)
 
+    def _repr_html_(self) -> str:
+        return html_table(["variable", "state"], self._states.items(), note=f"{self._worth()}; {self.info}")
+
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={v!r}" for k, v in self._states.items())
+        return f"Explanation({inside}; {self._worth()})"
+
+    def _worth(self) -> str:
         if isnan(self.log_posterior):
-            return f"Explanation({inside}; log weight {self.log_weight:.6g}, gap {self.gap:.3g})"
-        return f"Explanation({inside}; p = {exp(self.log_posterior):.6g} given the evidence)"
+            return f"log weight {self.log_weight:.6g}, gap {self.gap:.3g}"
+        return f"p = {exp(self.log_posterior):.6g} given the evidence"

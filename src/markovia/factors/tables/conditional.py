@@ -7,6 +7,7 @@ the probability of rows and draws given parent rows. `ConditionalTable` stores t
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
@@ -18,10 +19,13 @@ from markovia.factors.tables.factor import Factor, check_non_negative
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import html_table
 
 Codes = NDArray[np.integer[Any]]
 ROW_TOLERANCE = 1e-6
 MAX_TABLE_ENTRIES = 2**28
+MOST_ENTRIES = 4096
+"""Entries of a table that is still shown."""
 
 
 class Conditional(ABC):
@@ -117,15 +121,26 @@ class Conditional(ABC):
         )
 
     def __repr__(self) -> str:
-        given = f" | {', '.join(self.parent_names)}" if self.parents else ""
-        kind = type(self).__name__
-        if self.n_rows * len(self.variable) > 4096:
-            return (
-                f"{kind} P({self.variable.name}{given}), {self.n_rows:,} rows x {len(self.variable)} states"
-            )
-        return f"{kind} P({self.variable.name}{given})\n" + render_table(
-            (*self.parents, self.variable), self.values, "p"
+        if self.n_rows * len(self.variable) > MOST_ENTRIES:
+            return self._heading()
+        return f"{self._heading()}\n" + render_table((*self.parents, self.variable), self.values, "p")
+
+    def _repr_html_(self) -> str:
+        if self.n_rows * len(self.variable) > MOST_ENTRIES:
+            return html_table([], [], title=self._heading())
+        given = product(*(p.states for p in self.parents))
+        rows = self.values.reshape(-1, len(self.variable))
+        return html_table(
+            [*self.parent_names, *map(str, self.variable.states)],
+            [[*states, *(f"{p:.6g}" for p in row)] for states, row in zip(given, rows, strict=True)],
+            title=self._heading(),
         )
+
+    def _heading(self) -> str:
+        given = f" | {', '.join(self.parent_names)}" if self.parents else ""
+        large = self.n_rows * len(self.variable) > MOST_ENTRIES
+        size = f", {self.n_rows:,} rows x {len(self.variable)} states" if large else ""
+        return f"{type(self).__name__} P({self.variable.name}{given}){size}"
 
 
 class ConditionalTable(Conditional):

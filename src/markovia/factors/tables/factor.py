@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
-from markovia.factors.tables.rendering import render_table
+from markovia.factors.tables.rendering import render_table, table_html
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
 
@@ -445,6 +445,9 @@ class Factor:
     def __repr__(self) -> str:
         head = f"Factor({', '.join(repr(n) for n in self.names)})"
         return head + "\n" + render_table(self.variables, self.values, "value")
+
+    def _repr_html_(self) -> str:
+        return table_html(self.variables, self.values, "value")
 
     def _aligned(self, variables: Sequence[Variable]) -> Array:
         """View the values with the given axes, length one where the factor lacks an axis."""

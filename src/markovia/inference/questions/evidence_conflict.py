@@ -17,7 +17,7 @@ import numpy as np
 from markovia.errors import ImpossibleEvidence
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
-from markovia.inference.questions.aligned_text import aligned
+from markovia.runtime.shown import aligned, html_table
 
 
 class Conflict:
@@ -71,17 +71,23 @@ class Conflict:
         return self.value
 
     def __str__(self) -> str:
+        return f"{self._heading()}\n{aligned(*self._table())}" if self.log_findings else self._heading()
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), title=self._heading())
+
+    def _heading(self) -> str:
         verdict = "the findings disagree" if self.present else "no conflict between the findings"
-        head = f"conflict {self.value:.6g}: {verdict}"
-        if not self.log_findings:
-            return head
+        return f"conflict {self.value:.6g}: {verdict}"
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         rows = [
             [f"{n}={self._problem.findings[n].said}", f"{np.exp(self.log_findings[n]):.6g}", f"{v:.6g}"]
             for n, v in self.contributions.items()
         ]
-        return f"{head}\n{aligned(['finding', 'p', 'adds'], rows)}"
-
-    __repr__ = __str__
+        return ["finding", "p", "adds"], rows
 
 
 def data_conflict(problem: Problem, engine: Engine, *, normalised: bool) -> Conflict:

@@ -18,9 +18,9 @@ import numpy as np
 from markovia.factors.tables.evidence import Finding
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
-from markovia.inference.questions.aligned_text import aligned
 from markovia.inference.result import Info, Record
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import aligned, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,13 +88,19 @@ class Information(Mapping[str, float]):
         return pd.DataFrame(columns, index=pd.Index(list(self._values), name="test"))
 
     def __str__(self) -> str:
+        return aligned(*self._table())
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), note=str(self.info))
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         header = ["test", self.unit, "share"]
         rows = [[n, f"{v:.6g}", f"{self._share(v):.1%}"] for n, v in self._values.items()]
         if self.costs is not None:
             header += ["cost", f"{self.unit} per cost"]
             for row, (n, v) in zip(rows, self._values.items(), strict=True):
                 row += [f"{self.costs[n]:.6g}", f"{self._merit(n, v):.6g}"]
-        return aligned(header, rows)
+        return header, rows
 
     def __repr__(self) -> str:
         return f"{self}\n[{self.info}]"

@@ -23,9 +23,9 @@ from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.exact.derivatives import MassGradient, mass_gradient
 from markovia.inference.problem import Piece, Problem
-from markovia.inference.questions.aligned_text import aligned
 from markovia.inference.result import Info
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import aligned, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,10 +99,16 @@ class Parameters(Sequence[Parameter]):
         return pd.DataFrame(rows, columns=["parameter", "value", "derivative"])
 
     def __str__(self) -> str:
-        rows = [[e.label, f"{e.value:.6g}", f"{e.derivative:.6g}"] for e in self._entries]
-        return aligned(["parameter", "value", "derivative"], rows)
+        return aligned(*self._table())
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        rows = [[e.label, f"{e.value:.6g}", f"{e.derivative:.6g}"] for e in self._entries]
+        return ["parameter", "value", "derivative"], rows
 
 
 class Sensitivity:
@@ -237,11 +243,17 @@ class Sensitivity:
         return len(self.pieces)
 
     def __str__(self) -> str:
-        asked = ", ".join(f"{k}={v}" for k, v in self.query.items())
-        return f"P({asked} | evidence) = {self.probability:.6g}\n{self.largest()}"
+        return f"{self._heading()}\n{self.largest()}"
 
     def __repr__(self) -> str:
         return f"{self}\n[{self.info}]"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self.largest()._table(), title=self._heading(), note=str(self.info))
+
+    def _heading(self) -> str:
+        asked = ", ".join(f"{k}={v}" for k, v in self.query.items())
+        return f"P({asked} | evidence) = {self.probability:.6g}"
 
     def _parameter(self, piece: str | int, k: int) -> Parameter:
         table = self._tables[self._index(piece)]

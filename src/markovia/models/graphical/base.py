@@ -5,7 +5,7 @@ engine. Nothing here computes; see `markovia.inference`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from os import PathLike
@@ -25,7 +25,7 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
-from markovia.inference.posterior import Explanation, Posterior
+from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
 from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, warn_unconverged
@@ -35,6 +35,7 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided, missing_attribute
 from markovia.runtime.seeds import generator
+from markovia.runtime.shown import html_picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,6 +134,13 @@ class GraphicalModel(ABC):
     def __len__(self) -> int:
         return len(self._variables)
 
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the variables."""
+        return iter(self.variables)
+
+    def _repr_html_(self) -> str:
+        return html_picture(self, len(self), repr(self))
+
     if not TYPE_CHECKING:  # a type checker is to see that a misspelt attribute is none
 
         def __getattr__(self, name: str) -> Any:
@@ -208,7 +216,7 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
-    ) -> dict[str, Posterior]: ...
+    ) -> Marginals: ...
 
     @overload
     def marginals(
@@ -218,7 +226,7 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
-    ) -> "dict[str, pd.DataFrame]": ...
+    ) -> RowMarginals: ...
 
     @guided
     def marginals(
@@ -228,7 +236,7 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
-    ) -> "dict[str, Posterior] | dict[str, pd.DataFrame]":
+    ) -> Marginals | RowMarginals:
         """Return the posterior of every unobserved variable (or of the named ones), by name.
 
         Parameters
@@ -247,9 +255,9 @@ class GraphicalModel(ABC):
 
         Returns
         -------
-        dict of str to Posterior, or for rows dict of str to DataFrame
-            A frame has one column a state and the rows' index; where a row observes the variable, its state has
-            probability 1.
+        Marginals, or for rows RowMarginals
+            Posteriors by name, or frames by name: one column a state and the rows' index; where a row observes the
+            variable, its state has probability 1. `to_pandas()` puts all into one.
 
         Examples
         --------
@@ -266,7 +274,7 @@ class GraphicalModel(ABC):
         rows = _rows(given)
         if rows is not None:
             names = None if targets is None else self._names(targets)
-            tables: dict[str, pd.DataFrame] = rows.marginals(
+            tables: RowMarginals = rows.marginals(
                 self, given, names, get_engine(engine, time_limit), progress
             )
             return tables
@@ -282,7 +290,7 @@ class GraphicalModel(ABC):
             info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
         found = dict(zip(asked, answer.tables, strict=True))
         found.update({n: problem.findings[n].factor() for n in fixed})
-        return {n: Posterior(found[n], info) for n in wanted}
+        return Marginals((n, Posterior(found[n], info)) for n in wanted)
 
     @overload
     def map(

@@ -21,6 +21,7 @@ from markovia.inference.choosing.evidence_rows import Answers, answers, compiled
 from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
+from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.progress import progress_bar
@@ -99,13 +100,13 @@ def marginals(
     names: Sequence[str] | None,
     engine: Engine,
     progress: bool | None,
-) -> dict[str, "pd.DataFrame"]:
+) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
     data = ordered_rows(frame, _variables(model))
     if names is None:
         whole = {n for k, n in enumerate(data.names) if (data.codes[:, k] != MISSING).all()}
         names = [n for n in model.variables if n not in whole]
-    return _tables(model, data, names, engine, progress)
+    return RowMarginals(_tables(model, data, names, engine, progress))
 
 
 def _tables(

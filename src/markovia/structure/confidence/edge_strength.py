@@ -6,7 +6,6 @@ information of child and parent given Z in nats. Cost: one test, or two families
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from markovia.graphs.equivalence import extend
 from markovia.graphs.mixed import MixedGraph
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
+from markovia.runtime.shown import html_table
 from markovia.structure.ci_tests.ci_tests import CITest, bind_test
 from markovia.structure.ci_tests.table_tests import table_statistic
 from markovia.structure.scores.local_score import LocalScore
@@ -76,12 +76,8 @@ class EdgeStrength(Mapping[tuple[str, str], float]):
         return "\n".join([self._heading(), *rows])
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><td>{escape(a)}</td><td>{escape(b)}</td><td>{value:.4g}</td></tr>"
-            for (a, b), value in self._values.items()
-        )
-        head = f"<tr><th>from</th><th>to</th><th>{self.measure}</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table><small>{escape(self._heading())}</small>"
+        rows = [(a, b, f"{value:.4g}") for (a, b), value in self._values.items()]
+        return html_table(["from", "to", self.measure], rows, note=self._heading())
 
 
 def edge_strength(

@@ -9,7 +9,6 @@ nearest, in L1 distance, to one that only knows 0 and 1. Cost: a sort of the pai
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from markovia.graphs.plot_options import Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import html_table
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Graph, LearnedStructure
 
@@ -238,13 +238,9 @@ class EdgeConfidence:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{c}</th>" for c in ("from", "to", "strength", "direction"))
-        body = "".join(
-            f"<tr><td>{escape(r[0])}</td><td>{escape(r[1])}</td><td>{r[2]:.2f}</td><td>{r[3]:.2f}</td></tr>"
-            for r in self._rows()[:SHOWN]
-        )
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<b>{escape(self._heading())}</b>{table}<small>significant above {self.threshold:.3g}</small>"
+        rows = [(r[0], r[1], f"{r[2]:.2f}", f"{r[3]:.2f}") for r in self._rows()]
+        note = f"significant above {self.threshold:.3g}"
+        return html_table(["from", "to", "strength", "direction"], rows, title=self._heading(), note=note)
 
 
 def significance_threshold(strengths: Array) -> float:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markovia.data.row_sources import CodedTable
@@ -14,6 +13,7 @@ from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,12 +293,9 @@ class LearnedStructure:
 
     def _repr_html_(self) -> str:
         listed = self._listed()
-        rows = "".join(f"<tr><td>{escape(text)}</td></tr>" for _, _, text in listed[:SHOWN])
-        if len(listed) > SHOWN:
-            rows += f"<tr><td>... and {len(listed) - SHOWN} more</td></tr>"
         first, *rest = self._summary()
         small = "; ".join([*rest, *self.notes])
-        return f"<b>{escape(first)}</b><table><tbody>{rows}</tbody></table><small>{escape(small)}</small>"
+        return html_table([], [[text] for _, _, text in listed], title=first, note=small)
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows that are not in memory do not travel; `fit` then asks for them."""
