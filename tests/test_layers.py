@@ -209,7 +209,7 @@ def test_heavy_libraries_are_imported_inside_functions():
             continue
         for module, _, line in imported(path, top_level_only=True):
             compiled = module.startswith("markovia.kernels.") and not module.endswith(
-                (".compiled_code", ".plain_code", ".program_sections")
+                (".compiled_code", ".flat_graph", ".plain_code", ".program_sections")
             )
             if module.split(".")[0] in HEAVY or compiled:
                 wrong.append(f"{path.relative_to(ROOT)}:{line} imports {module} at the top")

@@ -1,7 +1,7 @@
-"""Random numbers in kernels; the state lies in an array of the caller, so that a seed gives the same numbers again.
+"""The random numbers of all kernels: xoshiro256++ (Blackman and Vigna 2021).
 
-`uniform` and `below` are xoshiro256++ (Blackman and Vigna 2021) with four words of state, for long runs; `short_uniform`
-is splitmix64 with one word, for the tie-breaks and orders of a search.
+The four words of its state lie in an array of the caller, so that a seed gives the same numbers again. A loop that draws a
+number in a few nanoseconds keeps the words in variables of its own and calls `advance`.
 """
 
 import numpy as np
@@ -9,35 +9,25 @@ import numpy as np
 from markovia.kernels.kernel import inner
 
 
-@inner
-def uniform(s):
-    """Return a number in [0, 1) and move the four words of state on."""
-    a, b, c, d = s[0], s[1], s[2], s[3]
+@inner(bare=True)
+def advance(a, b, c, d):
+    """Return a number in [0, 1) and the next four words of state."""
     t = a + d
-    out = ((t << np.uint64(23)) | (t >> np.uint64(41))) + a
-    t = b << np.uint64(17)
+    number = np.float64((((t << np.uint64(23)) | (t >> np.uint64(41))) + a) >> np.uint64(11))
     c ^= a
     d ^= b
-    b ^= c
-    a ^= d
-    c ^= t
-    d = (d << np.uint64(45)) | (d >> np.uint64(19))
-    s[0], s[1], s[2], s[3] = a, b, c, d
-    return np.float64(out >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    e = c ^ (b << np.uint64(17))
+    return number * (1.0 / 9007199254740992.0), a ^ d, b ^ c, e, (d << np.uint64(45)) | (d >> np.uint64(19))
 
 
-@inner
+@inner(bare=True)
+def uniform(s):
+    """Return a number in [0, 1) and move the state on."""
+    number, s[0], s[1], s[2], s[3] = advance(s[0], s[1], s[2], s[3])
+    return number
+
+
+@inner(bare=True)
 def below(s, n):
     """Return a whole number in 0 ... n-1; the bias is below n / 2**53."""
     return np.int64(uniform(s) * n)
-
-
-@inner
-def short_uniform(s):
-    """Return a number in [0, 1) and move the one word of state on."""
-    s[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = s[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)

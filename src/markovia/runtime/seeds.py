@@ -5,6 +5,7 @@ share one stream; None takes fresh entropy from the operating system.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 
@@ -49,3 +50,8 @@ def generator(seed: Seed) -> np.random.Generator:
             f"seed must be a whole number >= 0, a NumPy Generator or SeedSequence, or None, not {seed!r}"
         )
     return np.random.default_rng(int(seed))
+
+
+def kernel_seed(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Return a state for the random numbers of kernels, drawn from a generator."""
+    return rng.integers(0, 2**64, size=4, dtype=np.uint64)

@@ -10,6 +10,7 @@ from markovia.inference.local_search.search_core import core_of
 from markovia.inference.local_search.search_space import search_space
 from markovia.io.uai_results import read_evid, read_map
 from markovia.kernels.maximising.neighbourhoods import choose_region, solve_region, spread_from
+from markovia.runtime.seeds import kernel_seed
 from model_strategies import log_weights, random_case, random_findings
 from places import BENCHMARKS
 
@@ -22,8 +23,8 @@ def chosen(space, limit, rng, candidate=None):
     n = len(space.graph.cards)
     order = np.empty(n, dtype=np.int64)
     inside = np.ones(n, dtype=np.uint8) if candidate is None else candidate
-    seed = np.array([rng.integers(2**62)], dtype=np.uint64)
-    found = choose_region(*space.near, space.bits, inside, rng.permutation(n), limit, np.inf, seed, order)
+    seed = kernel_seed(rng)
+    found = choose_region(space.near, space.bits, inside, rng.permutation(n), limit, np.inf, seed, order)
     return order[:found]
 
 
@@ -48,7 +49,7 @@ def test_a_region_gets_its_best_states_given_the_others(seed):
     assert all(candidate[order])
     codes = space.at_random(rng)
     new = codes.copy()
-    solve_region(np.array([seed], dtype=np.uint64), new, order, len(order), *space.tables)
+    solve_region(space.arrays, kernel_seed(rng), new, order, len(order))
     outside = np.setdiff1d(np.arange(n), order)
     assert np.array_equal(new[outside], codes[outside])
     best = -np.inf
@@ -101,7 +102,7 @@ def test_a_region_of_a_narrow_model_holds_everything():
 def test_walks_outward_rank_everything_by_distance():
     space = space_of(spin_glass(7, np.random.default_rng(0)))
     rank, distance, queue = np.empty((3, 49), dtype=np.int64)
-    deepest = spread_from(*space.near, 24, np.array([1], dtype=np.uint64), rank, distance, queue)
+    deepest = spread_from(space.near, 24, kernel_seed(np.random.default_rng(1)), rank, distance, queue)
     assert sorted(rank.tolist()) == list(range(49))
     assert rank[24] == 0
     assert deepest == distance.max() == 6

@@ -12,7 +12,8 @@ import markovia as mk
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.local_search.block_icm import colours, region
 from markovia.inference.local_search.search_space import search_space
-from markovia.kernels.maximising.local_search import fill_scores, move
+from markovia.kernels.maximising.local_search import best_moves, fill_scores
+from markovia.runtime.seeds import kernel_seed
 from model_strategies import log_weights, random_case, random_findings
 
 SEARCHES = {
@@ -67,12 +68,12 @@ def test_scores_kept_up_to_date_equal_scores_computed_from_nothing(seed):
     space = search_space(problem_of(case.model))
     codes = space.at_random(rng)
     score, fresh = np.empty(len(space.unary)), np.empty(len(space.unary))
-    tables = space.tables
-    fill_scores(codes, score, *tables[:8])
-    for _ in range(60):
-        v = int(rng.integers(len(codes)))
-        move(v, int(rng.integers(space.graph.cards[v])), codes, score, *tables[:2], *tables[3:])
-        fill_scores(codes, fresh, *tables[:8])
+    until, best, state = np.zeros(len(score), dtype=np.int64), codes.copy(), np.full(2, space.score(codes))
+    fill_scores(space.arrays, codes, score)
+    for step in range(60):
+        best_moves(space.arrays, 1, 9, 9, step, until, best, state, kernel_seed(rng), codes, score)
+        fill_scores(space.arrays, codes, fresh)
+        assert state[0] == pytest.approx(space.score(codes), abs=1e-6)
         np.testing.assert_allclose(score, fresh, rtol=1e-12, atol=1e-6)
 
 
@@ -81,7 +82,7 @@ def test_a_difference_of_scores_is_the_gain_of_a_change(seed):
     rng = np.random.default_rng(seed)
     space = search_space(problem_of(random_case(seed).model))
     codes, score = space.at_random(rng), np.empty(len(space.unary))
-    fill_scores(codes, score, *space.tables[:8])
+    fill_scores(space.arrays, codes, score)
     before = space.score(codes)
     for v, card in enumerate(space.graph.cards):
         for s in range(card):

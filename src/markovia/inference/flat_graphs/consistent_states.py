@@ -8,13 +8,17 @@ probability zero, and a product distribution needs a start that no zero forbids.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.runtime.array_types import Ints
+from markovia.runtime.seeds import kernel_seed
+
+if TYPE_CHECKING:
+    from markovia.kernels.flat_graphs.arc_consistency import Work
 
 NODES = 20_000
 """Choices in one search before it starts again with other random numbers."""
@@ -61,27 +65,13 @@ def consistent_states(graph: FlatGraph) -> States:
         return States(graph.unary > 0, True, True)
     from markovia.kernels.flat_graphs.arc_consistency import propagate, zero_free
 
-    work = _Work(graph)
+    work = _work(graph, graph.unary > 0)
     start = np.flatnonzero(work.has_zero)
     work.queue[: len(start)] = start
     work.queued[start] = 1
-    trail = np.empty(len(work.dom) + 1, dtype=np.int64)
-    queue = (len(start), work.queue, work.queued)
-    given: tuple[Any, ...] = (*queue, *work.tables, work.dom, work.left, trail, 0, *work.room)
-    ended = propagate(*given)
-    if ended < 0:
+    if propagate(graph.arrays, work, len(start), 0) < 0:
         return States(work.dom.astype(bool), False, False)
-    free = zero_free(
-        graph.cards,
-        graph.starts,
-        graph.scope_ptr,
-        graph.scope,
-        graph.table_ptr,
-        graph.values,
-        work.has_zero,
-        work.dom,
-        work.room[1],
-    )
+    free = zero_free(graph.arrays, work)
     return States(work.dom.astype(bool), True, bool(free))
 
 
@@ -105,24 +95,9 @@ def configuration(graph: FlatGraph, states: States, rng: np.random.Generator) ->
     from markovia.kernels.flat_graphs.arc_consistency import search
 
     for _ in range(TRIES):
-        work = _Work(graph, states.alive)
-        seed = np.array([rng.integers(2**63)], dtype=np.uint64)
-        given: tuple[Any, ...] = (
-            graph.cards,
-            graph.starts,
-            work.owner,
-            graph.unary,
-            *work.tables[3:],
-            work.dom,
-            work.left,
-            seed,
-            NODES + len(graph.cards),
-            SCAN,
-            work.queue,
-            work.queued,
-            *work.room,
-        )
-        ended = search(*given)
+        work = _work(graph, states.alive)
+        room = np.empty((2, len(graph.cards) + 1), dtype=np.int64)
+        ended = search(graph.arrays, work, kernel_seed(rng), NODES + len(graph.cards), SCAN, *room)
         if ended == 0:
             return None, True
         if ended == 1:
@@ -130,37 +105,23 @@ def configuration(graph: FlatGraph, states: States, rng: np.random.Generator) ->
     return None, False
 
 
-class _Work:
-    """Arrays that the kernels write to."""
+def _work(graph: FlatGraph, alive: NDArray[np.bool_]) -> "Work":
+    """Return what the kernels write to, with the states that are alive."""
+    from markovia.kernels.flat_graphs.arc_consistency import Work
 
-    def __init__(self, graph: FlatGraph, alive: NDArray[np.bool_] | None = None) -> None:
-        n_factors = graph.n_factors
-        self.dom = (graph.unary > 0 if alive is None else alive).astype(np.int8)
-        self.owner = np.repeat(np.arange(len(graph.cards)), graph.cards)
-        self.left: Ints = np.bincount(self.owner[self.dom > 0], minlength=len(graph.cards)).astype(np.int64)
-        least = np.minimum.reduceat(graph.values, graph.table_ptr[:-1]) if n_factors else np.zeros(0)
-        self.has_zero = (least <= 0.0).astype(np.int8)
-        self.queue = np.zeros(n_factors + 1, dtype=np.int64)
-        self.queued = np.zeros(n_factors, dtype=np.int8)
-        widest = (
-            int(np.add.reduceat(graph.cards[graph.scope], graph.scope_ptr[:-1]).max()) if n_factors else 0
-        )
-        arity = int(graph.arity.max(initial=0))
-        self.room: tuple[Any, ...] = (
-            np.zeros(widest, dtype=np.int8),
-            np.zeros(arity, dtype=np.int64),
-            np.zeros(widest, dtype=np.int64),
-        )
-        self.tables: tuple[Any, ...] = (
-            graph.cards,
-            graph.starts,
-            self.owner,
-            graph.scope_ptr,
-            graph.scope,
-            graph.table_ptr,
-            graph.values,
-            graph.edge_ptr,
-            graph.edges,
-            graph.edge_factor,
-            self.has_zero,
-        )
+    n_factors = graph.n_factors
+    owner = np.repeat(np.arange(len(graph.cards)), graph.cards)
+    least = np.minimum.reduceat(graph.values, graph.table_ptr[:-1]) if n_factors else np.zeros(0)
+    wide = np.add.reduceat(graph.cards[graph.scope], graph.scope_ptr[:-1]).max() if n_factors else 0
+    return Work(
+        dom=alive.astype(np.int8),
+        left=np.bincount(owner[alive], minlength=len(graph.cards)),
+        owner=owner,
+        has_zero=(least <= 0.0).astype(np.int8),
+        queue=np.zeros(n_factors + 1, dtype=np.int64),
+        queued=np.zeros(n_factors, dtype=np.int8),
+        trail=np.empty(len(alive) + 1, dtype=np.int64),
+        seen=np.zeros(wide, dtype=np.int8),
+        at=np.zeros(int(graph.arity.max(initial=0)), dtype=np.int64),
+        gone=np.zeros(wide, dtype=np.int64),
+    )

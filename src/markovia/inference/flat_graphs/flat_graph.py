@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from markovia.factors.tables.evidence import Findings
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.flat_graphs.flat_tables import cut_tables, finished, pointers, same_pieces
+from markovia.inference.flat_graphs.flat_tables import Cut, cut_tables, finished, pointers, same_pieces
 from markovia.inference.problem import Piece, Problem
+from markovia.kernels.flat_graph import Graph
 from markovia.runtime.array_types import Array, Ints
 
 REMEMBERED = "flat graph"
@@ -63,6 +64,19 @@ class FlatGraph:
     edges: Ints
     edge_factor: Ints
     log_scale: float
+
+    @cached_property
+    def arrays(self) -> Graph:
+        """The arrays as kernels take them."""
+        return Graph(
+            self.cards, self.starts, self.unary, self.scope_ptr, self.scope, self.strides, self.table_ptr, self.values,
+            self.edge_ptr, self.edges, self.edge_factor,
+        )  # fmt: skip
+
+    @cached_property
+    def log_arrays(self) -> Graph:
+        """The arrays as kernels take them, with logs in place of weights."""
+        return self.arrays._replace(unary=self.log_unary, values=self.log_values)
 
     @property
     def n_factors(self) -> int:
@@ -222,7 +236,7 @@ def build_flat_graph(
     """Return the problem as flat arrays, made anew; `absorb=False` keeps tables inside others apart."""
     parts = cut_tables(problem, targets, absorb=absorb)
     if parts is not None:
-        return FlatGraph(*parts)
+        return _graph(parts)
     if not problem.findings and all(isinstance(p, Factor) for p in problem.pieces):
         factors: list[Factor] = [*problem.pieces]  # type: ignore[list-item]
         mentioned = {v.name for f in factors for v in f.variables}
@@ -266,12 +280,14 @@ def from_factors(
         with np.errstate(divide="ignore"):
             np.add.at(logs, place, np.log(flat))
     sizes = np.array([t.size for t in tables], dtype=np.int64)
-    return FlatGraph(
-        *finished(
-            tuple(variables), cards, starts, logs, pointers(arity), scope, pointers(sizes), _one_after_the_other(tables),
-            log_scale, absorb=absorb,
-        )
-    )  # fmt: skip
+    return _graph(finished(
+        tuple(variables), cards, starts, logs, pointers(arity), scope, pointers(sizes), _one_after_the_other(tables),
+        log_scale, absorb=absorb,
+    ))  # fmt: skip
+
+
+def _graph(parts: Cut) -> FlatGraph:
+    return FlatGraph(parts[0], *parts[1], parts[2])
 
 
 def _one_after_the_other(tables: list[Array]) -> Array:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -21,6 +21,7 @@ from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.problem import Piece, Problem
+from markovia.kernels.flat_graph import Graph
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ LARGEST = 2**27
 """Entries from which on no copy is kept."""
 _scope, _values, _name = attrgetter("variables"), attrgetter("values"), attrgetter("name")
 _NO_INTS: Ints = np.zeros(0, dtype=np.int64)
+Cut = tuple[tuple[Variable, ...], Graph, float]
+"""What evidence leaves of the tables: the free variables, their arrays, and the log of what was divided out."""
 
 
 @dataclass(frozen=True)
@@ -92,24 +95,6 @@ class WholeTables:
         """The variables of each table."""
         flat, ptr = self.scope.tolist(), self.scope_ptr.tolist()
         return [flat[a:b] for a, b in pairwise(ptr)]
-
-
-class Cut(NamedTuple):
-    """What evidence leaves of the tables; names as in `FlatGraph`."""
-
-    variables: tuple[Variable, ...]
-    cards: Ints
-    starts: Ints
-    unary: Array
-    scope_ptr: Ints
-    scope: Ints
-    strides: Ints
-    table_ptr: Ints
-    values: Array
-    edge_ptr: Ints
-    edges: Ints
-    edge_factor: Ints
-    log_scale: float
 
 
 def same_pieces(some: Sequence[Piece], others: Sequence[Piece]) -> bool:
@@ -381,10 +366,10 @@ def finished(
     edge_factor = np.repeat(np.arange(len(arity)), arity)
     strides = strides_of(scope_ptr, arity, cards[scope])
     edge_ptr = pointers(np.bincount(scope, minlength=len(cards)))
-    return Cut(
-        variables, cards, starts, logs, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor,
-        log_scale,
-    )  # fmt: skip
+    arrays = Graph(
+        cards, starts, logs, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor
+    )
+    return variables, arrays, log_scale
 
 
 def _all_apart(scope_ptr: Ints, scope: Ints, n: int) -> bool:

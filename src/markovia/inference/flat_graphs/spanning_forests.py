@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.seeds import kernel_seed
 
 EXACT = 150
 """Factors up to which the uniform distribution over spanning trees is matched exactly."""
@@ -118,21 +119,13 @@ def uniform(graph: FlatGraph, rng: np.random.Generator) -> Forests:
         return decomposed(graph, spanning_tree_probabilities(graph), rng)
     from markovia.kernels.flat_graphs.spanning_forests import random_walk_forest
 
-    state = np.array([rng.integers(2**63)], dtype=np.uint64)
+    n, state = len(graph.cards), kernel_seed(rng)
     used = np.zeros(graph.n_factors)
     masks: list[NDArray[np.int8]] = []
     for _ in range(max(4, min(MOST, EFFORT // graph.n_factors))):
         mask = np.zeros(graph.n_factors, dtype=np.int8)
-        random_walk_forest(
-            len(graph.cards),
-            graph.scope_ptr,
-            graph.scope,
-            graph.edge_ptr,
-            graph.edges,
-            graph.edge_factor,
-            state,
-            mask,
-        )
+        marks, room = np.zeros((2, n), dtype=np.int8), np.empty((2, n), dtype=np.int64)
+        random_walk_forest(graph.arrays, state, *marks, *room, mask)
         masks.append(mask)
         used += mask
     while used.min() == 0:  # an edge that no draw has: one more tree that prefers such edges
@@ -198,7 +191,7 @@ def greedy(graph: FlatGraph, order: NDArray[np.integer]) -> NDArray[np.int8]:
     from markovia.kernels.flat_graphs.spanning_forests import greedy_forest
 
     mask = np.zeros(graph.n_factors, dtype=np.int8)
-    greedy_forest(order.astype(np.int64), len(graph.cards), graph.scope_ptr, graph.scope, mask)
+    greedy_forest(graph.arrays, order.astype(np.int64), np.arange(len(graph.cards)), mask)
     return mask
 
 
@@ -206,21 +199,10 @@ def oriented(graph: FlatGraph, mask: NDArray[np.int8]) -> Forest:
     """Return a marked factor set ordered from the leaves to the roots."""
     from markovia.kernels.flat_graphs.spanning_forests import orient
 
-    factors = np.empty(graph.n_factors, dtype=np.int64)
-    parents = np.empty(graph.n_factors, dtype=np.int64)
-    roots = np.empty(len(graph.cards), dtype=np.int64)
-    n_factors, n_roots = orient(
-        mask,
-        len(graph.cards),
-        graph.scope_ptr,
-        graph.scope,
-        graph.edge_ptr,
-        graph.edges,
-        graph.edge_factor,
-        factors,
-        parents,
-        roots,
-    )
+    factors, parents = np.empty((2, graph.n_factors), dtype=np.int64)
+    queue, roots = np.empty((2, len(graph.cards)), dtype=np.int64)
+    seen = np.zeros(len(graph.cards), dtype=np.int8)
+    n_factors, n_roots = orient(graph.arrays, mask.copy(), seen, queue, factors, parents, roots)
     return Forest(factors[:n_factors].copy(), parents[:n_factors].copy(), roots[:n_roots].copy())
 
 

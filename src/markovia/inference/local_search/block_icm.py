@@ -16,19 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, UnknownVariable
-from markovia.inference.approximate import Approximate
-from markovia.inference.local_search.search_space import (
-    BestSoFar,
-    SearchSpace,
-    kernel_seed,
-    nothing_to_search,
-    search_space,
-)
-from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked
+from markovia.inference.local_search.local_search import LocalSearch, from_starts
+from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.runtime.array_types import Ints
-from markovia.runtime.checks import AnySeed, FromZero, NameLists, Start, TimeLimit
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import FromZero, NameLists
+from markovia.runtime.seeds import kernel_seed
 
 WIDEST = 24.0
 """Log2 of the entries of the largest table that a given block may need."""
@@ -37,7 +29,7 @@ TREES = 20
 
 
 @dataclass(frozen=True)
-class BlockICM(Approximate):
+class BlockICM(LocalSearch):
     """Best configurations by exact steps on blocks of variables.
 
     Parameters
@@ -65,34 +57,16 @@ class BlockICM(Approximate):
         Literal["forests", "colours"] | Sequence[Sequence[str]], NameLists(("forests", "colours"))
     ] = "forests"
     restarts: FromZero = 3
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "block-icm"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best local maximum that was found."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        if known is not None:
-            return known
-        rng, finished = generator(self.seed), False
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
         fixed = None if self.blocks == "forests" else self._orders(space, rng)
-        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
-            for number in range(self.restarts + 1):
-                if number:
-                    codes = space.at_random(rng)
-                else:
-                    codes = space.best_alone() if self.start is None else space.read(self.start)
-                done.restarts = number
-                finished |= _climb(space, codes, fixed, rng, done)
-                if done.over():
-                    break
-        return done.answer(finished)
+
+        def run(codes: Ints) -> bool:
+            return _climb(space, codes, fixed, rng, done)
+
+        return from_starts(run, self._first(space), self.restarts, rng, done)
 
     def _orders(self, space: SearchSpace, rng: np.random.Generator) -> list[Ints]:
         """Return the blocks, each in an order of elimination."""
@@ -133,15 +107,9 @@ def region(
     n = len(inside)
     order = np.empty(n, dtype=np.int64)
     bits = (space.graph.cards > 1).astype(np.float64) if forest else space.bits
+    limit = 2.0 if forest else limit
     found = choose_region(
-        *space.near,
-        bits,
-        inside,
-        rng.permutation(n),
-        2.0 if forest else limit,
-        np.inf,
-        kernel_seed(rng),
-        order,
+        space.near, bits, inside, rng.permutation(n), limit, np.inf, kernel_seed(rng), order
     )
     return order[:found]
 
@@ -174,7 +142,7 @@ def _climb(
     quiet, enough = 0, TREES if fixed is None else len(fixed)
     for order in _steps(space, fixed, rng):
         new = codes.copy()
-        solve_region(state, new, order, len(order), *space.tables)
+        solve_region(space.arrays, state, new, order, len(order))
         value = space.score(new)
         quiet = 0 if value > score + 1e-9 else quiet + 1
         moved = 0

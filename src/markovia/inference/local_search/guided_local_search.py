@@ -8,25 +8,16 @@ Cost: a climb is a few passes over the variables, a penalty one pass over the fa
 Use it for large models with many zeros or strong tables, where plain climbing stops early.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from markovia.inference.approximate import Approximate
-from markovia.inference.local_search.search_space import (
-    BestSoFar,
-    SearchSpace,
-    kernel_seed,
-    nothing_to_search,
-    search_space,
-)
-from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked
+from markovia.inference.local_search.local_search import LocalSearch
+from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.runtime.array_types import Ints
-from markovia.runtime.checks import AnySeed, Count, CountOrNone, Positive, Start, TimeLimit
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import Count, CountOrNone, Positive
+from markovia.runtime.seeds import kernel_seed
 
 SMOOTHING = 0.99
 """What penalties are multiplied by from time to time."""
@@ -35,7 +26,7 @@ SLICE = 500_000
 
 
 @dataclass(frozen=True)
-class GuidedLocalSearch(Approximate):
+class GuidedLocalSearch(LocalSearch):
     """Best configurations by climbing under penalties.
 
     Parameters
@@ -62,26 +53,13 @@ class GuidedLocalSearch(Approximate):
     strength: Positive = 0.3
     max_climbs: CountOrNone = None
     smooth_every: Count = 200
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "guided-local-search"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best configuration that was met."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        if known is not None:
-            return known
-        codes = space.best_alone() if self.start is None else space.read(self.start)
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
         most = self.max_climbs if self.max_climbs or self.time_limit else 5_000
-        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
-            guided(space, codes, self.strength, most, self.smooth_every, generator(self.seed), done)
-        return done.answer(True)
+        guided(space, self._first(space), self.strength, most, self.smooth_every, rng, done)
+        return Outcome(True)
 
 
 def guided(
@@ -102,21 +80,21 @@ def guided(
 
     wall, weight = _scales(space, strength)
     soft_unary, soft = np.maximum(space.unary, -wall), np.maximum(space.values, -wall)
-    tables, state = space.tables, kernel_seed(rng)
+    graph, state = space.arrays, kernel_seed(rng)
     blame_unary, blame = np.zeros(len(soft_unary)), np.zeros(len(soft))
     score = np.empty(len(soft_unary))
-    best, made = codes.copy(), 0
+    best, order, made = codes.copy(), np.arange(len(codes)), 0
     scores = np.full(2, space.score(codes))
     at_once = max(1, SLICE // (len(soft_unary) + len(space.graph.scope)))
     done.note(codes, float(scores[0]), 0)
     while not done.over() and (most is None or made < most):
         work = soft - weight * blame
-        penalised = (*tables[:2], soft_unary - weight * blame_unary, *tables[3:7], work)
-        fill_scores(codes, score, *penalised)
+        penalised = graph._replace(unary=soft_unary - weight * blame_unary, values=work)
+        fill_scores(penalised, codes, score)
         climbs = min(at_once, smooth_every - made % smooth_every)
         climbs = climbs if most is None else min(climbs, most - made)
         moves = guided_climbs(
-            climbs, weight, wall, blame_unary, blame, work, best, scores, state, codes, score, *tables
+            graph, climbs, weight, wall, blame_unary, blame, work, best, scores, state, codes, score, order
         )
         made += climbs
         scores[0] = space.score(codes)  # afresh, so that rounding does not add up

@@ -16,19 +16,12 @@ import numpy as np
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State
-from markovia.inference.approximate import Approximate
-from markovia.inference.local_search.search_space import (
-    BestSoFar,
-    SearchSpace,
-    kernel_seed,
-    nothing_to_search,
-    search_space,
-)
+from markovia.inference.local_search.local_search import LocalSearch, from_starts
+from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import AnySeed, FromZero, Start, TimeLimit
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import FromZero
+from markovia.runtime.seeds import generator, kernel_seed
 
 Selection = Literal["cyclic", "random", "greedy"] | Sequence[str]
 
@@ -157,7 +150,7 @@ class _Climb:
 
 
 @dataclass(frozen=True)
-class IteratedConditionalModes(Approximate):
+class IteratedConditionalModes(LocalSearch):
     """Best configurations by changing one variable at a time, from several starts.
 
     Parameters
@@ -183,54 +176,34 @@ class IteratedConditionalModes(Approximate):
 
     selection: Literal["cyclic", "random", "greedy"] = "cyclic"
     restarts: FromZero = 9
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "icm"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best local maximum that was found."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        if known is not None:
-            return known
-        rng = generator(self.seed)
-        finished = False
-        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
-            for number in range(self.restarts + 1):
-                if number:
-                    codes = space.at_random(rng)
-                else:
-                    codes = space.best_alone() if self.start is None else space.read(self.start)
-                done.restarts = number
-                finished |= climb(space, codes, self.selection, rng, done)
-                if done.over():
-                    break
-        return done.answer(finished)
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
+        def run(codes: Ints) -> bool:
+            return climb(space, codes, self.selection, rng, done)
+
+        return from_starts(run, self._first(space), self.restarts, rng, done)
 
 
 def climb(space: SearchSpace, codes: Ints, selection: str, rng: np.random.Generator, done: BestSoFar) -> bool:
     """Climb from a configuration to a one-change local maximum, in place; return whether it got there in time."""
     from markovia.kernels.maximising.local_search import best_moves, fill_scores, sweep
 
-    tables, state = space.tables, kernel_seed(rng)
+    graph, state = space.arrays, kernel_seed(rng)
     score = np.empty(len(space.unary))
     order = np.arange(len(codes), dtype=np.int64)
     until = np.zeros(len(space.unary), dtype=np.int64)
     while True:
-        fill_scores(codes, score, *tables[:8])
+        fill_scores(graph, codes, score)
         if selection == "greedy":
             scores = np.array([space.score(codes)] * 2)
-            moves = best_moves(1000, 0, 0, 0, until, codes.copy(), scores, state, codes, score, *tables)
+            moves = best_moves(graph, 1000, 0, 0, 0, until, codes.copy(), scores, state, codes, score)
             more = moves == 1000
         else:
             if selection == "random":
                 order = rng.permutation(len(codes)).astype(np.int64)
-            _, moves = sweep(order, np.inf, state, codes, score, *tables)
+            _, moves = sweep(graph, order, np.inf, state, codes, score)
             more = moves > 0
         done.note(codes, space.score(codes), 1, moves)
         if not more:

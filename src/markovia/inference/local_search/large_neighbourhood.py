@@ -20,21 +20,12 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.inference.approximate import Approximate
+from markovia.inference.local_search.local_search import LocalSearch
 from markovia.inference.local_search.search_core import core_of
-from markovia.inference.local_search.search_space import (
-    TABLES,
-    BestSoFar,
-    SearchSpace,
-    kernel_seed,
-    nothing_to_search,
-    search_space,
-)
-from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked
+from markovia.inference.local_search.search_space import TABLES, BestSoFar, Outcome, SearchSpace
 from markovia.runtime.array_types import Ints
-from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import Count, CountOrNone
+from markovia.runtime.seeds import kernel_seed
 from markovia.runtime.threads import in_parallel
 
 Mask = NDArray[np.uint8]
@@ -53,7 +44,7 @@ USUAL = 14
 
 
 @dataclass(frozen=True)
-class LargeNeighbourhood(Approximate):
+class LargeNeighbourhood(LocalSearch):
     """Best configurations by exact moves on large regions.
 
     Parameters
@@ -81,30 +72,14 @@ class LargeNeighbourhood(Approximate):
     table_limit: Annotated[int, TABLES] = 2**20
     rounds: CountOrNone = None
     chains: Count = 2
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "large-neighbourhood"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best configuration that was found."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        if known is not None:
-            return known
-        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
-            core = core_of(space)
-            done.lift = core.lift
-            first = core.space.best_alone() if self.start is None else core.down(space.read(self.start))
-            search = RegionSearch(core.space, self.table_limit, done)
-            exact = search.run([first], self.chains, self.rounds, generator(self.seed))
-        return done.answer(
-            search.climbs > 0, exact, climbs=search.climbs, core=len(core.kept), table_limit=2.0**search.top
-        )
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
+        core = core_of(space)
+        done.lift = core.lift
+        first = core.space.best_alone() if self.start is None else core.down(space.read(self.start))
+        return RegionSearch(core.space, self.table_limit, done).run([first], self.chains, self.rounds, rng)
 
 
 class _Task(NamedTuple):
@@ -148,11 +123,15 @@ class RegionSearch:
         self.climbs = 0
         self.pool: list[tuple[float, Ints]] = []
 
-    def run(self, starts: Sequence[Ints], chains: int, rounds: int | None, rng: np.random.Generator) -> bool:
-        """Climb from the given starts, then from new ones, until the rounds or the time are over.
+    def run(
+        self, starts: Sequence[Ints], chains: int, rounds: int | None, rng: np.random.Generator
+    ) -> Outcome:
+        """Climb from the given starts, then from new ones, until the rounds or the time are over."""
+        exact = self._run(starts, chains, rounds, rng)
+        return Outcome(self.climbs > 0, exact, self.climbs, len(self.degree), 2.0**self.top)
 
-        Returns whether one region held everything, so that the best is proved.
-        """
+    def _run(self, starts: Sequence[Ints], chains: int, rounds: int | None, rng: np.random.Generator) -> bool:
+        """Climb; return whether one region held everything, so that the best is proved."""
         most = rounds if rounds is not None else ROUNDS if self.done.time_limit is None else None
         made, work, fresh = 0, 0, 0
         waiting = list(starts)
@@ -205,7 +184,7 @@ class RegionSearch:
         n = len(self.degree)
         rank, distance, queue = np.empty((3, n), dtype=np.int64)
         root = int(rng.integers(n)) if zone is None else int(rng.choice(np.flatnonzero(zone)))
-        spread_from(*self.space.near, root, kernel_seed(rng), rank, distance, queue)
+        spread_from(self.space.near, root, kernel_seed(rng), rank, distance, queue)
         return rank, distance
 
     def _region(self, rng: np.random.Generator, zone: Mask | None, limit: float) -> tuple[Mask, Ints]:
@@ -232,13 +211,13 @@ class RegionSearch:
         order = np.empty(len(codes), dtype=np.int64)
         while True:
             found = choose_region(
-                *self.space.near, self.space.bits, candidate, leave, limit, ENTRIES, kernel_seed(rng), order
+                self.space.near, self.space.bits, candidate, leave, limit, ENTRIES, kernel_seed(rng), order
             )
             if found >= 0:
                 break
             limit -= 1.0
         new = codes.copy()
-        solve_region(kernel_seed(rng), new, order, found, *self.space.tables)
+        solve_region(self.space.arrays, kernel_seed(rng), new, order, found)
         return new, self.space.score(new), found
 
     def _climb(self, task: _Task, _: None) -> _Climbed:

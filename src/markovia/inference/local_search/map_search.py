@@ -15,25 +15,17 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.inference.approximate import Approximate
 from markovia.inference.exact.tree_plan import Structure, plan_for
-from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.local_search.guided_local_search import guided
 from markovia.inference.local_search.large_neighbourhood import RegionSearch
+from markovia.inference.local_search.local_search import LocalSearch
 from markovia.inference.local_search.search_core import core_of
-from markovia.inference.local_search.search_space import (
-    TABLES,
-    BestSoFar,
-    nothing_to_search,
-    search_space,
-)
+from markovia.inference.local_search.search_space import TABLES, BestSoFar, Outcome, SearchSpace
 from markovia.inference.local_search.tabu_search import tabu
 from markovia.inference.problem import Problem
 from markovia.inference.result import Ranked
 from markovia.runtime.array_types import Ints
-from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
-from markovia.runtime.clock import now
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import Count, CountOrNone
 
 SPEED = 2e7
 """Table entries of a junction tree that a second is worth; the tree is several times faster than that."""
@@ -46,7 +38,7 @@ FIRST_WORK = 2_000_000
 
 
 @dataclass(frozen=True)
-class MapSearch(Approximate):
+class MapSearch(LocalSearch):
     """Most probable configurations of hard models: exact if it fits, otherwise a portfolio of searches.
 
     Parameters
@@ -76,42 +68,25 @@ class MapSearch(Approximate):
     rounds: CountOrNone = None
     chains: Count = 2
     try_exact: bool = True
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "map-search"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best configuration that was found."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        begin = now()
-        if known is None and self.try_exact:
-            known = self._exactly(problem, targets, space.graph)
-        if known is not None:
-            return known
-        left = None if self.time_limit is None else max(self.time_limit - (now() - begin), 1e-3)
-        with BestSoFar(space, left, self.progress, self.name) as done:
-            core = core_of(space)
-            done.lift = core.lift
-            rng = generator(self.seed)
-            starts: list[Ints] = [] if self.start is None else [core.down(space.read(self.start))]
-            search = RegionSearch(core.space, self.table_limit, done)
-            if len(core.kept):
-                starts += self._first(search, rng)
-            exact = search.run(starts or [core.space.best_alone()], self.chains, self.rounds, rng)
-        return done.answer(
-            search.climbs > 0, exact, climbs=search.climbs, core=len(core.kept), table_limit=2.0**search.top
-        )
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
+        core = core_of(space)
+        done.lift = core.lift
+        starts: list[Ints] = [] if self.start is None else [core.down(space.read(self.start))]
+        search = RegionSearch(core.space, self.table_limit, done)
+        if len(core.kept):
+            starts += self._first_ones(search, rng)
+        return search.run(starts or [core.space.best_alone()], self.chains, self.rounds, rng)
 
-    def _exactly(self, problem: Problem, targets: Sequence[str], graph: FlatGraph) -> Ranked | None:
+    def _exactly(self, problem: Problem, targets: Sequence[str], space: SearchSpace) -> Ranked | None:
         """Return the junction tree's answer if it fits the time and the memory."""
         from markovia.inference.exact.junction_tree import JunctionTree
 
+        if not self.try_exact:
+            return None
+        graph = space.graph
         scopes = [[v] for v in range(len(graph.cards))]
         scopes += [graph.members(f).tolist() for f in range(graph.n_factors)]
         plan = plan_for(Structure(graph.cards.tolist(), scopes), effort=0.1)
@@ -123,7 +98,7 @@ class MapSearch(Approximate):
             return None
         return Ranked(found, replace(found.record, exact=True, engine=JunctionTree.name))
 
-    def _first(self, search: RegionSearch, rng: np.random.Generator) -> list[Ints]:
+    def _first_ones(self, search: RegionSearch, rng: np.random.Generator) -> list[Ints]:
         """Return quick configurations of the core to climb from."""
         space, found = search.space, []
         limit = None if self.time_limit is None else FIRST_SHARE * self.time_limit

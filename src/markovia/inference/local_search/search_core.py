@@ -50,8 +50,7 @@ class Core:
         full = np.zeros(len(self.whole.graph.cards), dtype=np.int64)
         full[self.kept] = codes
         if len(self.gone):
-            state = np.zeros(1, dtype=np.uint64)
-            solve_region(state, full, self.gone, len(self.gone), *self.whole.tables)
+            solve_region(self.whole.arrays, np.arange(4, dtype=np.uint64), full, self.gone, len(self.gone))
         return full
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from markovia.factors.tables.variable import State
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record
+from markovia.kernels.flat_graph import Graph
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole
 from markovia.runtime.clock import Clock
@@ -47,14 +48,10 @@ class SearchSpace:
     values: Array
     penalty: float
 
-    @property
-    def tables(self) -> tuple[Any, ...]:
-        """The arrays that kernels ask for, in their order."""
-        g = self.graph
-        return (
-            *(g.cards, g.starts, self.unary, g.scope_ptr, g.scope, g.strides, g.table_ptr, self.values),
-            *(g.edge_ptr, g.edges, g.edge_factor),
-        )
+    @cached_property
+    def arrays(self) -> Graph:
+        """The arrays as kernels take them."""
+        return self.graph.arrays._replace(unary=self.unary, values=self.values)
 
     @cached_property
     def near(self) -> tuple[Ints, Ints]:
@@ -107,11 +104,6 @@ def search_space(problem: Problem) -> SearchSpace:
     return SearchSpace(graph, unary, values, reach)
 
 
-def kernel_seed(rng: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return the state of a kernel's random numbers, drawn from a generator."""
-    return rng.integers(0, 2**63, size=1, dtype=np.int64).astype(np.uint64)
-
-
 @dataclass(frozen=True)
 class SearchDetails:
     """What a search has to say.
@@ -130,6 +122,16 @@ class SearchDetails:
     moves: int
     restarts: int
     trace: tuple[tuple[float, float], ...]
+    climbs: int | None = None
+    core: int | None = None
+    table_limit: float | None = None
+
+
+class Outcome(NamedTuple):
+    """How a search ended: by its own rule or by the clock before it got anywhere, with a proof, and `SearchDetails`."""
+
+    finished: bool
+    exact: bool = False
     climbs: int | None = None
     core: int | None = None
     table_limit: float | None = None
@@ -166,49 +168,21 @@ class BestSoFar(Clock):
             self.advance(moves, f"best {self.trace[-1][1]:.6g}")
         return better
 
-    def answer(
-        self,
-        finished: bool,
-        exact: bool = False,
-        *,
-        climbs: int | None = None,
-        core: int | None = None,
-        table_limit: float | None = None,
-    ) -> Ranked:
-        """Return the best configuration as an engine's answer.
-
-        Parameters
-        ----------
-        finished
-            Whether the search ended by its own rule, not by the clock before it got anywhere.
-        exact
-            Whether the best is proved.
-        climbs, core, table_limit
-            As in `SearchDetails`.
-        """
+    def answer(self, found: Outcome) -> Ranked:
+        """Return the best configuration as an engine's answer."""
         graph = self.space.graph
         log_weight = graph.log_weight(self.codes)
-        if np.isneginf(log_weight) and exact:
+        if np.isneginf(log_weight) and found.exact:
             return Ranked(record=Record(exact=True))
         possible = bool(log_weight > -np.inf)
         record = Record(
-            exact=exact or None,
-            converged=(finished or exact) and possible and self.reason != "interrupted",
+            exact=found.exact or None,
+            converged=(found.finished or found.exact) and possible and self.reason != "interrupted",
             iterations=self.iterations,
-            bound=log_weight if exact else np.inf,
+            bound=log_weight if found.exact else np.inf,
             advice="give it more time or more restarts"
             if possible
             else "it found no configuration of positive weight; try engine='large-neighbourhood' or more time",
-            details=SearchDetails(self.moves, self.restarts, tuple(self.trace), climbs, core, table_limit),
+            details=SearchDetails(self.moves, self.restarts, tuple(self.trace), *found[2:]),
         )
         return Ranked([Assignment(graph.assignment(self.codes), log_weight)], record)
-
-
-def nothing_to_search(space: SearchSpace) -> Ranked | None:
-    """Return the answer where no search is needed: no free variable, or no weight anywhere; otherwise None."""
-    graph = space.graph
-    if np.isneginf(graph.log_scale):
-        return Ranked(record=Record(exact=True))
-    if not len(graph.variables):
-        return Ranked([Assignment({}, graph.log_scale)], Record(exact=True, bound=graph.log_scale))
-    return None

@@ -8,31 +8,22 @@ Cost of a sweep: the tables around every variable. Slow schedules find better co
 Use it as a robust baseline; for a fixed time large neighbourhoods usually get further.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.approximate import Approximate
 from markovia.inference.local_search.icm import climb
-from markovia.inference.local_search.search_space import (
-    BestSoFar,
-    SearchSpace,
-    kernel_seed,
-    nothing_to_search,
-    search_space,
-)
-from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked
+from markovia.inference.local_search.local_search import LocalSearch, from_starts
+from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.runtime.array_types import Ints
-from markovia.runtime.checks import AnySeed, Count, FromZero, Positive, Start, TimeLimit
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import Count, FromZero, Positive
+from markovia.runtime.seeds import kernel_seed
 
 
 @dataclass(frozen=True)
-class SimulatedAnnealing(Approximate):
+class SimulatedAnnealing(LocalSearch):
     """Best configurations by annealed Gibbs sweeps.
 
     Parameters
@@ -63,13 +54,8 @@ class SimulatedAnnealing(Approximate):
     schedule: Literal["geometric", "linear"] = "geometric"
     beta_first: Positive = 0.1
     beta_last: Positive = 20.0
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "simulated-annealing"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -79,37 +65,25 @@ class SimulatedAnnealing(Approximate):
                 f"to {self.beta_last!r}"
             )
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best configuration that was met at the end of a sweep."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        if known is not None:
-            return known
-        rng, finished, number = generator(self.seed), False, 0
-        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
-            while number <= self.restarts or self.time_limit is not None:
-                done.restarts = number
-                codes = space.at_random(rng) if number or self.start is None else space.read(self.start)
-                finished |= self._run(space, codes, rng, done)
-                number += 1
-                if done.over():
-                    break
-        return done.answer(finished)
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
+        def run(codes: Ints) -> bool:
+            return self._run(space, codes, rng, done)
+
+        first = space.at_random(rng) if self.start is None else space.read(self.start)
+        return from_starts(run, first, self.restarts if self.time_limit is None else None, rng, done)
 
     def _run(self, space: SearchSpace, codes: Ints, rng: np.random.Generator, done: BestSoFar) -> bool:
         """Anneal and climb from a configuration, in place; return whether the schedule was finished in time."""
         from markovia.kernels.maximising.local_search import fill_scores, sweep
 
-        space_now, state = _crossable(space), kernel_seed(rng)
-        tables = space_now.tables
+        graph, state = _crossable(space).arrays, kernel_seed(rng)
         score = np.empty(len(space.unary))
         rise = np.linspace if self.schedule == "linear" else np.geomspace
         for k, beta in enumerate(rise(self.beta_first, self.beta_last, self.sweeps)):
             if k % 100 == 0:
-                fill_scores(codes, score, *tables[:8])  # afresh, so that rounding does not add up
+                fill_scores(graph, codes, score)  # afresh, so that rounding does not add up
             order = rng.permutation(len(codes)).astype(np.int64)
-            _, moves = sweep(order, float(beta), state, codes, score, *tables)
+            _, moves = sweep(graph, order, float(beta), state, codes, score)
             done.note(codes, space.score(codes), 1, moves)
             if done.over():
                 return False

@@ -7,32 +7,23 @@ Cost of a move: one look at the gain of every state of every variable, plus the 
 Use it on models of some hundred variables with dense tables; for large sparse ones prefer large neighbourhoods.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from markovia.inference.approximate import Approximate
-from markovia.inference.local_search.search_space import (
-    BestSoFar,
-    SearchSpace,
-    kernel_seed,
-    nothing_to_search,
-    search_space,
-)
-from markovia.inference.problem import Problem
-from markovia.inference.result import Ranked
+from markovia.inference.local_search.local_search import LocalSearch
+from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.runtime.array_types import Ints
-from markovia.runtime.checks import AnySeed, Count, CountOrNone, Start, TimeLimit
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import Count, CountOrNone
+from markovia.runtime.seeds import kernel_seed
 
 SLICE = 2_000_000
 """States looked at between two looks at the clock."""
 
 
 @dataclass(frozen=True)
-class TabuSearch(Approximate):
+class TabuSearch(LocalSearch):
     """Best configurations by tabu search over single changes.
 
     Parameters
@@ -60,26 +51,13 @@ class TabuSearch(Approximate):
     tenure: CountOrNone = None
     max_moves: CountOrNone = None
     patience: Count = 5_000
-    start: Start = None
-    seed: AnySeed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = None
 
     name: ClassVar[str] = "tabu"
-    answers: ClassVar[frozenset[str]] = frozenset({"best"})
 
-    def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the best configuration that was met."""
-        self._refuse_parts(problem, targets, m)
-        space = search_space(problem)
-        known = nothing_to_search(space)
-        if known is not None:
-            return known
-        codes = space.best_alone() if self.start is None else space.read(self.start)
+    def _search(self, space: SearchSpace, rng: np.random.Generator, done: BestSoFar) -> Outcome:
         most = self.max_moves if self.max_moves or self.time_limit else 50_000
-        with BestSoFar(space, self.time_limit, self.progress, self.name) as done:
-            tabu(space, codes, self.tenure, most, self.patience, generator(self.seed), done)
-        return done.answer(True)
+        tabu(space, self._first(space), self.tenure, most, self.patience, rng, done)
+        return Outcome(True)
 
 
 def tabu(
@@ -94,7 +72,7 @@ def tabu(
     """Run tabu search from a configuration, in place, until the moves or the time are over."""
     from markovia.kernels.maximising.local_search import best_moves, fill_scores
 
-    n, tables, state = len(codes), space.tables, kernel_seed(rng)
+    n, graph, state = len(codes), space.arrays, kernel_seed(rng)
     tenure = min(5 + n // 10, 50) if tenure is None else tenure
     at_once = max(1, min(patience, SLICE // max(1, len(space.unary))))
     score = np.empty(len(space.unary))
@@ -103,11 +81,11 @@ def tabu(
     scores = np.full(2, space.score(codes))
     done.note(codes, float(scores[0]), 0)
     while not done.over() and (most is None or made < most) and max(space.graph.cards) > 1:
-        fill_scores(codes, score, *tables[:8])  # afresh, so that rounding does not add up
+        fill_scores(graph, codes, score)  # afresh, so that rounding does not add up
         scores[0] = space.score(codes)
         before = float(scores[1])
         steps = at_once if most is None else min(at_once, most - made)
-        best_moves(steps, tenure, tenure, made, until, best, scores, state, codes, score, *tables)
+        best_moves(graph, steps, tenure, tenure, made, until, best, scores, state, codes, score)
         made += steps
         quiet = 0 if scores[1] > before + 1e-9 else quiet + steps
         done.note(best, space.score(best), steps, steps)

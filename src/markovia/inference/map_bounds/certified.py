@@ -73,26 +73,10 @@ def polished(graph: FlatGraph, codes: Ints, fixed: Flags | None = None) -> Ints:
     from markovia.kernels.maximising.single_changes import climb
 
     found = np.array(codes, dtype=np.int64)
-    held = np.zeros(len(found), dtype=np.bool_) if fixed is None else np.asarray(fixed, dtype=np.bool_)
-    scores = np.zeros(int(graph.cards.max(initial=1)))
+    held = np.zeros(len(found), dtype=np.int8) if fixed is None else np.asarray(fixed).astype(np.int8)
     if graph.n_factors:
-        climb(
-            found,
-            held,
-            graph.starts,
-            graph.log_unary,
-            graph.scope_ptr,
-            graph.scope,
-            graph.strides,
-            graph.table_ptr,
-            graph.log_values,
-            graph.edge_ptr,
-            graph.edges,
-            graph.edge_factor,
-            scores,
-            np.empty(len(found), dtype=np.int64),
-            np.zeros(len(found), dtype=np.bool_),
-        )
+        scores, queue = np.zeros(int(graph.cards.max())), np.empty(len(found), dtype=np.int64)
+        climb(graph.log_arrays, found, held, scores, queue, np.zeros_like(held))
     elif len(found):
         found = np.where(held, found, graph.largest_states(graph.log_unary))
     return found

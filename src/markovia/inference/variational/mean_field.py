@@ -42,6 +42,9 @@ SOFT_ZERO = -1e4
 """Log weight of a zero entry while nobody knows a configuration of positive weight."""
 
 
+_NONE = np.zeros(0)
+
+
 @dataclass(frozen=True)
 class Ascent:
     """Where coordinate ascent ended.
@@ -200,9 +203,7 @@ class Sweeps:
 
     def __init__(self, graph: FlatGraph, log_unary: Array, logs: Array) -> None:
         self.graph = graph
-        self.variables = (graph.cards, graph.starts, log_unary)
-        self.tables = (graph.scope_ptr, graph.scope, graph.table_ptr, logs)
-        self.edges = (graph.edge_ptr, graph.edges, graph.edge_factor)
+        self.arrays = graph.arrays._replace(unary=log_unary, values=logs)
         sizes = np.diff(graph.table_ptr)
         arity = graph.arity
         self.work = np.bincount(
@@ -229,9 +230,7 @@ class Sweeps:
         while done < max_sweeps and change > tolerance:
             if at_once >= 1:
                 part = np.empty(min(at_once, max_sweeps - done))
-                n, change = ascend(
-                    self.order, *self.variables, *self.tables, *self.edges, q, *room, tolerance, part
-                )
+                n, change = ascend(self.arrays, self.order, q, *room, tolerance, part)
                 trace.append(part[:n])
                 done += n
             else:
@@ -245,24 +244,23 @@ class Sweeps:
 
     def elbo(self, q: Array, room: tuple[Array, Array, Array]) -> float:
         """Return the bound at a product distribution."""
-        from markovia.kernels.messages.mean_field import bound_of_factors, bound_of_variables
+        from markovia.kernels.messages.mean_field import bound
 
-        total = self.graph.log_scale + bound_of_variables(*self.variables, q)
+        total = self.graph.log_scale
         step = max(1, int(self.graph.n_factors * SLICE / self.total))
-        for first in range(0, self.graph.n_factors, step):
-            last = min(first + step, self.graph.n_factors)
-            total += bound_of_factors(first, last, *self.variables[:2], *self.tables, q, room[0], room[2])
+        for first in range(0, max(1, self.graph.n_factors), step):
+            total += bound(self.arrays, first, min(first + step, self.graph.n_factors), q, *room)
         return float(total)
 
     def _sweep(self, q: Array, room: tuple[Array, Array, Array], end: float) -> float:
         """Make one sweep in slices; if the time ends inside it, infinity says that it did."""
-        from markovia.kernels.messages.mean_field import update
+        from markovia.kernels.messages.mean_field import ascend
 
         change = 0.0
         cuts = np.searchsorted(np.cumsum(self.work), np.arange(SLICE, self.total, SLICE))
         pieces = np.unique(np.concatenate(([0], cuts + 1, [len(self.order)])).clip(0, len(self.order)))
         for first, last in pairwise(pieces.tolist()):
-            part = update(self.order[first:last], *self.variables, *self.tables, *self.edges, q, *room)
+            _, part = ascend(self.arrays, self.order[first:last], q, *room, 0.0, _NONE)
             change = max(change, part)
             if now() > end and last < len(self.order):
                 return np.inf

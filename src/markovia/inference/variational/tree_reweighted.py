@@ -25,7 +25,7 @@ propagation; its marginals are less sure of themselves than the true ones where 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
+
+if TYPE_CHECKING:
+    from markovia.kernels.messages.reweighted import Work
 
 SLICE = 4e6
 """Table entries one call of compiled code works through before the clock is looked at."""
@@ -213,7 +216,6 @@ class Minimisation:
         largest = int(np.diff(graph.table_ptr).max(initial=1))
         self.room = (np.empty(widest), np.empty(largest), np.empty(largest))
         self.scratch = (np.empty(len(graph.unary)), np.empty(len(self.lam)), np.empty(len(graph.unary)))
-        self.tables = (graph.scope_ptr, graph.scope, graph.table_ptr, graph.log_values, self.first)
         self.work = float((np.diff(graph.table_ptr) * graph.arity).sum()) + len(graph.unary) + 1.0
         self.forests = forests
         self.sweeps = 0
@@ -227,31 +229,25 @@ class Minimisation:
         added = np.bincount(self.places, weights=lam, minlength=len(self.log_unary))
         return np.asarray(self.log_unary + added)
 
+    def _work(self, lam: Array) -> "Work":
+        """Return what kernels work on, under some messages."""
+        from markovia.kernels.messages.reweighted import Work
+
+        return Work(self.first, self.forests.rho, self.node(lam), lam, *self.room)
+
     def bound(self, lam: Array) -> tuple[float, Array, Array]:
         """Return D, the mean marginals, and the gradient of D with respect to the messages."""
         from markovia.kernels.messages.reweighted import mixture_pass
 
-        node = self.node(lam)
+        work = self._work(lam)
         total, n = self.graph.log_scale, len(self.forests.forests)
-        mean, inside = np.zeros(len(node)), np.zeros(len(lam))
+        mean, inside = np.zeros(len(work.node)), np.zeros(len(lam))
         at_once = int(np.clip(SLICE / self.work, 1, n))
         for begin in range(0, n, at_once):
-            given: tuple[Any, ...] = (
-                begin,
-                min(begin + at_once, n),
-                *self.forests.flat,
-                self.graph.cards,
-                self.graph.starts,
-                *self.tables,
-                self.forests.rho,
-                node,
-                lam,
-                *self.room,
-                *self.scratch,
-                mean,
-                inside,
+            end = min(begin + at_once, n)
+            total += mixture_pass(
+                self.graph.log_arrays, work, begin, end, self.forests.flat, self.scratch, mean, inside
             )
-            total += mixture_pass(*given)
         return float(total), mean, mean[self.places] - inside
 
     def look(self, sweep_error: float | None = None) -> None:
@@ -269,25 +265,14 @@ class Minimisation:
         """Pass messages until they settle; where the forests then still disagree, minimise the bound directly."""
         from markovia.kernels.messages.reweighted import iterate
 
-        node, belief = self.node(self.lam), np.zeros(len(self.log_unary))
+        work, belief = self._work(self.lam), np.zeros(len(self.log_unary))
         at_once = int(np.clip(SLICE / self.work, 1, 50))
         made, change = 0, np.inf
         while made < max_sweeps and change > tolerance:
             if made >= PATIENCE and damping < DAMPED:
                 damping = DAMPED
-            n, change = iterate(
-                min(at_once, max_sweeps - made),
-                tolerance,
-                damping,
-                self.graph.cards,
-                self.graph.starts,
-                *self.tables,
-                self.forests.rho,
-                node,
-                self.lam,
-                *self.room,
-                belief,
-            )
+            sweeps = min(at_once, max_sweeps - made)
+            n, change = iterate(self.graph.log_arrays, work, sweeps, tolerance, damping, belief)
             made += n
             if now() > self.end:
                 break
@@ -327,21 +312,7 @@ class Minimisation:
 
         graph = self.graph
         found = np.empty(graph.n_factors)
-        information(
-            graph.cards,
-            graph.starts,
-            graph.scope_ptr,
-            graph.scope,
-            graph.strides,
-            graph.table_ptr,
-            graph.log_values,
-            self.first,
-            self.forests.rho,
-            self.node(self.kept),
-            self.kept,
-            *self.room[:2],
-            found,
-        )
+        information(graph.log_arrays, self._work(self.kept), found)
         mask = spanning_forests.greedy(graph, np.argsort(-found, kind="stable"))
         before = (self.best, self.marginals, self.error, self.forests, self.kept)
         while step > 1e-3:

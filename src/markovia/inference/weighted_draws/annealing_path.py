@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.weighted_draws.sequential_draws import Codes
@@ -69,6 +70,8 @@ class Annealing:
     """A flat graph ready for the kernels."""
 
     def __init__(self, graph: FlatGraph) -> None:
+        from markovia.kernels.sampling.annealing import Slots
+
         self.graph = graph
         self.zero_entries = int(np.count_nonzero(graph.values == 0.0))
         sums = np.add.reduceat(graph.unary, graph.starts[:-1]) if len(graph.variables) else np.zeros(0)
@@ -80,11 +83,8 @@ class Annealing:
         mine = np.repeat(np.arange(len(factor)), arity)
         within = np.arange(len(mine)) - np.repeat(np.cumsum(arity) - arity, arity)
         place = graph.scope_ptr[factor][mine] + within
-        other = place[
-            place != graph.edges[mine]
-        ]  # the other places of the factor, for each edge at each variable
-        self._edges = (
-            graph.edge_ptr,
+        other = place[place != graph.edges[mine]]  # the factor's other places, for each edge at each variable
+        self._slots = Slots(
             graph.table_ptr[factor],
             graph.strides[graph.edges],
             np.concatenate(([0], np.cumsum(arity - 1))).astype(np.int64),
@@ -144,56 +144,43 @@ class Annealing:
         if top > -np.inf:
             weights = np.exp(log_weights - top)
             scores = np.empty(self.widest)
-            conditionals(
-                codes, weights, g.cards, g.starts, g.log_unary, g.log_values, *self._edges, scores, a, b, c
-            )
+            conditionals(g.log_arrays, self._slots, codes, weights, scores, a, b, c)
         return summed(log_weights, a, b, c, top)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _tables(self) -> tuple[Any, ...]:
-        g = self.graph
-        return g.cards, g.starts, g.log_unary, g.scope_ptr, g.scope, g.strides, g.table_ptr, g.log_values
+    def _chunk(
+        self, ladder: Ladder, particles: int, sweeps: int, seed: np.random.SeedSequence
+    ) -> tuple[Codes, Array, Array]:
+        from markovia.kernels.sampling.annealing import start
 
-    def _room(self, particles: int, ladder: Ladder) -> tuple[Array, ...]:
-        return (
+        state = seed.generate_state(4, np.uint64)
+        codes = np.empty((particles, len(self.graph.variables)), dtype=np.int32)
+        start(self.graph.arrays, state, codes)
+        return codes, *self._through(ladder, codes, sweeps, state, backwards=False)
+
+    def _back(self, ladder: Ladder, codes: Codes, sweeps: int, seed: np.random.SeedSequence) -> Array:
+        state = seed.generate_state(4, np.uint64)
+        return self._through(ladder, codes, sweeps, state, backwards=True)[0]
+
+    def _through(
+        self, ladder: Ladder, codes: Codes, sweeps: int, state: NDArray[np.uint64], *, backwards: bool
+    ) -> tuple[Array, Array]:
+        """Take particles through the ladder; return the logs of their weights, and the spread at each temperature."""
+        from markovia.kernels.sampling.annealing import anneal
+
+        particles, n = codes.shape
+        step = max(1, SLICE_UPDATES // (particles * sweeps * max(1, n)))
+        logs, spread = np.zeros(particles), np.zeros((len(ladder.betas), 2))
+        path = (ladder.betas, ladder.floors, ladder.slopes)
+        room = (
             np.empty(len(self.graph.values)),
             np.empty(particles),
             np.empty(particles),
             np.empty(self.widest),
-            np.zeros((len(ladder.betas), 2)),
         )
-
-    def _per_slice(self, particles: int, sweeps: int) -> int:
-        return max(1, SLICE_UPDATES // (particles * sweeps * max(1, len(self.graph.variables))))
-
-    def _chunk(
-        self, ladder: Ladder, particles: int, sweeps: int, seed: np.random.SeedSequence
-    ) -> tuple[Codes, Array, Array]:
-        from markovia.kernels.sampling.annealing import anneal, start
-
-        g = self.graph
-        state = seed.generate_state(4, np.uint64)
-        codes = np.empty((particles, len(g.variables)), dtype=np.int32)
-        logs = np.zeros(particles)
-        start(state, codes, g.cards, g.starts, g.unary)
-        room = self._room(particles, ladder)
-        step = self._per_slice(particles, sweeps)
-        path = (ladder.betas, ladder.floors, ladder.slopes)
-        for k in range(1, len(ladder.betas), step):
-            end = min(k + step, len(ladder.betas))
-            anneal(state, codes, logs, *path, k, end, sweeps, False, *self._tables(), *self._edges, *room)
-        return codes, logs, room[-1]
-
-    def _back(self, ladder: Ladder, codes: Codes, sweeps: int, seed: np.random.SeedSequence) -> Array:
-        from markovia.kernels.sampling.annealing import anneal
-
-        state = seed.generate_state(4, np.uint64)
-        logs = np.zeros(len(codes))
-        room = self._room(len(codes), ladder)
-        step = self._per_slice(len(codes), sweeps)
-        path = (ladder.betas, ladder.floors, ladder.slopes)
-        for last in range(len(ladder.betas), 1, -step):
-            first = max(1, last - step)
-            anneal(state, codes, logs, *path, first, last, sweeps, True, *self._tables(), *self._edges, *room)
-        return logs
+        given = self.graph.log_arrays, self._slots, state, codes, logs, path
+        slices = [(k, min(k + step, len(ladder.betas))) for k in range(1, len(ladder.betas), step)]
+        for first, last in reversed(slices) if backwards else slices:
+            anneal(*given, first, last, sweeps, backwards, room, spread)
+        return logs, spread

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.problem import Piece, Problem
 from markovia.runtime.array_types import Array
+
+if TYPE_CHECKING:
+    from markovia.kernels.sampling.ancestral import Steps
 
 Codes = NDArray[np.int32]
 SMALL_TABLE = 2**14  # a structured conditional of at most this many entries is drawn from as a table
@@ -105,7 +108,7 @@ class Sampler:
         logs = np.empty(rows)
         scores = np.empty(max((len(v) for v in self.variables), default=1))
         state = seed.generate_state(4, np.uint64)
-        draw_weighted(state, codes, logs, base, self.fixed, *self._flat, scores)
+        draw_weighted(self._flat, state, codes, logs, base, self.fixed, scores)
         for factor in self._local:
             logs += _logs(factor, codes)
         return codes, logs
@@ -130,11 +133,13 @@ class Sampler:
         return [f for group in self._placed[0] for f in group if isinstance(f, Local)]
 
     @cached_property
-    def _flat(self) -> tuple[Any, ...] | None:
-        """The arguments of the compiled kernel, or None where a local model is drawn from that has no table."""
+    def _flat(self) -> "Steps | None":
+        """The steps as the kernel takes them, or None where a local model is drawn from that has no table."""
         after = self._placed[0]
         if any(isinstance(f, Local) for s in self.steps for f in s.functions):
             return None
+        from markovia.kernels.sampling.ancestral import Steps
+
         functions = [
             _first(f, step.column) for step in self.steps for f in step.functions if isinstance(f, Table)
         ]
@@ -149,10 +154,10 @@ class Sampler:
         with np.errstate(divide="ignore"):
             f_table, f_ptr, f_scope, f_strides, f_values = _packed(factors)
             logs = np.log(f_values)
-        return (
+        return Steps(
             np.array([s.column for s in self.steps], dtype=np.int64),
             np.array([len(v) for v in self.variables], dtype=np.int64),
-            np.array([s.weigh for s in self.steps], dtype=np.bool_),
+            np.array([s.weigh for s in self.steps], dtype=np.int8),
             ptr,
             table,
             strides[own],

@@ -5,6 +5,7 @@ from math import exp
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.random_numbers import advance
 
 
 @kernel
@@ -14,7 +15,7 @@ def run_chains(
 ):  # fmt: skip
     """Sweep chains low ... high - 1; after the first `skip` sweeps each adds one to the entries it is in.
 
-    Random numbers are xoshiro256++, one state a chain. With `skip` equal to `sweeps` only the last state is counted.
+    `random` holds the state of one generator a chain. With `skip` equal to `sweeps` only the last state is counted.
     """
     n = len(cards)
     n_tables = len(table_ptr) - 1
@@ -33,17 +34,7 @@ def run_chains(
                 card = cards[i]
                 start = starts[i]
                 first, last = edge_ptr[i], edge_ptr[i + 1]
-                t = a + e
-                u = ((((t << np.uint64(23)) | (t >> np.uint64(41))) + a) >> np.uint64(11)) * (
-                    1.0 / 9007199254740992.0
-                )
-                t = b << np.uint64(17)
-                d ^= a
-                e ^= b
-                b ^= d
-                a ^= e
-                d ^= t
-                e = (e << np.uint64(45)) | (e >> np.uint64(19))
+                u, a, b, d, e = advance(a, b, d, e)
                 new = 0
                 if card == 2:
                     z = single[start + 1] - single[start]

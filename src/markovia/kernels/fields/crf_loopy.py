@@ -11,6 +11,7 @@ from math import exp, log
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.random_numbers import uniform
 
 
 @kernel
@@ -238,7 +239,7 @@ def gibbs_sweeps(
 ):
     """Move the states of the listed graphs by sweeps of Gibbs sampling and write the mean of those after the burn-in.
 
-    `random` holds one generator state (splitmix64) a graph.
+    `random` holds the state of one generator a graph.
     """
     k = scores.shape[1]
     total = np.empty(k)
@@ -270,12 +271,7 @@ def gibbs_sweeps(
                 for a in range(k):
                     total[a] = exp(total[a] - top)
                     size += total[a]
-                seed += np.uint64(0x9E3779B97F4A7C15)
-                z = seed
-                z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-                z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-                z = z ^ (z >> np.uint64(31))
-                left = np.float64(z >> np.uint64(11)) * (1.0 / 9007199254740992.0) * size
+                left = uniform(seed) * size
                 a = 0
                 while a < k - 1 and left >= total[a]:
                     left -= total[a]
@@ -289,7 +285,6 @@ def gibbs_sweeps(
                     e = links[at]
                     if tails[e] == i:
                         pairs[row[e], state[i], state[heads[e]]] += share
-        random[g] = seed
 
 
 @kernel

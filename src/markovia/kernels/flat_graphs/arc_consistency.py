@@ -1,196 +1,181 @@
 """States that can occur: arc consistency on tables with zeros, and a search for one configuration of positive weight."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.random_numbers import short_uniform
+from markovia.kernels.pointers import pointers
+from markovia.kernels.random_numbers import uniform
+from markovia.runtime.array_types import Ints
 
 
-@inner
-def revise(f, cards, starts, scope_ptr, scope, table_ptr, values, dom, seen, at, gone):
+class Work(NamedTuple):
+    """What the kernels below write to, and two marks.
+
+    `dom` says for each state whether it is left, `left` how many of a variable are, `owner` whose a state is; `has_zero`
+    marks factors with zeros, `queue` and `queued` those to look at, and `trail` lists the states removed.
+    """
+
+    dom: NDArray[np.int8]
+    left: Ints
+    owner: Ints
+    has_zero: NDArray[np.int8]
+    queue: Ints
+    queued: NDArray[np.int8]
+    trail: Ints
+    seen: NDArray[np.int8]
+    at: Ints
+    gone: Ints
+
+
+@inner(bare=True)
+def _revise(g, f, w):
     """Find the states of a factor's variables that no positive entry supports; return how many, positions in `gone`."""
-    s0, s1 = scope_ptr[f], scope_ptr[f + 1]
+    s0, s1 = g.scope_ptr[f], g.scope_ptr[f + 1]
     k = s1 - s0
     width = 0
     for a in range(k):
-        at[a] = 0
-        width += cards[scope[s0 + a]]
+        w.at[a] = 0
+        width += g.cards[g.scope[s0 + a]]
     for x in range(width):
-        seen[x] = 0
-    for entry in range(table_ptr[f], table_ptr[f + 1]):
-        if values[entry] > 0.0:
+        w.seen[x] = 0
+    for entry in range(g.table_ptr[f], g.table_ptr[f + 1]):
+        if g.values[entry] > 0.0:
             alive = True
             for a in range(k):
-                if dom[starts[scope[s0 + a]] + at[a]] == 0:
+                if w.dom[g.starts[g.scope[s0 + a]] + w.at[a]] == 0:
                     alive = False
                     break
             if alive:
                 base = 0
                 for a in range(k):
-                    seen[base + at[a]] = 1
-                    base += cards[scope[s0 + a]]
+                    w.seen[base + w.at[a]] = 1
+                    base += g.cards[g.scope[s0 + a]]
         a = k - 1
         while a >= 0:
-            at[a] += 1
-            if at[a] < cards[scope[s0 + a]]:
+            w.at[a] += 1
+            if w.at[a] < g.cards[g.scope[s0 + a]]:
                 break
-            at[a] = 0
+            w.at[a] = 0
             a -= 1
     found = 0
     base = 0
     for a in range(k):
-        i = scope[s0 + a]
-        for x in range(cards[i]):
-            if dom[starts[i] + x] == 1 and seen[base + x] == 0:
-                gone[found] = starts[i] + x
+        i = g.scope[s0 + a]
+        for x in range(g.cards[i]):
+            if w.dom[g.starts[i] + x] == 1 and w.seen[base + x] == 0:
+                w.gone[found] = g.starts[i] + x
                 found += 1
-        base += cards[i]
+        base += g.cards[i]
     return found
 
 
-@kernel
-def propagate(
-    n_queued,
-    queue,
-    queued,
-    cards,
-    starts,
-    owner,
-    scope_ptr,
-    scope,
-    table_ptr,
-    values,
-    edge_ptr,
-    edges,
-    edge_factor,
-    has_zero,
-    dom,
-    left,
-    trail,
-    n_trail,
-    seen,
-    at,
-    gone,
-):
+@kernel(bare=True)
+def propagate(graph, work, n_queued, n_trail):
+    """Remove unsupported states until nothing changes, as `_propagate` does."""
+    return _propagate(pointers(graph), pointers(work), len(work.queue), n_queued, n_trail)
+
+
+@inner(bare=True)
+def _propagate(g, w, room, n_queued, n_trail):
     """Remove unsupported states until nothing changes; return the length of the trail, negative if a variable ran out.
 
-    `queue[:n_queued]` holds the factors to look at first; removed states are written to `trail`.
+    `w.queue[:n_queued]` holds the factors to look at first; removed states are written to `trail`.
     """
     head, tail = 0, n_queued
-    room = len(queue)
     waiting = n_queued
     failed = False
     while waiting > 0:
-        f = queue[head]
+        f = w.queue[head]
         head = (head + 1) % room
         waiting -= 1
-        queued[f] = 0
+        w.queued[f] = 0
         if failed:
             continue
-        found = revise(f, cards, starts, scope_ptr, scope, table_ptr, values, dom, seen, at, gone)
-        for g in range(found):
-            state = gone[g]
-            i = owner[state]
-            dom[state] = 0
-            left[i] -= 1
-            trail[n_trail] = state
+        found = _revise(g, f, w)
+        for k in range(found):
+            state = w.gone[k]
+            i = w.owner[state]
+            w.dom[state] = 0
+            w.left[i] -= 1
+            w.trail[n_trail] = state
             n_trail += 1
-            if left[i] == 0:
+            if w.left[i] == 0:
                 failed = True
-            for e in range(edge_ptr[i], edge_ptr[i + 1]):
-                other = edge_factor[edges[e]]
-                if other != f and queued[other] == 0 and has_zero[other] == 1:
-                    queued[other] = 1
-                    queue[tail % room] = other
+            for e in range(g.edge_ptr[i], g.edge_ptr[i + 1]):
+                other = g.edge_factor[g.edges[e]]
+                if other != f and w.queued[other] == 0 and w.has_zero[other] == 1:
+                    w.queued[other] = 1
+                    w.queue[tail % room] = other
                     tail = (tail + 1) % room
                     waiting += 1
     return -n_trail - 1 if failed else n_trail
 
 
-@kernel
-def zero_free(cards, starts, scope_ptr, scope, table_ptr, values, has_zero, dom, at):
+@kernel(bare=True)
+def zero_free(graph, work):
     """Say whether every combination of states still in `dom` has positive weight."""
-    for f in range(len(table_ptr) - 1):
-        if has_zero[f] == 0:
+    n_factors = len(graph.table_ptr) - 1
+    g, w = pointers(graph), pointers(work)
+    for f in range(n_factors):
+        if w.has_zero[f] == 0:
             continue
-        s0 = scope_ptr[f]
-        k = scope_ptr[f + 1] - s0
+        s0 = g.scope_ptr[f]
+        k = g.scope_ptr[f + 1] - s0
         for a in range(k):
-            at[a] = 0
-        for entry in range(table_ptr[f], table_ptr[f + 1]):
-            if values[entry] == 0.0:
+            w.at[a] = 0
+        for entry in range(g.table_ptr[f], g.table_ptr[f + 1]):
+            if g.values[entry] == 0.0:
                 alive = True
                 for a in range(k):
-                    if dom[starts[scope[s0 + a]] + at[a]] == 0:
+                    if w.dom[g.starts[g.scope[s0 + a]] + w.at[a]] == 0:
                         alive = False
                         break
                 if alive:
                     return False
             a = k - 1
             while a >= 0:
-                at[a] += 1
-                if at[a] < cards[scope[s0 + a]]:
+                w.at[a] += 1
+                if w.at[a] < g.cards[g.scope[s0 + a]]:
                     break
-                at[a] = 0
+                w.at[a] = 0
                 a -= 1
     return True
 
 
-@kernel
-def search(
-    cards,
-    starts,
-    owner,
-    unary,
-    scope_ptr,
-    scope,
-    table_ptr,
-    values,
-    edge_ptr,
-    edges,
-    edge_factor,
-    has_zero,
-    dom,
-    left,
-    random,
-    max_nodes,
-    scan,
-    queue,
-    queued,
-    seen,
-    at,
-    gone,
-):
+@kernel(bare=True)
+def search(graph, work, random, max_nodes, scan, mark, chosen):
     """Fix one variable after the other, with arc consistency and backtracking, until each has one state.
 
     Returns 1 if `dom` now holds one configuration, 0 if there is none, -1 if `max_nodes` were not enough.
     """
-    n = len(cards)
-    trail = np.empty(len(dom) + 1, np.int64)
-    mark = np.empty(n + 1, np.int64)
-    chosen = np.empty(n + 1, np.int64)
+    n, room = len(graph.cards), len(work.queue)
+    g, w = pointers(graph), pointers(work)
+    random, mark, chosen = pointers((random, mark, chosen))
     n_trail, level, nodes, first = 0, 0, 0, 0
     while True:
         best, fewest, ties = -1, 0, 0.0
         if n <= scan:
             for i in range(n):
-                if left[i] > 1 and edge_ptr[i] < edge_ptr[i + 1]:
-                    if best < 0 or left[i] < fewest:
-                        best, fewest, ties = i, left[i], 1.0
-                    elif left[i] == fewest:
+                if w.left[i] > 1 and g.edge_ptr[i] < g.edge_ptr[i + 1]:
+                    if best < 0 or w.left[i] < fewest:
+                        best, fewest, ties = i, w.left[i], 1.0
+                    elif w.left[i] == fewest:
                         ties += 1.0
-                        if short_uniform(random) * ties < 1.0:
+                        if uniform(random) * ties < 1.0:
                             best = i
         if best < 0:
             if n <= scan or level == 0:
                 first = 0
             for i in range(first, n):
-                if left[i] > 1:
+                if w.left[i] > 1:
                     best = i
                     break
             if best < 0:
                 for i in range(n):
-                    if left[i] > 1:
+                    if w.left[i] > 1:
                         best = i
                         break
             first = max(best, 0)
@@ -200,59 +185,37 @@ def search(
         if nodes > max_nodes:
             return -1
         total = 0.0
-        for x in range(cards[best]):
-            if dom[starts[best] + x] == 1:
-                total += unary[starts[best] + x]
-        want = short_uniform(random) * total
+        for x in range(g.cards[best]):
+            if w.dom[g.starts[best] + x] == 1:
+                total += g.unary[g.starts[best] + x]
+        want = uniform(random) * total
         state = -1
-        for x in range(cards[best]):
-            if dom[starts[best] + x] == 1:
-                state = starts[best] + x
-                want -= unary[starts[best] + x]
+        for x in range(g.cards[best]):
+            if w.dom[g.starts[best] + x] == 1:
+                state = g.starts[best] + x
+                want -= g.unary[g.starts[best] + x]
                 if want < 0.0:
                     break
         mark[level] = n_trail
         chosen[level] = state
         level += 1
-        for x in range(cards[best]):
-            other = starts[best] + x
-            if dom[other] == 1 and other != state:
-                dom[other] = 0
-                left[best] -= 1
-                trail[n_trail] = other
+        for x in range(g.cards[best]):
+            other = g.starts[best] + x
+            if w.dom[other] == 1 and other != state:
+                w.dom[other] = 0
+                w.left[best] -= 1
+                w.trail[n_trail] = other
                 n_trail += 1
         changed = best
         while True:
             waiting = 0
-            for e in range(edge_ptr[changed], edge_ptr[changed + 1]):
-                f = edge_factor[edges[e]]
-                if has_zero[f] == 1 and queued[f] == 0:
-                    queued[f] = 1
-                    queue[waiting] = f
+            for e in range(g.edge_ptr[changed], g.edge_ptr[changed + 1]):
+                f = g.edge_factor[g.edges[e]]
+                if w.has_zero[f] == 1 and w.queued[f] == 0:
+                    w.queued[f] = 1
+                    w.queue[waiting] = f
                     waiting += 1
-            ended = propagate(
-                waiting,
-                queue,
-                queued,
-                cards,
-                starts,
-                owner,
-                scope_ptr,
-                scope,
-                table_ptr,
-                values,
-                edge_ptr,
-                edges,
-                edge_factor,
-                has_zero,
-                dom,
-                left,
-                trail,
-                n_trail,
-                seen,
-                at,
-                gone,
-            )
+            ended = _propagate(g, w, room, waiting, n_trail)
             if ended >= 0:
                 n_trail = ended
                 break
@@ -264,13 +227,13 @@ def search(
                 level -= 1
                 while n_trail > mark[level]:
                     n_trail -= 1
-                    dom[trail[n_trail]] = 1
-                    left[owner[trail[n_trail]]] += 1
+                    w.dom[w.trail[n_trail]] = 1
+                    w.left[w.owner[w.trail[n_trail]]] += 1
                 refuted = chosen[level]
-                dom[refuted] = 0
-                changed = owner[refuted]
-                left[changed] -= 1
-                trail[n_trail] = refuted
+                w.dom[refuted] = 0
+                changed = w.owner[refuted]
+                w.left[changed] -= 1
+                w.trail[n_trail] = refuted
                 n_trail += 1
-                alive = left[changed] > 0
+                alive = w.left[changed] > 0
             first = 0

@@ -1,27 +1,29 @@
 """Spanning forests of factor graphs: greedy by priority, uniform by loop-erased random walks, and their orientation."""
 
-import numpy as np
-
 from markovia.kernels.kernel import kernel
-from markovia.kernels.random_numbers import short_uniform
+from markovia.kernels.pointers import pointer, pointers
+from markovia.kernels.random_numbers import below
 
 
-@kernel
-def greedy_forest(order, n, scope_ptr, scope, kept):
-    """Mark the factors that close no loop when they are added in order (Kruskal's algorithm)."""
-    root = np.arange(n)
-    for f in range(len(kept)):
-        kept[f] = 0
-    for f in order:
-        s0, s1 = scope_ptr[f], scope_ptr[f + 1]
+@kernel(bare=True)
+def greedy_forest(graph, order, root, kept):
+    """Mark the factors that close no loop when they are added in order (Kruskal's algorithm).
+
+    `root` is the number of each variable, `kept` zero.
+    """
+    n = len(order)
+    g, order, root, kept = pointers(graph), pointer(order), pointer(root), pointer(kept)
+    for k in range(n):
+        f = order[k]
+        s0, s1 = g.scope_ptr[f], g.scope_ptr[f + 1]
         fits = True
         for e in range(s0, s1):
-            i = scope[e]
+            i = g.scope[e]
             while root[i] != i:
                 root[i] = root[root[i]]
                 i = root[i]
             for d in range(s0, e):
-                j = scope[d]
+                j = g.scope[d]
                 while root[j] != j:
                     j = root[j]
                 if i == j:
@@ -31,25 +33,25 @@ def greedy_forest(order, n, scope_ptr, scope, kept):
                 break
         if fits:
             kept[f] = 1
-            i = scope[s0]
+            i = g.scope[s0]
             while root[i] != i:
                 i = root[i]
             for e in range(s0 + 1, s1):
-                j = scope[e]
+                j = g.scope[e]
                 while root[j] != j:
                     j = root[j]
                 root[j] = i
 
 
-@kernel
-def random_walk_forest(n, scope_ptr, scope, edge_ptr, edges, edge_factor, state, kept):
-    """Mark a uniformly random spanning forest of a graph of pairs (Wilson's algorithm)."""
-    for f in range(len(kept)):
-        kept[f] = 0
-    inside = np.zeros(n, np.int8)
-    seen = np.zeros(n, np.int8)
-    stack = np.empty(n, np.int64)
-    step = np.empty(n, np.int64)
+@kernel(bare=True)
+def random_walk_forest(graph, rng, inside, seen, stack, step, kept):
+    """Mark a uniformly random spanning forest of a graph of pairs (Wilson's algorithm).
+
+    `inside`, `seen` and `kept` are zero, `stack` and `step` room for a number a variable.
+    """
+    n = len(seen)
+    g = pointers(graph)
+    rng, inside, seen, stack, step, kept = pointers((rng, inside, seen, stack, step, kept))
     for source in range(n):
         if seen[source] == 1:
             continue
@@ -61,9 +63,9 @@ def random_walk_forest(n, scope_ptr, scope, edge_ptr, edges, edge_factor, state,
         while count < last:
             i = stack[count]
             count += 1
-            for e in range(edge_ptr[i], edge_ptr[i + 1]):
-                f = edge_factor[edges[e]]
-                j = scope[scope_ptr[f]] + scope[scope_ptr[f] + 1] - i
+            for e in range(g.edge_ptr[i], g.edge_ptr[i + 1]):
+                f = g.edge_factor[g.edges[e]]
+                j = g.scope[g.scope_ptr[f]] + g.scope[g.scope_ptr[f] + 1] - i
                 if seen[j] == 0:
                     seen[j] = 1
                     stack[last] = j
@@ -71,24 +73,27 @@ def random_walk_forest(n, scope_ptr, scope, edge_ptr, edges, edge_factor, state,
         for k in range(count):
             i = stack[k]
             while inside[i] == 0:
-                degree = edge_ptr[i + 1] - edge_ptr[i]
-                f = edge_factor[edges[edge_ptr[i] + min(int(short_uniform(state) * degree), degree - 1)]]
+                degree = g.edge_ptr[i + 1] - g.edge_ptr[i]
+                f = g.edge_factor[g.edges[g.edge_ptr[i] + below(rng, degree)]]
                 step[i] = f
-                i = scope[scope_ptr[f]] + scope[scope_ptr[f] + 1] - i
+                i = g.scope[g.scope_ptr[f]] + g.scope[g.scope_ptr[f] + 1] - i
             i = stack[k]
             while inside[i] == 0:
                 inside[i] = 1
                 kept[step[i]] = 1
                 f = step[i]
-                i = scope[scope_ptr[f]] + scope[scope_ptr[f] + 1] - i
+                i = g.scope[g.scope_ptr[f]] + g.scope[g.scope_ptr[f] + 1] - i
 
 
-@kernel
-def orient(kept, n, scope_ptr, scope, edge_ptr, edges, edge_factor, factors, parents, roots):
-    """Order a forest from the leaves to the roots; return how many factors and roots it has."""
-    seen = np.zeros(n, np.int8)
-    used = np.zeros(len(kept), np.int8)
-    queue = np.empty(n, np.int64)
+@kernel(bare=True)
+def orient(graph, left, seen, queue, factors, parents, roots):
+    """Order the forest of the factors `left` from the leaves to the roots; return how many factors and roots it has.
+
+    Nothing is left in the end; `seen` is zero, `queue` room for a number a variable.
+    """
+    n = len(seen)
+    g = pointers(graph)
+    left, seen, queue, factors, parents, roots = pointers((left, seen, queue, factors, parents, roots))
     n_factors, n_roots = 0, 0
     for source in range(n):
         if seen[source] == 1:
@@ -101,17 +106,17 @@ def orient(kept, n, scope_ptr, scope, edge_ptr, edges, edge_factor, factors, par
         while head < tail:
             i = queue[head]
             head += 1
-            for k in range(edge_ptr[i], edge_ptr[i + 1]):
-                e = edges[k]
-                f = edge_factor[e]
-                if kept[f] == 0 or used[f] == 1:
+            for k in range(g.edge_ptr[i], g.edge_ptr[i + 1]):
+                e = g.edges[k]
+                f = g.edge_factor[e]
+                if left[f] == 0:
                     continue
-                used[f] = 1
+                left[f] = 0
                 factors[n_factors] = f
                 parents[n_factors] = e
                 n_factors += 1
-                for d in range(scope_ptr[f], scope_ptr[f + 1]):
-                    j = scope[d]
+                for d in range(g.scope_ptr[f], g.scope_ptr[f + 1]):
+                    j = g.scope[d]
                     if seen[j] == 0:
                         seen[j] = 1
                         queue[tail] = j

@@ -11,27 +11,31 @@ Cost: a few nanoseconds for each entry of each table.
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.kernels.flat_graph import Graph
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.random_numbers import short_uniform
+from markovia.kernels.pointers import pointer, pointers
+from markovia.kernels.random_numbers import below, uniform
 from markovia.runtime.array_types import Array, Ints
 
 MOST_AXES = 40
 
 
-@kernel(_nrt=False)
-def spread_from(near_ptr, near, root, rng, rank, distance, queue):
+@kernel(bare=True)
+def spread_from(near, root, rng, rank, distance, queue):
     """Write for every variable its place in a breadth-first walk from a root, ties at random, and its distance.
 
     Variables that the root does not reach follow from further random roots; `queue` gets the variables by their place.
     Returns the largest distance.
     """
-    n = len(near_ptr) - 1
+    n = len(rank)
+    near_ptr, near = pointers(near)
+    rng, rank, distance, queue = pointers((rng, rank, distance, queue))
     for v in range(n):
         rank[v] = -1
     head, tail, deepest = 0, 0, 0
     while tail < n:
         if tail > 0:
-            root = int(short_uniform(rng) * n)
+            root = below(rng, n)
             while rank[root] >= 0:
                 root = (root + 1) % n
         queue[tail] = root
@@ -43,7 +47,7 @@ def spread_from(near_ptr, near, root, rng, rank, distance, queue):
             last = head
             while last + 1 < tail and last - head < 16 and distance[queue[last + 1]] == distance[queue[head]]:
                 last += 1
-            pick = head + int(short_uniform(rng) * (last - head + 1))
+            pick = head + below(rng, last - head + 1)
             queue[head], queue[pick] = queue[pick], queue[head]
             v = queue[head]
             rank[v] = head
@@ -61,8 +65,7 @@ def spread_from(near_ptr, near, root, rng, rank, distance, queue):
 
 
 def choose_region(
-    near_ptr: Ints,
-    near: Ints,
+    near: tuple[Ints, Ints],
     logs: Array,
     candidate: NDArray[np.uint8],
     fix_order: Ints,
@@ -75,8 +78,8 @@ def choose_region(
 
     Parameters
     ----------
-    near_ptr, near
-        Who shares a table with whom.
+    near
+        Who shares a table with whom: pointers and numbers.
     logs
         Log2 of the number of states.
     candidate
@@ -91,6 +94,8 @@ def choose_region(
     after[n:] = before[n:] = np.arange(n, n + levels + 1)
     link_head, mark = np.full((2, n), -1, np.int64)
     members, link_clique = np.empty((2, n * most + 1), np.int32)
+    alive, absorbed = np.zeros((2, n), np.uint8)
+    given = (*near, logs, candidate, fix_order, rng, order)
     lists = (
         after,
         before,
@@ -100,18 +105,15 @@ def choose_region(
         np.empty(n * most + 1, np.int64),
         link_clique,
     )
-    alive, absorbed = np.zeros((2, n), np.uint8)
-    waiting = np.empty(n, np.int64)
-    start = near_ptr, near, logs, candidate, fix_order, float(limit), float(total), rng, order
-    return int(_choose(*start, levels, *lists, alive, absorbed, mark, waiting))
+    room = alive, absorbed, mark, np.empty(n, np.int64)
+    return int(_choose(n, levels, float(limit), float(total), given, lists, room))
 
 
-@kernel(_nrt=False)
-def _choose(
-    near_ptr, near, logs, candidate, fix_order, limit, total, rng, order,
-    levels, after, before, member_ptr, members, link_head, link_next, link_clique, alive, absorbed, mark, waiting,
-):  # fmt: skip
-    n = len(logs)
+@kernel(bare=True)
+def _choose(n, levels, limit, total, given, lists, room):
+    near_ptr, near, logs, candidate, fix_order, rng, order = pointers(given)
+    after, before, member_ptr, members, link_head, link_next, link_clique = pointers(lists)
+    alive, absorbed, mark, waiting = pointers(room)
     links = 0
     stamp = 0
     n_waiting = 0
@@ -121,7 +123,7 @@ def _choose(
             waiting[n_waiting] = v
             n_waiting += 1
     for i in range(n_waiting - 1, 0, -1):
-        j = int(short_uniform(rng) * (i + 1))
+        j = below(rng, i + 1)
         waiting[i], waiting[j] = waiting[j], waiting[i]
     n_cliques, found, spent, to_fix = 0, 0, 0.0, 0
     while True:
@@ -153,7 +155,7 @@ def _choose(
             if after[v] >= 0:
                 after[before[v]] = after[v]
                 before[after[v]] = before[v]
-            left = n + new if short_uniform(rng) < 0.5 else before[n + new]
+            left = n + new if uniform(rng) < 0.5 else before[n + new]
             right = after[left]
             after[left] = v
             before[v] = left
@@ -219,7 +221,7 @@ def _choose(
     return found
 
 
-@inner(_nrt=False)
+@inner(bare=True)
 def _add(table, n_axes, dims, strides, values, at, shape, step, count):
     """Add values laid out by strides to a table in C order; neighbouring axes that run on are walked as one.
 
@@ -267,47 +269,44 @@ def _add(table, n_axes, dims, strides, values, at, shape, step, count):
             a -= 1
 
 
-def solve_region(rng: NDArray[np.uint64], x: Ints, order: Ints, found: int, *tables: Array | Ints) -> None:
+def solve_region(graph: Graph, rng: NDArray[np.uint64], x: Ints, order: Ints, found: int) -> None:
     """Set the variables of a region to their best states given all others; ties are broken at random.
 
-    `tables` are those of a search space: numbers of states, starts, `unary`, then scopes, strides, starts and `values`
-    of the factors, and the factors of each variable. `unary` and `values` are finite logs. Only `x` is written.
+    The tables of the graph are finite logs. Only `x` is written.
     """
-    cards, table_ptr = tables[0], tables[6]
-    n = len(cards)
-    place, mark = np.full((2, n), -1, np.int64)
+    place, mark = np.full((2, len(x)), -1, np.int64)
     place[order[:found]] = np.arange(found)
-    owner = np.full(len(table_ptr), -1, np.int64)
     head, follow = np.full((2, found), -1, np.int64)
     about_ptr, message_ptr = np.zeros((2, found + 1), np.int64)
-    plan = place, owner, head, follow, about_ptr, np.empty(found * MOST_AXES + 1, np.int64), message_ptr
-    largest = _lay_out(order, found, *tables, *plan, mark)
+    owner, about = np.full(len(graph.table_ptr), -1, np.int64), np.empty(found * MOST_AXES + 1, np.int64)
+    plan = order, place, owner, head, follow, about_ptr, about, message_ptr
+    largest = _lay_out(graph, found, plan, mark)
     dims, step, shape, run, count = np.zeros((5, MOST_AXES), np.int64)
-    room = np.empty(message_ptr[found]), np.empty(largest), np.empty(cards.max(initial=1))
-    _solve(rng, x, order, found, *tables, *plan, *room, dims, step, shape, run, count, mark)
+    room = np.empty(message_ptr[found]), np.empty(largest), np.empty(graph.cards.max(initial=1))
+    _solve(graph, found, rng, x, plan, (*room, dims, step, shape, run, count, mark))
 
 
-@kernel(_nrt=False)
-def _lay_out(
-    order, found, cards, starts, unary, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor,
-    place, owner, head, follow, about_ptr, about, message_ptr, mark,
-):  # fmt: skip
+@kernel(bare=True)
+def _lay_out(graph, found, plan, mark):
     """Write which bucket each factor goes to, what each bucket's message is about, how large it is and where it goes.
 
     Returns the entries of the largest table.
     """
+    g = pointers(graph)
+    order, place, owner, head, follow, about_ptr, about, message_ptr = pointers(plan)
+    mark = pointer(mark)
     largest = 1
     for k in range(found):
         v = order[k]
         mark[v] = k
         size = about_ptr[k]
-        for e in range(edge_ptr[v], edge_ptr[v + 1]):
-            f = edge_factor[edges[e]]
+        for e in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
+            f = g.edge_factor[g.edges[e]]
             if owner[f] >= 0:
                 continue
             owner[f] = k
-            for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                u = scope[j]
+            for j in range(g.scope_ptr[f], g.scope_ptr[f + 1]):
+                u = g.scope[j]
                 if place[u] > k and mark[u] != k:
                     mark[u] = k
                     about[size] = place[u]
@@ -331,10 +330,10 @@ def _lay_out(
         about_ptr[k + 1] = size
         entries = 1
         for j in range(about_ptr[k], size):
-            entries *= cards[order[about[j]]]
+            entries *= g.cards[order[about[j]]]
         message_ptr[k + 1] = message_ptr[k] + entries
-        if entries * cards[v] > largest:
-            largest = entries * cards[v]
+        if entries * g.cards[v] > largest:
+            largest = entries * g.cards[v]
         if size > about_ptr[k]:
             to = about[about_ptr[k]]
             follow[k] = head[to]
@@ -342,40 +341,40 @@ def _lay_out(
     return largest
 
 
-@kernel(_nrt=False)
-def _solve(
-    rng, x, order, found,
-    cards, starts, unary, scope_ptr, scope, strides, table_ptr, values, edge_ptr, edges, edge_factor,
-    place, owner, head, follow, about_ptr, about, message_ptr, messages, table, row, dims, step, shape, run, count, axis,
-):  # fmt: skip
+@kernel(bare=True)
+def _solve(graph, found, rng, x, plan, room):
     """Fill in the tables and messages of the buckets, and walk back for the best states."""
+    g = pointers(graph)
+    order, place, owner, head, follow, about_ptr, about, message_ptr = pointers(plan)
+    messages, table, row, dims, step, shape, run, count, axis = pointers(room)
+    rng, x = pointer(rng), pointer(x)
     for k in range(found):
         v = order[k]
         n_axes = about_ptr[k + 1] - about_ptr[k] + 1
-        dims[0] = cards[v]
+        dims[0] = g.cards[v]
         axis[k] = 0
         for a in range(1, n_axes):
             p = about[about_ptr[k] + a - 1]
             axis[p] = a
-            dims[a] = cards[order[p]]
+            dims[a] = g.cards[order[p]]
         entries = message_ptr[k + 1] - message_ptr[k]
-        for s in range(cards[v]):
+        for s in range(g.cards[v]):
             for i in range(entries):
-                table[s * entries + i] = unary[starts[v] + s]
-        for e in range(edge_ptr[v], edge_ptr[v + 1]):
-            f = edge_factor[edges[e]]
+                table[s * entries + i] = g.unary[g.starts[v] + s]
+        for e in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
+            f = g.edge_factor[g.edges[e]]
             if owner[f] != k:
                 continue
-            at = table_ptr[f]
+            at = g.table_ptr[f]
             for a in range(n_axes):
                 step[a] = 0
-            for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                p = place[scope[j]]
+            for j in range(g.scope_ptr[f], g.scope_ptr[f + 1]):
+                p = place[g.scope[j]]
                 if p < 0:
-                    at += strides[j] * x[scope[j]]
+                    at += g.strides[j] * x[g.scope[j]]
                 else:
-                    step[axis[p]] = strides[j]
-            _add(table, n_axes, dims, step, values, at, shape, run, count)
+                    step[axis[p]] = g.strides[j]
+            _add(table, n_axes, dims, step, g.values, at, shape, run, count)
         c = head[k]
         while c >= 0:
             for a in range(n_axes):
@@ -383,35 +382,35 @@ def _solve(
             stride = 1
             for j in range(about_ptr[c + 1] - 1, about_ptr[c] - 1, -1):
                 step[axis[about[j]]] = stride
-                stride *= cards[order[about[j]]]
+                stride *= g.cards[order[about[j]]]
             _add(table, n_axes, dims, step, messages, message_ptr[c], shape, run, count)
             c = follow[c]
         out = message_ptr[k]
         for i in range(entries):
             messages[out + i] = table[i]
-        for s in range(1, cards[v]):
+        for s in range(1, g.cards[v]):
             for i in range(entries):
                 value, least = table[s * entries + i], messages[out + i]
                 messages[out + i] = value if value > least else least
     # walk back: the last one eliminated knows its best state first
     for k in range(found - 1, -1, -1):
         v = order[k]
-        for s in range(cards[v]):
-            row[s] = unary[starts[v] + s]
-        for e in range(edge_ptr[v], edge_ptr[v + 1]):
-            f = edge_factor[edges[e]]
+        for s in range(g.cards[v]):
+            row[s] = g.unary[g.starts[v] + s]
+        for e in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
+            f = g.edge_factor[g.edges[e]]
             if owner[f] != k:
                 continue
-            at = table_ptr[f]
+            at = g.table_ptr[f]
             own = 0
-            for j in range(scope_ptr[f], scope_ptr[f + 1]):
-                u = scope[j]
+            for j in range(g.scope_ptr[f], g.scope_ptr[f + 1]):
+                u = g.scope[j]
                 if u == v:
-                    own = strides[j]
+                    own = g.strides[j]
                 else:
-                    at += strides[j] * x[u]
-            for s in range(cards[v]):
-                row[s] += values[at + s * own]
+                    at += g.strides[j] * x[u]
+            for s in range(g.cards[v]):
+                row[s] += g.values[at + s * own]
         c = head[k]
         while c >= 0:
             at = message_ptr[c]
@@ -423,19 +422,19 @@ def _solve(
                     own = stride
                 else:
                     at += stride * x[u]
-                stride *= cards[u]
-            for s in range(cards[v]):
+                stride *= g.cards[u]
+            for s in range(g.cards[v]):
                 row[s] += messages[at + s * own]
             c = follow[c]
         top = row[0]
-        for s in range(1, cards[v]):
+        for s in range(1, g.cards[v]):
             if row[s] > top:
                 top = row[s]
         ties = 0
         choice = 0
-        for s in range(cards[v]):
+        for s in range(g.cards[v]):
             if row[s] >= top - 1e-10:
                 ties += 1
-                if ties == 1 or short_uniform(rng) * ties < 1.0:
+                if ties == 1 or uniform(rng) * ties < 1.0:
                     choice = s
         x[v] = choice

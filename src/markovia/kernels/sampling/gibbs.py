@@ -10,7 +10,7 @@ from math import exp, log
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.random_numbers import below, uniform
+from markovia.kernels.random_numbers import advance, below, uniform
 from markovia.kernels.sampling.chains import (
     INDICATORS,
     LOG_WEIGHT,
@@ -155,7 +155,7 @@ def update_binary(ptr, other, coupling, field, first, odds, chance, bits, held, 
 
 @inner
 def _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low, high):
-    """As `update_binary`, by looking up; random numbers as `uniform`, with the generator's state in registers."""
+    """As `update_binary`, by looking up; the state of the random numbers stays in registers."""
     a, b, c, d = rng[0], rng[1], rng[2], rng[3]
     gained = 0.0
     for at in range(low, high):
@@ -173,17 +173,7 @@ def _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low,
             for k in range(ptr[i + 1] - p):
                 place += np.int64(bits[other[p + k]]) << k
         probability = chance[place]
-        t = a + d
-        u = ((((t << np.uint64(23)) | (t >> np.uint64(41))) + a) >> np.uint64(11)) * (
-            1.0 / 9007199254740992.0
-        )
-        t = b << np.uint64(17)
-        c ^= a
-        d ^= b
-        b ^= c
-        a ^= d
-        c ^= t
-        d = (d << np.uint64(45)) | (d >> np.uint64(19))
+        u, a, b, c, d = advance(a, b, c, d)
         new = np.int8(1) if u < probability else np.int8(0)
         held[i] = probability
         gained += odds[place] * (new - bits[i])

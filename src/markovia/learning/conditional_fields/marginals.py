@@ -71,7 +71,7 @@ class Sampler:
     def of(cls, fields: Fields, rng: np.random.Generator, burn_in: int = 1, sweeps: int = 5) -> "Sampler":
         """Start chains at random labels."""
         state = rng.integers(fields.k, size=int(fields.node_ptr[-1]))
-        random = rng.integers(np.iinfo(np.uint64).max, size=fields.n_graphs, dtype=np.uint64)
+        random = rng.integers(0, 2**64, size=(fields.n_graphs, 4), dtype=np.uint64)
         return cls(state, random, burn_in, sweeps)
 
 
