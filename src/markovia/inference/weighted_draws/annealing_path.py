@@ -164,7 +164,7 @@ class Annealing:
         return self._through(ladder, codes, sweeps, state, backwards=True)[0]
 
     def _through(
-        self, ladder: Ladder, codes: Codes, sweeps: int, state: NDArray[np.uint64], *, backwards: bool
+        self, ladder: Ladder, codes: Codes, sweeps: int, state: NDArray[Any], *, backwards: bool
     ) -> tuple[Array, Array]:
         """Take particles through the ladder; return the logs of their weights, and the spread at each temperature."""
         from markovia.kernels.sampling.annealing import anneal

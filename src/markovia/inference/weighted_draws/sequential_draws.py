@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,7 +230,7 @@ def _first(table: Table, column: int) -> Table:
     return Table(scope, np.moveaxis(table.values, at, 0))
 
 
-def _packed(tables: Sequence[Table]) -> tuple[NDArray[np.int64], ...]:
+def _packed(tables: Sequence[Table]) -> tuple[Any, ...]:
     """Return offsets, scope pointers, scopes, strides and values of tables, one after the other."""
     sizes = [t.values.size for t in tables]
     offsets = np.cumsum([0, *sizes]).astype(np.int64)[:-1]
