@@ -110,6 +110,21 @@ def test_geweke_compares_beginning_and_end():
         geweke(autoregression(0.5, 2, 100))
 
 
+def test_geweke_divides_by_the_errors_of_beginning_and_end_together():
+    """(mean of the first tenth - mean of the second half) / sqrt(error^2 + error^2); either error alone is far off."""
+    rng = np.random.default_rng(4)
+    for early, late in ((1.0, 12.0), (6.0, 0.5), (2.0, 4.0)):
+        x = rng.normal(size=4000) * np.where(np.arange(4000) < 2000, early, late)
+        first, last = x[:400], x[2000:]
+        gap = first.mean() - last.mean()
+        assert geweke(x) == pytest.approx(gap / np.hypot(mcse(first), mcse(last)))
+        # draws are independent, so that errors are deviations over roots
+        assert geweke(x) == pytest.approx(gap / np.sqrt(early**2 / 400 + late**2 / 2000), rel=0.2)
+    assert geweke(x, first=0.2, last=0.3) == pytest.approx(
+        (x[:800].mean() - x[2800:].mean()) / np.hypot(mcse(x[:800]), mcse(x[2800:]))
+    )
+
+
 def test_burn_in_advice_finds_where_the_plateau_begins():
     noise = autoregression(0.0, 3, 2000)
     assert burn_in_advice(noise) < 20

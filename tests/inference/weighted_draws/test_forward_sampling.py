@@ -247,6 +247,26 @@ def test_the_tail_index_of_pareto_weights_is_found(k):
     assert np.mean(found) == pytest.approx(k, abs=0.12)
 
 
+@pytest.mark.parametrize(("k", "n"), [(0.0, 40), (0.3, 200), (0.9, 1000), (1.6, 3000)])
+def test_the_tail_index_is_that_of_zhang_and_stephens_pulled_to_one_half_by_ten_draws(k, n):
+    """Written out from the paper (2009), with the prior of PSIS: (m k + 10 / 2) / (m + 10) for m weights in the tail."""
+    logs = np.random.default_rng(n).exponential(size=n) * max(k, 0.05)
+    m = int(np.ceil(min(n / 5, 3 * np.sqrt(n))))
+    largest = sorted(logs)[-m - 1 :]
+    x = [float(np.exp(v - largest[-1]) - np.exp(largest[0] - largest[-1])) for v in largest[1:]]
+    grid = 30 + int(np.sqrt(m))
+    quartile = x[int(m / 4 + 0.5) - 1]
+    thetas = [1 / x[-1] + (1 - np.sqrt(grid / (j - 0.5))) / (3 * quartile) for j in range(1, grid + 1)]
+
+    def shape(theta):
+        return -sum(np.log(1 - theta * v) for v in x) / m
+
+    fits = np.array([m * (np.log(theta / shape(theta)) + shape(theta) - 1) for theta in thetas])
+    weights = np.array([1 / sum(np.exp(fits - own)) for own in fits])
+    theta = float(weights @ thetas / weights.sum())
+    assert pareto_k(logs) == pytest.approx((m * -shape(theta) + 5) / (m + 10), rel=1e-9)
+
+
 def test_bad_settings_are_refused():
     for bad in ({"draws": 0}, {"tolerance": -1.0}, {"seed": -1}, {"time_limit": 0}, {"draws": 2.5}):
         with pytest.raises(mk.errors.InvalidArgument, match=next(iter(bad))):

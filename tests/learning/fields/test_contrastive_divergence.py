@@ -6,9 +6,12 @@ import pytest
 import markovia as mk
 from markovia.factors.potentials.log_linear import Feature
 from markovia.factors.tables.variable import Variable
+from markovia.learning.fields import contrastive_divergence as module
 from markovia.learning.fields.contrastive_divergence import Chains, cells_of
 from markovia.learning.fields.exact_expectations import WrittenOut
 from markovia.learning.fields.field_layout import layout_of_features
+from markovia.learning.fields.penalties import Penalty
+from markovia.learning.fields.stochastic_gradient import descend
 
 
 def small_ising(n=4000, seed=0):
@@ -100,6 +103,69 @@ def test_penalties_hold_in_stochastic_gradients_too():
     strong = mk.fit_log_linear(features, data, method="pcd", l2=5000.0, max_iterations=300, seed=1)
     exact = mk.fit_log_linear(features, data, method="exact", l2=5000.0)
     assert np.abs(strong.weights - exact.weights).max() < 0.02
+
+
+def still(n, **penalties):
+    zero = np.zeros(n)
+    return Penalty(penalties.get("l2", zero), penalties.get("l1", zero), np.full(n, -1), np.zeros(0))
+
+
+def test_steps_are_as_long_as_robbins_and_monro_say_and_the_last_half_is_averaged():
+    """Step t is step / (1 + t / decay) / scale long; the answer is the mean over the last half of the run."""
+    slope, scale, steps = np.array([1.0, -2.0]), np.array([0.5, 4.0]), 9
+    seen = []
+
+    def gradient(weights, t):
+        seen.append((t, weights.copy()))
+        return slope
+
+    found = descend(gradient, np.array([1.0, 1.0]), scale, still(2), steps=steps, step=0.3, decay=4.0)
+    lengths = [0.3 / (1 + t / 4) for t in range(steps)]
+    path = [np.array([1.0, 1.0]) - sum(lengths[: t + 1]) * slope / scale for t in range(steps)]
+    assert [t for t, _ in seen] == list(range(steps))
+    np.testing.assert_allclose([w for _, w in seen[1:]], path[:-1])
+    np.testing.assert_allclose(found.weights, np.mean(path[5:], axis=0))  # steps 5 to 8: 2 t >= 9
+    assert found.norms == [2.0] * steps
+    assert found.error == pytest.approx(2.0)
+    assert found.noise == 0.0
+
+
+def test_penalties_shrink_by_the_length_of_the_step():
+    """L2 adds its slope, L1 shrinks by step length times its weight, and then the last point is the answer."""
+    slope, scale = np.array([0.2, -0.1, 0.4]), np.array([0.5, 1.0, 2.0])
+    l2, l1 = np.array([0.3, 0.0, 1.0]), np.array([0.0, 0.5, 0.1])
+    found = descend(
+        lambda w, t: slope,
+        np.array([1.0, 0.2, -1.0]),
+        scale,
+        still(3, l2=l2, l1=l1),
+        steps=6,
+        step=0.4,
+        decay=2.0,
+    )
+    w = np.array([1.0, 0.2, -1.0])
+    for t in range(6):
+        length = 0.4 / (1 + t / 2) / scale
+        w = w - length * (slope + l2 * w)
+        w = np.sign(w) * np.maximum(np.abs(w) - length * l1, 0)
+    np.testing.assert_allclose(found.weights, w)
+
+
+@pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
+def test_the_first_step_of_contrastive_divergence_is_as_long_as_asked_and_halves_after_its_share(monkeypatch):
+    features, data = small_ising(100)
+    given = {}
+
+    def record(gradient, start, scale, penalty, **settings):
+        given.update(settings, scale=scale)
+        return descend(gradient, start, scale, penalty, **settings)
+
+    monkeypatch.setattr(module, "descend", record)
+    settings = mk.learning.ContrastiveDivergence(step=0.07, decay=0.25, chains=10)
+    mk.fit_log_linear(features, data, method=settings, max_iterations=40, seed=0)
+    assert (given["step"], given["decay"], given["steps"]) == (0.07, 10.0, 40)
+    spins = np.where(data[list("abcd")].to_numpy() == 1, 1.0, -1.0)
+    np.testing.assert_allclose(given["scale"][:4], np.maximum(spins.var(axis=0), 0.05))
 
 
 def test_row_weights_are_kept():

@@ -281,6 +281,42 @@ def test_weights_are_repeated_rows_in_the_mixed_test():
         mk.independence_test(frame, "x", "z", test="kci", weights=times)
 
 
+def test_the_degenerate_gaussian_test_is_the_ratio_of_wilks_with_the_term_of_bartlett():
+    """-(n - 1 - q - (a + b + 1) / 2) log(|E| / |E_x||E_y|) of residuals on q columns, chi-square with a b degrees."""
+    rng = np.random.default_rng(5)
+    n = 40
+    kind, other = rng.integers(0, 3, n), rng.integers(0, 4, n)
+    z = rng.normal(size=n) + 0.5 * kind
+    x = rng.normal(size=n) + 0.4 * kind - 0.3 * z
+    frame = pd.DataFrame({"k": kind, "o": other, "x": x, "z": z})
+
+    def columns(name):
+        if name in "xz":
+            return frame[[name]].to_numpy()
+        return (frame[name].to_numpy()[:, None] == np.arange(1, frame[name].max() + 1)).astype(float)
+
+    spec = MixedTest(method="degenerate-gaussian")
+    for a, b, given in (
+        ("k", "x", ""),
+        ("k", "x", "z"),
+        ("k", "o", ""),
+        ("x", "z", "k"),
+        ("k", "o", "xz"),
+        ("x", "k", "oz"),
+    ):
+        first, second = columns(a), columns(b)
+        design = np.column_stack([np.ones(n), *(columns(g) for g in given)])
+        both = np.column_stack([first, second])
+        left = both - design @ np.linalg.lstsq(design, both, rcond=None)[0]
+        e, p, q = left.T @ left, first.shape[1], second.shape[1]
+        ratio = np.linalg.det(e) / np.linalg.det(e[:p, :p]) / np.linalg.det(e[p:, p:])
+        statistic = -(n - 1 - (design.shape[1] - 1) - (p + q + 1) / 2) * np.log(ratio)
+        found = mk.independence_test(frame, a, b, list(given), test=spec, continuous=["x", "z"])
+        assert found.dof == p * q
+        assert found.statistic == pytest.approx(statistic)
+        assert found.p_value == pytest.approx(stats.chi2.sf(statistic, p * q))
+
+
 def _null_rows(kind, rng, n):
     z = rng.normal(size=n)
     x, y = z + rng.normal(size=n), -z + rng.normal(size=n)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
+from scipy.stats import t as student
 
 import markovia as mk
 from markovia.structure.functional import direct_lingam as direct
@@ -169,6 +170,27 @@ def test_prunings_differ_as_they_say():
     assert wald.n_edges == int((t > 3.315).sum())  # the 0.9995 quantile for some 395 degrees of freedom
     cut = mk.learn_structure(rows, "direct-lingam", prune="threshold", threshold=0.3)
     np.testing.assert_array_equal(cut.details["B"] != 0, np.abs(full.details["B"]) >= 0.3)
+
+
+def test_wald_pruning_drops_an_edge_exactly_where_its_p_value_reaches_the_level():
+    """Student's t with rows - regressors - 1 degrees of freedom: with few rows another number of them shows."""
+    _, rows = linear_model(4, 12, 1)
+    order, rules = [2, 0, 3, 1], Knowledge().rules("abcd")
+
+    def kept(alpha):
+        return effects_along(order, rows, rules, "abcd", prune="wald", threshold=0, alpha=alpha).matrix != 0
+
+    for place, child in enumerate(order[1:], start=1):
+        before = order[:place]
+        design = np.column_stack([np.ones(12), rows[:, before]])
+        beta, squares, *_ = np.linalg.lstsq(design, rows[:, child], rcond=None)
+        freedom = 12 - place - 1
+        errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * squares[0] / freedom)
+        p_values = 2 * student.sf(np.abs(beta / errors), freedom)[1:]
+        assert ((p_values > 1e-9) & (p_values < 0.95)).all()
+        for parent, p in zip(before, p_values, strict=True):
+            assert not kept(p * (1 - 1e-6))[child, parent]
+            assert kept(p * (1 + 1e-6))[child, parent]
 
 
 def test_coefficients_along_an_order_are_those_of_least_squares():

@@ -1,6 +1,6 @@
 """Chow-Liu trees and forests, branchings, tree-augmented naive Bayes."""
 
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -117,6 +117,51 @@ def test_a_forest_leaves_out_edges_that_do_not_pay():
     assert mk.learn_structure(rows, "chow-liu", forest="aic").n_edges >= 4
     with pytest.raises(mk.errors.InvalidArgument, match="forest= is"):
         mk.learn_structure(rows, "chow-liu", forest="bdeu")
+
+
+def information(a, b):
+    """n times the mutual information of two columns of states, and the parameters of an edge between them."""
+    table = pd.crosstab(a, b).to_numpy().astype(float)
+    n, shares = table.sum(), np.outer(table.sum(axis=1), table.sum(axis=0))
+    some = table > 0
+    value = (table[some] * np.log(n * table[some] / shares[some])).sum()
+    return value, (table.shape[0] - 1) * (table.shape[1] - 1)
+
+
+@pytest.mark.parametrize("forest", ["bic", "aic"])
+def test_the_gain_of_a_forest_is_its_formula(forest):
+    """Each edge: rows times mutual information, less log(rows) / 2 (BIC) or 1 (AIC) a parameter; never below zero."""
+    rows = chain_rows(6, 300, "abc")
+    rng = np.random.default_rng(64)
+    rows["weak"] = np.where(rng.random(300) < 0.17, rows["b"], rng.integers(0, 3, 300))
+    rows["noise"] = rng.integers(0, 4, 300)
+    charge = np.log(300) / 2 if forest == "bic" else 1.0
+    found = mk.learn_structure(rows, "chow-liu", forest=forest)
+    gains = {}
+    for a, b in combinations(rows.columns, 2):
+        value, free = information(rows[a], rows[b])
+        gains[a, b] = value - charge * free
+    expected = {("a", "b"), ("b", "c")} | ({("b", "weak")} if forest == "aic" else set())
+    assert {tuple(sorted(e)) for e in found.edges} == expected
+    assert found.details["gain"] == pytest.approx(sum(gains[e] for e in expected))
+    assert gains["b", "weak"] * (1 if forest == "aic" else -1) > 0
+
+
+@pytest.mark.parametrize("forest", ["bic", "aic"])
+def test_an_edge_of_measurements_costs_one_parameter_and_of_states_all_but_one(forest):
+    rng = np.random.default_rng(7)
+    n = 80
+    group = rng.integers(0, 3, n)
+    x = 0.9 * group + rng.normal(size=n)
+    y = 0.8 * x + rng.normal(size=n)
+    rows = pd.DataFrame({"group": np.array(list("uvw"))[group], "x": x, "y": y})
+    charge = np.log(n) / 2 if forest == "bic" else 1.0
+    within = np.mean((x - np.array([x[group == k].mean() for k in range(3)])[group]) ** 2)
+    first = 0.5 * n * np.log(x.var() / within) - 2 * charge
+    second = -0.5 * n * np.log(1 - np.corrcoef(x, y)[0, 1] ** 2) - charge
+    found = mk.learn_structure(rows, "chow-liu", forest=forest)
+    assert found.skeleton.edges == [("group", "x"), ("x", "y")]
+    assert found.details["gain"] == pytest.approx(first + second)
 
 
 @pytest.mark.parametrize("seed", range(5))
