@@ -476,6 +476,28 @@ def test_engines_agree_with_the_trees_within_their_error(monkeypatch):
     assert np.isnan(found.log_likelihood)
 
 
+@pytest.mark.parametrize("engine", ["variable-elimination", "loopy-bp", "gibbs"])
+def test_engines_count_every_row_as_often_as_it_weighs(engine, monkeypatch):
+    """Rows that repeat, with different weights: on a chain loopy propagation is exact, and draws are many."""
+    monkeypatch.setattr("markovia.learning.incomplete.e_step.EXACT", ())
+    monkeypatch.setattr("markovia.learning.incomplete.approximate_counts.DRAWS", 60_000)
+    rng = np.random.default_rng(3)
+    bn = mk.BayesianNetwork()
+    for name, parents in (("a", []), ("b", ["a"]), ("c", ["b"])):
+        bn.add(name, states=2, parents=parents, p=rng.dirichlet([3, 3], size=(2,) * len(parents)))
+    rows = [(0, None, 1), (1, None, None), (0, None, 1), (None, 1, 0), (0, None, 1), (1, None, None)]
+    frame = pd.DataFrame(rows, columns=list("abc"), dtype=object)
+    weights = np.array([0.25, 1.5, 1.0, 0.5, 0.0, 0.75])
+    counts, total, _ = by_enumeration(bn, {n: bn[n].values for n in "abc"}, frame, weights)
+    found = mk.learning.expected_counts(bn, frame, weights=weights, engine=engine, seed=0)
+    assert not found.exact
+    for name, own in zip(bn.variables, found.counts, strict=True):
+        np.testing.assert_allclose(own, counts[name], atol=0.01)
+        assert own.sum() == pytest.approx(4.0)
+    if engine != "gibbs":
+        assert found.log_likelihood == pytest.approx(total, abs=1e-4)
+
+
 def test_where_trees_are_too_wide_auto_approximates_and_says_so(monkeypatch):
     monkeypatch.setattr("markovia.learning.incomplete.e_step.LARGEST", 4)
     rng = np.random.default_rng(1)

@@ -171,17 +171,60 @@ def test_more_starts_are_never_worse_and_a_seed_settles_the_answer(name):
     assert again.graph == METHODS[name](task_for(score, seed=3), starts=5).graph
 
 
-def test_deeper_tucks_are_never_worse_from_one_order_and_covered_ones_alone_are_weaker():
-    worse = 0
+def shrinking_score():
+    """A sum that has a close copy: the copy is the best single parent, and superfluous beside the two summands."""
+    first, second = np.eye(2)
+    copy = first + second
+    loadings = np.array([[*copy, 0.6, 0.0], [*first, 0.0, 0.0], [*second, 0.0, 0.0], [*copy, 0.0, 0.3]])
+    return CovarianceBIC(loadings @ loadings.T, 2000)
+
+
+def test_a_parent_that_better_ones_replace_is_taken_away_again():
+    score = shrinking_score()
+    assert score.local(3, [0]) > max(score.local(3, [1]), score.local(3, [2]))
+    assert score.local(3, [1, 2]) > score.local(3, [0, 1, 2])
+    task, _, trees = tools(score)
+    state = Order(trees, [0, 1, 2, 3])
+    assert trees.grown[state.node[3]] == mask_of([0, 1, 2])
+    assert state.parents() == [0, mask_of([0]), mask_of([0, 1]), mask_of([1, 2])]
+    assert state.value == pytest.approx(
+        sum(score.local(y, members(p)) for y, p in enumerate(state.parents()))
+    )
+    # no later phase is left that could take the copy away; both orders give the class of the truth
+    wanted = ClassGraph.of_parents([mask_of([1, 2]), 0, 0, mask_of([1, 2])]).named(score.data.names)
+    for moves in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        order = [score.data.names[v] for v in moves]
+        assert boss(task, order=order, kicks=0, backward=False).graph == wanted
+    kept = tools(score, required=[("v0", "v3")])[2]
+    assert Order(kept, [0, 1, 2, 3]).parents()[3] == mask_of([0, 1, 2])
+
+
+@pytest.mark.parametrize("seed", [105, 112, 114, 201])
+def test_singular_tucks_find_more_than_covered_ones_and_tucks_of_any_edge_more_again(seed):
+    rng = np.random.default_rng(seed)
+    score = CovarianceBIC(sampled_covariance(rng, random_dag(rng, 4, 0.6), 200), 200)
+
+    def found(singular_depth, any_depth):
+        settings = {"depth": 1, "singular_depth": singular_depth, "any_depth": any_depth}
+        return grasp(task_for(score), order="data", **settings).score
+
+    assert found(0, 0) < found(1, 0) - 0.1
+    assert found(1, 0) < found(1, 1) - 0.1
+    rows = FamilyRows(score, ~np.eye(4, dtype=bool))
+    assert found(1, 1) <= max(rows.total(dag) for dag in all_dags()) + 1e-9
+
+
+def test_deeper_tucks_are_never_worse_where_they_begin_with_what_shallower_ones_found():
+    better = 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
         score = CovarianceBIC(sampled_covariance(rng, random_dag(rng, 8, 0.5), 200), 200)
-        covered = grasp(task_for(score), order="data", depth=1, singular_depth=0, any_depth=0).score
-        singular = grasp(task_for(score), order="data", depth=3, singular_depth=1, any_depth=0).score
-        every = grasp(task_for(score), order="data", depth=3).score
-        assert min(singular, every) >= covered - 40
-        worse += covered < every - 1e-6
-    assert worse >= 3
+        covered = grasp(task_for(score), order="data", depth=1, singular_depth=0, any_depth=0)
+        begin = [score.data.names[v] for v in topological(masks_of(mk.graphs.extend(covered.graph)))]
+        every = grasp(task_for(score), order=begin, depth=3)
+        assert every.score >= covered.score - 1e-9
+        better += every.score > covered.score + 1e-6
+    assert better >= 3
 
 
 @pytest.mark.parametrize("name", list(METHODS))

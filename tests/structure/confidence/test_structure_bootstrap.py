@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import markovia as mk
+from markovia.data.reading_mixed import read_mixed
 from markovia.structure.ci_tests.ci_tests import CITest
 from markovia.structure.confidence import bootstrap as bootstrap_module
 from markovia.structure.confidence.model_averaging import EdgeConfidence, edge_flags, significance_threshold
@@ -174,9 +175,61 @@ def test_the_edges_of_the_truth_come_back():
     assert "<table>" in sure._repr_html_()
 
 
-def test_shares_are_those_of_searches_on_the_same_samples():
-    from markovia.data.reading_mixed import read_mixed
+def resampling_cases():
+    """Tables of four kinds of rows that occur 1, 2, 3 and 6 times, and what tells the kinds apart."""
+    times = [1, 2, 3, 6]
+    kinds = np.repeat(np.arange(4), times)
+    long = pd.DataFrame({"k": kinds, "x": kinds * 1.5})
+    short = pd.DataFrame({"k": range(4), "x": np.arange(4) * 1.5})
+    yield "states", read_mixed(long[["k"]])
+    yield "groups of equal rows", read_mixed(long[["k"]]).grouped()
+    yield "weighted states", read_mixed(short[["k"]], weights=times)
+    yield "measurements", read_mixed(long[["x"]], continuous=["x"])
+    yield "weighted measurements", read_mixed(short[["x"]], continuous=["x"], weights=times)
+    yield "states and measurements", read_mixed(long, continuous=["x"])
+    yield "weighted states and measurements", read_mixed(short, continuous=["x"], weights=times)
 
+
+@pytest.mark.parametrize(("what", "mixed"), list(resampling_cases()))
+def test_replicates_have_the_moments_of_a_multinomial(what, mixed):
+    """Of n rows drawn with replacement, kind i is there n p_i times on average, with covariance n (p_i [i=j] - p_i p_j)."""
+    rng, draws = np.random.default_rng(0), 3000
+    counts = np.zeros((draws, 4))
+    for row in counts:
+        drawn = mixed.resampled(rng)
+        if mixed.matrix is None:
+            table = drawn.codes()
+            kinds, weights = table.codes[0], table.weights
+        else:
+            kinds, weights = (drawn.matrix[:, -1] / 1.5).round().astype(int), drawn.weights
+        row += np.bincount(kinds, weights, 4)
+        if mixed.matrix is not None and mixed.table is not None:
+            assert np.array_equal(drawn.codes().codes[0], kinds)  # a row stays whole
+    p = np.array([1, 2, 3, 6]) / 12
+    assert (counts.sum(axis=1) == 12).all()
+    spread = 12 * (np.diag(p) - np.outer(p, p))
+    assert (np.abs(counts.mean(axis=0) - 12 * p) < 5 * np.sqrt(np.diag(spread) / draws)).all()
+    np.testing.assert_allclose(np.cov(counts.T), spread, atol=0.3)
+
+
+def test_the_share_of_an_edge_is_the_chance_that_a_multinomial_sample_shows_it():
+    """BIC joins two columns where rows times their information is above log(rows) / 2; the chance by NumPy's draws."""
+    cells = np.array([[14, 7], [6, 13]])
+    rows = pd.DataFrame(
+        np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], cells.ravel(), axis=0), columns=list("ab")
+    )
+    drawn = np.random.default_rng(1).multinomial(40, cells.ravel() / 40, size=20_000).reshape(-1, 2, 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        margins = drawn.sum(axis=2)[:, :, None] * drawn.sum(axis=1)[:, None, :] / 40
+        gain = np.where(drawn > 0, drawn * np.log(drawn / margins), 0.0).sum(axis=(1, 2))
+    chance = np.mean(gain > np.log(40) / 2)
+    assert 0.3 < chance < 0.9
+    found = mk.bootstrap_structure(rows, replicates=200, seed=5, score="bic").adjacent("a", "b")
+    assert found == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 200))
+    assert 0 < found < 1
+
+
+def test_shares_are_those_of_searches_on_the_same_samples():
     sure = mk.bootstrap_structure(ROWS, replicates=5, seed=3, level="dag")
     mixed = read_mixed(ROWS).grouped()
     total = np.zeros((4, 4))
@@ -260,7 +313,6 @@ def test_confidences_are_drawn(tmp_path):
 
 
 def test_the_score_lost_with_an_edge_is_the_difference_of_two_graphs():
-    from markovia.data.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
     score = bind_score("bic", read_mixed(ROWS))

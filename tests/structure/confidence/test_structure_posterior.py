@@ -5,10 +5,12 @@ from itertools import combinations, permutations, product
 from math import factorial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import markovia as mk
 from markovia.data.reading_mixed import read_mixed
+from markovia.models.graphical.averaged_query import averaged_query
 from markovia.structure.scores.scores import bind_score
 
 ROWS = mk.examples.sprinkler().sample(60, seed=4)
@@ -55,7 +57,6 @@ def test_exact_sums_are_those_over_all_graphs(columns):
 
 
 def test_exact_sums_with_a_score_of_bayesians():
-    pytest.importorskip("markovia.structure.scores.table_scores")
     expected, _ = brute_force(ROWS, "bdeu")
     np.testing.assert_allclose(mk.edge_posterior(ROWS).arrows, expected, atol=1e-10)
 
@@ -183,6 +184,59 @@ def test_answers_are_averaged_over_graphs_and_weighed_by_the_evidence():
     assert answer["yes"] == pytest.approx(expected / weights, abs=0.02)
     assert answer.draws.shape[0] == 400
     assert answer.info.details.different <= 3
+
+
+def few_rows():
+    """Rows of two columns for which an edge is about as probable as none."""
+    counts = {("n", "n"): 9, ("n", "y"): 3, ("y", "n"): 3, ("y", "y"): 4}
+    cells = [cell for cell, many in counts.items() for _ in range(many)]
+    return pd.DataFrame(cells, columns=["a", "b"])
+
+
+def test_graphs_that_make_the_evidence_more_probable_count_for_more():
+    """P(b | e) = sum of draws' P(e | graph) P(b | e, graph) / sum of P(e | graph), with graphs and tables by hand."""
+    rows = few_rows()
+    # under an edge the joint table is counted, without one two margins; the prior of k2 adds one a cell
+    joined = {"n": np.array([10, 4]) / 14, "y": np.array([4, 5]) / 9}
+    first = np.array([13, 8]) / 21
+    both = np.array([first[0] * joined["n"], first[1] * joined["y"]])  # a -> b
+    apart = np.outer(first, np.array([13, 8]) / 21)
+    third = np.array([12, 9]) / 21  # of c, which hangs on nothing or on b
+    graphs = [mk.graphs.DAG([("a", "b")])] * 3 + [mk.graphs.DAG(nodes=["a", "b"])] * 5
+    answer = averaged_query(graphs, rows, "b", {"a": "y"}, prior="k2")
+    # the evidence is as probable under both graphs
+    expected = (3 * both[1] + 5 * apart[1]) / (3 * both[1].sum() + 5 * apart[1].sum())
+    np.testing.assert_allclose(answer.values, expected)
+    # evidence on both ends tells the graphs apart
+    rows["c"] = ["n"] * 11 + ["y"] * 8
+    answer = averaged_query(
+        [mk.graphs.DAG([("a", "b")], nodes=["a", "b", "c"])] * 3 + [mk.graphs.DAG([("b", "c")], nodes=["a", "b", "c"])],
+        rows, "c", {"a": "y", "b": "y"}, prior="k2",
+    )  # fmt: skip
+    tally = pd.crosstab(rows["b"], rows["c"]).to_numpy() + 1.0
+    given_b = tally[1] / tally[1].sum()
+    weights = np.array([3 * both[1, 1], apart[1, 1]])
+    np.testing.assert_allclose(answer.values, (weights[0] * third + weights[1] * given_b) / weights.sum())
+    assert both[1, 1] > 1.2 * apart[1, 1]
+
+
+def test_the_interval_of_an_averaged_answer_weighs_graphs_as_the_mean_does():
+    """One graph of ten makes the evidence twice as probable as the nine: its share of the quantiles is 0.18, not 0.1."""
+    a = ["n"] * 60 + ["y"] * 60
+    rows = pd.DataFrame({"a": a, "b": a, "c": ["n", "y"] * 30 + ["y"] * 60})
+    names = ["a", "b", "c"]
+    graphs = [mk.graphs.DAG([("a", "c")], nodes=names)] * 9 + [mk.graphs.DAG([("a", "b")], nodes=names)]
+    answer = averaged_query(graphs, rows, "c", {"a": "y", "b": "y"}, prior="k2")
+    # P(a = y) is the same in all; P(b = y) is 1/2 in nine graphs, 61/62 in one; P(c = y | a = y) = 61/62 in the nine
+    loose, bound = 9 * 0.5, 61 / 62
+    plain = (rows["c"] == "y").sum() + 1
+    expected = (loose * 61 / 62 + bound * plain / 122) / (loose + bound)
+    assert answer["y"] == pytest.approx(expected)
+    share = bound / (loose + bound)
+    low = answer.interval(1 - 2 * share + 0.01).loc["y", "low"]
+    assert low == pytest.approx(plain / 122)
+    assert answer.interval(1 - 2 * share - 0.01).loc["y", "low"] == pytest.approx(61 / 62)
+    assert answer.interval(0.95).loc["y", "high"] == pytest.approx(61 / 62)
 
 
 def test_what_cannot_be_summed_is_said():

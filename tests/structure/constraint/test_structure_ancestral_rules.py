@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from markovia.graphs import MixedGraph, d_separated
+from markovia.graphs import Mark, MixedGraph, d_separated
 from markovia.runtime.clock import Clock
 from markovia.structure.constraint.ancestral_rules import (
     ARROW,
     CIRCLE,
     TAIL,
     Ancestral,
+    _rule_8,
+    _rule_9,
+    _rule_10,
     discriminating_path,
     orient,
     uncovered_path,
@@ -21,7 +24,16 @@ from markovia.structure.constraint.ancestral_rules import (
 from markovia.structure.constraint.possible_d_sep import _biconnected, possible_d_sep
 from markovia.structure.constraint.rfci import _Careful
 from markovia.structure.constraint.visible_edges import visible_edges
-from pag_checks import PDS, as_graph, learned, maximal_ancestral_graph, separations, spouses, statements
+from pag_checks import (
+    PDS,
+    as_graph,
+    learned,
+    maximal_ancestral_graph,
+    separations,
+    spouses,
+    statements,
+    true_pag,
+)
 
 
 def test_rules_six_and_seven_carry_tails_on():
@@ -40,6 +52,61 @@ def test_rules_six_and_seven_carry_tails_on():
     pag = Ancestral(marks.copy(), dict(apart))
     orient(pag)
     assert pag.graph("abcde") == MixedGraph(["a --- b", "b --o c", "c --o d", "d --o e"])
+
+
+def marked(n, edges):
+    marks = np.zeros((n, n), dtype=np.int8)
+    for i, j, at_i, at_j in edges:
+        marks[i, j], marks[j, i] = at_j, at_i
+    return marks
+
+
+def test_rule_ten_makes_a_cause_of_what_two_diverging_paths_lead_to():
+    # a o-> c with parents b and d of c, and uncovered paths a, m, b and a, d that may be directed; m and d are apart
+    a, b, c, d, m = range(5)
+    edges = [(a, c, CIRCLE, ARROW), (b, c, TAIL, ARROW), (d, c, TAIL, ARROW), (a, m, CIRCLE, CIRCLE),
+             (m, b, CIRCLE, CIRCLE), (a, d, CIRCLE, CIRCLE)]  # fmt: skip
+    apart = {(b, d): (a,), (a, b): (m,), (d, m): (a,)}
+
+    def after(edges, apart):
+        pag = Ancestral(marked(5, edges), dict(apart))
+        while _rule_8(pag) | _rule_9(pag) | _rule_10(pag):
+            pass
+        return pag.marks
+
+    def changed(old, new):
+        return [new if edge == old else edge for edge in edges]
+
+    found = after(edges, apart)
+    assert (found[c, a], found[a, c]) == (TAIL, ARROW)
+    assert (found == after(edges[1:] + edges[:1], apart)).all()
+    # nothing follows where one piece of it is missing
+    for less in (
+        (edges, {k: v for k, v in apart.items() if k != (d, m)}),  # the first steps may be adjacent
+        (edges, {k: v for k, v in apart.items() if k != (a, b)}),  # the path is covered
+        (changed((b, c, TAIL, ARROW), (b, c, ARROW, ARROW)), apart),  # b is no parent
+        (changed((b, c, TAIL, ARROW), (b, c, CIRCLE, ARROW)), apart),  # b may be no parent
+        (changed((a, d, CIRCLE, CIRCLE), (a, d, ARROW, CIRCLE)), apart),  # the path cannot leave a
+        (changed((m, b, CIRCLE, CIRCLE), (m, b, CIRCLE, TAIL)), apart),  # the path cannot enter b
+    ):
+        assert after(*less)[c, a] == CIRCLE
+
+
+def test_a_graph_without_hidden_causes_that_needs_rule_ten():
+    edges = [
+        "x1 --> x0",
+        "x2 --> x4",
+        "x2 --> x0",
+        "x3 --> x2",
+        "x3 --> x4",
+        "x3 --> x1",
+        "x3 --> x0",
+        "x4 --> x1",
+    ]
+    dag, hidden = spouses(edges)
+    found = learned(dag, hidden)
+    assert found.graph == true_pag(maximal_ancestral_graph(dag, hidden))
+    assert found.graph.marks("x3", "x0") == [(Mark.TAIL, Mark.ARROW)]
 
 
 def test_an_edge_is_visible_by_a_longer_path_and_not_where_a_common_cause_may_hide():

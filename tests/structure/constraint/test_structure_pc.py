@@ -113,6 +113,34 @@ def test_a_hidden_common_cause_shows_as_a_contradiction():
         _ = both.dag
 
 
+class _Measured(CITest):
+    """Independencies with the p-values that are given; all else depends."""
+
+    name = "measured"
+
+    def __init__(self, names, p_values):
+        super().__init__(names, 0.05)
+        self.found = {(frozenset(pair), frozenset(z)): p for (*pair, z), p in p_values.items()}
+
+    def _compute(self, queries):
+        n = self.names
+        keys = [(frozenset((n[x], n[y])), frozenset(n[v] for v in z)) for x, y, z in queries]
+        return np.array([self.found.get(key, 0.0) for key in keys])
+
+
+@pytest.mark.parametrize("order", ["abcd", "dcba", "cadb"])
+def test_of_two_v_structures_that_contradict_each_other_the_one_with_the_larger_p_value_wins(order):
+    """a -> b <- c and b -> c <- d both want the edge between b and c."""
+    for left, right, edges, lost in (
+        (0.9, 0.2, ["a --> b", "c --> b", "c --- d"], {("b", "c")}),
+        (0.2, 0.9, ["b --> c", "d --> c", "a --- b"], {("c", "b")}),
+    ):
+        test = _Measured(list(order), {("a", "c", ""): left, ("b", "d", ""): right, ("a", "d", ""): 0.5})
+        found = mk.learn_structure(method="pc", test=test)
+        assert found.graph == mk.graphs.MixedGraph(edges, nodes=list(order))
+        assert {(c.tail, c.head) for c in found.details["conflicts"]} == lost
+
+
 def test_a_distribution_may_be_the_oracle():
     model = mk.examples.sprinkler()
     found = mk.learn_structure(method="pc", test=Oracle(model, by="distribution"))

@@ -77,7 +77,7 @@ def gaussian_with_a_weak_neighbour(p, n, seed):
 
 @pytest.mark.parametrize(("p", "n"), [(4, 60), (7, 90)])
 def test_extended_bic_of_neighbourhoods_turns_where_two_supports_cost_the_same(p, n):
-    """n log(residual) + neighbours (log n + 2 gamma log(p - 1)): the weak neighbour goes at one gamma, and BIC is gamma 0."""
+    """n log(residual) + neighbours (log n + 2 gamma log(p - 1)): the weak one goes at one gamma, and BIC is gamma 0."""
     rows = gaussian_with_a_weak_neighbour(p, n, 1)
     gain = n * np.log(residual(rows, 0, [1]) / residual(rows, 0, [1, 2]))
     equal = (gain - np.log(n)) / (2 * np.log(p - 1))

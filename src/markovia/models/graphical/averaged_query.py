@@ -42,7 +42,7 @@ def averaged_query(
     share /= share.sum()
     values = np.stack([a.values for a in answers])
     mean = np.tensordot(share, values, axes=1)
-    draws = np.repeat(values, repeats, axis=0)
+    draws, each = np.repeat(values, repeats, axis=0), np.repeat(share / repeats, repeats)
     spread = np.sqrt(np.tensordot(share, (values - mean) ** 2, axes=1))
     info = replace(
         answers[0].info,
@@ -52,4 +52,4 @@ def averaged_query(
         seconds=now() - start,
         details=NetworkDraws(int(sum(repeats)), len(answers)),
     )
-    return SampledPosterior(Factor.of(answers[0].variables, mean), info, draws)
+    return SampledPosterior(Factor.of(answers[0].variables, mean), info, draws, each)

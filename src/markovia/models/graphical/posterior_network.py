@@ -42,21 +42,28 @@ class NetworkDraws:
 
 
 class SampledPosterior(Posterior):
-    """An answer averaged over networks; `draws` has the answer of each, along the first axis."""
+    """An answer averaged over networks; `draws` has the answer of each, along the first axis.
 
-    __slots__ = ("draws",)
+    `weights` says how much each counts; None if all count the same.
+    """
 
-    def __init__(self, factor: Factor, info: Info, draws: Array) -> None:
+    __slots__ = ("draws", "weights")
+
+    def __init__(self, factor: Factor, info: Info, draws: Array, weights: Array | None = None) -> None:
         super().__init__(factor, info)
         self.draws = draws
+        self.weights = weights
 
     def interval(self, level: float = 0.95) -> "pd.DataFrame":
-        """Return mean and credible interval of every probability (quantiles over the drawn networks)."""
+        """Return mean and credible interval of every probability (quantiles over the networks, by their weights)."""
         import pandas as pd
 
         check_level(level)
-        tail = (1.0 - level) / 2
-        low, high = np.quantile(self.draws, [tail, 1.0 - tail], axis=0)
+        ends = [(1.0 - level) / 2, (1.0 + level) / 2]
+        if self.weights is None:
+            low, high = np.quantile(self.draws, ends, axis=0)
+        else:
+            low, high = np.quantile(self.draws, ends, axis=0, weights=self.weights, method="inverted_cdf")
         index = self.to_pandas().index
         table = {"mean": self.values.ravel(), "low": low.ravel(), "high": high.ravel()}
         return pd.DataFrame(table, index=index)
