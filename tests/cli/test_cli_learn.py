@@ -33,6 +33,24 @@ def test_a_network_is_learned_fitted_and_written(rows: str, tmp_path: Path):
         assert f"{a} --> {b}" in result.stdout
 
 
+def test_a_network_saved_as_bif_takes_the_data_it_came_from(tmp_path: Path):
+    rng = np.random.default_rng(1)
+    doors = rng.integers(1, 4, 300)
+    frame = pd.DataFrame({"doors": doors, "open": rng.random(300) < doors / 4})
+    data, out = tmp_path / "rows.csv", tmp_path / "model.bif"
+    frame.to_csv(data, index=False)
+    assert run("learn", str(data), "-o", str(out)).exit_code == 0
+    model = mk.load(out)
+    assert model.states("doors") == [1, 2, 3]
+    assert model.states("open") == [False, True]
+    told = answer("score", str(out), str(data))
+    assert told["log_likelihood"] == pytest.approx(model.log_prob(frame).sum())
+    assert told["rows"] == 300
+    assert run("fit", str(out), str(data), "-o", str(tmp_path / "again.bif")).exit_code == 0
+    assert mk.load(tmp_path / "again.bif").allclose(model)
+    assert run("predict", str(out), str(data), "--target", "open").exit_code == 0
+
+
 def test_without_an_output_the_graph_is_printed(rows: str, tmp_path: Path):
     before = set(tmp_path.iterdir())
     assert "-->" in run("learn", rows).stdout

@@ -300,3 +300,34 @@ def test_masked_cells_are_missing():
     from markovia.data.state_codes import column_codes
 
     assert column_codes("a", column, None)[1].tolist() == [0, -1, 1, 1]
+
+
+@pytest.mark.parametrize("states", [[False, True], [0, 1], ["False", "True"], ["0", "1"]])
+@pytest.mark.parametrize("cells", [[True, False, True], [1, 0, 1], [1.0, 0.0, 1.0]])
+def test_cells_of_another_type_are_counted_as_the_state_they_write(states, cells):
+    network = mk.BayesianNetwork("x", states={"x": states})
+    frame = pd.DataFrame({"x": cells})
+    thousands = pd.DataFrame({"x": pd.array(cells * 2000, dtype=object)})
+    for data in (frame, frame.astype(object), {"x": cells}, [{"x": c} for c in cells], thousands):
+        assert network.copy().fit(data)["x"].values.tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize("states", [[False, True], [0, 1]])
+@pytest.mark.parametrize("cells", [["true", "false", "true"], ["TRUE", "FALSE", "TRUE"], ["1", "0", "1"]])
+def test_text_is_counted_as_the_number_or_truth_value_it_writes(states, cells, tmp_path):
+    network = mk.BayesianNetwork("x", states={"x": states})
+    distinct = np.array(["".join(list(c)) for c in cells * 2000], dtype=object)  # as many objects as cells
+    path = tmp_path / "x.csv"
+    pd.DataFrame({"x": cells}).to_csv(path, index=False)
+    for data in ({"x": cells}, {"x": distinct}, path):
+        assert network.copy().fit(data)["x"].values.tolist() == pytest.approx([1 / 3, 2 / 3])
+        assert np.allclose(
+            network.copy().fit(data).log_prob(data)[:3], np.log([2 / 3, 1 / 3, 2 / 3]), atol=1e-12
+        )
+
+
+def test_cells_that_write_no_state_are_refused():
+    network = mk.BayesianNetwork("x", states={"x": [0, 1, 2]})
+    for cell in ("true", "3", "no", 0.5):
+        with pytest.raises(mk.errors.UnknownState):
+            network.fit({"x": [cell, 0]})

@@ -248,6 +248,28 @@ def test_what_bif_cannot_say_is_refused_with_the_reason():
         write_bif(mk.BayesianNetwork("a", states={"a": [1, "1"]}, tables="uniform"))
 
 
+def test_integer_and_boolean_states_come_back_as_such():
+    bn = mk.BayesianNetwork()
+    bn.add("die", states=[1, 2, 3], p=[0.5, 0.25, 0.25])
+    bn.add("high", states=[True, False], parents=["die"], p=[[0, 1], [0.25, 0.75], [1, 0]])
+    bn.add("said", states=[0, "zero", "no"], parents=["high"], p="uniform")
+    bn.node_properties = {"die": {"colour": "red", "markovia_states": "mine"}}
+    text = write_bif(bn)
+    twin = read_bif(text)
+    assert "property markovia_states = int ;" in text
+    assert [twin.variable(n) for n in twin.variables] == [bn.variable(n) for n in bn.variables]
+    assert not bn.compare(twin, atol=0.0)
+    assert twin.node_properties == bn.node_properties
+    assert write_bif(twin) == text
+
+
+@pytest.mark.parametrize("mark", ["int", "[1, 1]", "[1]", "[1, [2"])
+def test_a_mark_that_does_not_fit_the_states_is_a_parse_error(mark):
+    text = small(LISTED).replace("{ a0, a1 };", f"{{ a0, a1 }}; property markovia_states = {mark} ;")
+    with pytest.raises(ParseError, match=r"^net.bif:2:10: "):
+        read_bif(text, "net.bif")
+
+
 words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6).filter(
     lambda s: not any("\ufdd0" <= c <= "\ufdef" for c in s)
 )
@@ -322,7 +344,8 @@ def test_written_files_are_read_by_pyagrum(tmp_path):
 def test_truncated_files_are_refused():
     text = DEMO + write_bif(mk.BayesianNetwork("x->y{a|b|c}<-z", tables="random", seed=0)).partition("}\n")[2]
     read_bif(text)
-    refused = [must_hold(read_bif, cut) for cut in truncations(text.rstrip(), 400)]
+    empty = text[: text.index("\nvariable")]  # a network without variables is a network
+    refused = [must_hold(read_bif, cut) for cut in truncations(text.rstrip(), 400) if cut.rstrip() != empty]
     assert all(refused)
 
 

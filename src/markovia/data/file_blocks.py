@@ -21,7 +21,7 @@ from markovia.data.data_files import (
     scan,
     unreadable,
 )
-from markovia.data.state_codes import MISSING, UNKNOWN
+from markovia.data.state_codes import MISSING
 from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
 from markovia.factors.tables.variable import Variable
 
@@ -118,26 +118,10 @@ def _as_states(column: "pd.Series[Any]", variable: Variable, nulls: Sequence[str
     """Return text as a categorical column of the variable's states."""
     import pandas as pd
 
-    known = {str(state): code for code, state in enumerate(variable.states)}
-    if all(isinstance(state, bool) for state in variable.states):
-        known |= {text.casefold(): code for text, code in known.items()}
-        known |= {text.upper(): code for text, code in known.items()}
-    known = dict.fromkeys(nulls, MISSING) | known
     positions, texts = pd.factorize(column)
-    codes = [known.get(str(t), UNKNOWN) for t in texts]
-    for k, code in enumerate(codes):
-        if code == UNKNOWN:
-            codes[k] = _number_code(str(texts[k]), variable)
-    if UNKNOWN in codes:
-        raise UnknownState(variable.name, str(texts[codes.index(UNKNOWN)]), variable.states)
+    found = variable.positions(texts)
+    codes = [MISSING if at is None and text in nulls else at for text, at in zip(texts, found, strict=True)]
+    if None in codes:
+        raise UnknownState(variable.name, str(texts[codes.index(None)]), variable.states)
     lookup = np.array([*codes, MISSING], dtype=np.int64)
     return pd.Categorical.from_codes(lookup[positions], categories=pd.Index(variable.states, dtype=object))
-
-
-def _number_code(text: str, variable: Variable) -> int:
-    """Return the code of the number that the text is (1.0 is 1), if that is a state."""
-    try:
-        number = float(text)
-    except ValueError:
-        return UNKNOWN
-    return int(variable.codes.get(int(number), UNKNOWN)) if number.is_integer() else UNKNOWN

@@ -106,24 +106,17 @@ class GroupedSource:
                 raise InvalidArgument(
                     f"a state of {name!r} is a string, an integer or a boolean, not {nested!r}"
                 )
-            reading = dict(zip(values, values, strict=True))
-            if name in texts:
-                reading = printed_states(values, known[name].states if name in known else None)
-            if name not in known:
-                stated = categories.get(name)
-                variable = (
-                    inferred(name, reading.values())
-                    if stated is None
-                    else inferred(name, stated, categories=True)
-                )
-            else:
+            if name in known:
                 variable = known[name]
-            codes = variable.codes
+            elif name in categories:
+                variable = inferred(name, categories[name], categories=True)
+            else:
+                variable = inferred(name, printed_truths(values) if name in texts else values)
             book = {None: MISSING}
-            for value, state in reading.items():
-                if state not in codes:
-                    raise UnknownState(name, state, variable.states)
-                book[value] = codes[state]
+            for value, at in zip(values, variable.positions(values), strict=True):
+                if at is None:
+                    raise UnknownState(name, value, variable.states)
+                book[value] = at
             self.variables[name] = variable
             self._books[name] = book
             self._gaps[name] = sum(int(g[1]) for g in groups if g[0] is None)
@@ -226,14 +219,7 @@ class GroupedSource:
         )
 
 
-def printed_states(values: Sequence[str], states: Sequence[State] | None) -> dict[Any, Any]:
-    """Return what text means: the state that prints like it; booleans in any case, also where no states are known."""
-    booleans: dict[str, State] = {"true": True, "false": False}
-    if states is None:
-        if not {v.casefold() for v in values} <= set(booleans):
-            return {v: v for v in values}
-        return {v: booleans[v.casefold()] for v in values}
-    # where a number and a text print alike, the text is meant
-    printed = {str(s): s for s in sorted(states, key=lambda s: isinstance(s, str))}
-    lowered = {str(s).casefold(): s for s in states if isinstance(s, bool)}
-    return {v: printed.get(v, lowered.get(v.casefold(), v)) for v in values}
+def printed_truths(values: Sequence[str]) -> Sequence[State]:
+    """Return text as booleans where all of it writes them."""
+    truths = {v.casefold() for v in values}
+    return [v == "true" for v in truths] if truths <= {"true", "false"} else values

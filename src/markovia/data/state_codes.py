@@ -117,13 +117,11 @@ def code_type(variables: Iterable[Variable]) -> type[np.signedinteger[Any]]:
 
 def translated(coded: Coded, variable: Variable, unseen: str = "error") -> Codes:
     """Return the codes of a column that was split; see `column_codes`."""
-    known = variable.codes
     positions, values = coded.positions, coded.values
     if coded.categories and tuple(values) == variable.states:
         return positions
-    lookup = [_code(known, v) for v in values]
-    if unseen == "missing":
-        lookup = [MISSING if code == UNKNOWN else code for code in lookup]
+    strange = MISSING if unseen == "missing" else UNKNOWN
+    lookup = [strange if at is None else at for at in variable.positions(values)]
     if lookup == list(range(len(lookup))):
         return positions
     codes: Codes
@@ -137,20 +135,13 @@ def translated(coded: Coded, variable: Variable, unseen: str = "error") -> Codes
     else:
         codes = np.array([*lookup, MISSING], dtype=np.int32)[positions]
     if UNKNOWN in lookup:
-        strange = np.flatnonzero(codes == UNKNOWN)
-        if strange.size:
-            cell = values[int(positions[strange[0]])]
+        cells = np.flatnonzero(codes == UNKNOWN)
+        if cells.size:
+            cell = values[int(positions[cells[0]])]
             raise UnknownState(
                 variable.name, cell.item() if isinstance(cell, np.generic) else cell, variable.states
             )
     return codes
-
-
-def _code(known: Any, value: Any) -> int:
-    try:
-        return int(known.get(value, UNKNOWN))
-    except TypeError:
-        return UNKNOWN
 
 
 def _occurring(coded: Coded) -> list[Any]:
@@ -406,10 +397,10 @@ def _looked_up(cells: NDArray[Any], variable: Variable) -> Codes:
         raise UnknownState(variable.name, cell, variable.states) from None
     strange = np.flatnonzero(codes == UNKNOWN)
     if strange.size:
-        missing = pd.isna(cells[strange])
-        if not missing.all():
-            raise UnknownState(variable.name, cells[strange[~missing][0]], variable.states)
         codes[strange] = MISSING
+        present = strange[~pd.isna(cells[strange])]
+        positions, values = pd.factorize(cells[present])
+        codes[present] = translated(Coded(positions, list(values)), variable)
     return codes
 
 

@@ -20,9 +20,10 @@ What the reader understands:
   `model.node_properties`;
 - blocks in any order.
 
-States are always strings: BIF has no other kind, so a model whose states are integers or booleans comes back
-with their text. Rounded rows are handled as `markovia.io.rows` says. Limits: 2**20 states a variable, 2**28
-entries a table, and `default` rows may fill in 2**24 entries a file.
+BIF states are text. Where those of a model are integers or booleans, the property `markovia_states` says so (see
+`markovia.io.identifiers`), and they come back as they were; in files by others states are strings. Rounded rows are
+handled as `markovia.io.rows` says. Limits: 2**20 states a variable, 2**28 entries a table, and `default` rows may
+fill in 2**24 entries a file.
 
 Cost: linear in the length of the text; about 30 MB a second for files of tables.
 """
@@ -32,12 +33,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from markovia.errors import CycleError, MarkoviaError, UnsupportedModel
+from markovia.errors import CycleError, MarkoviaError, ParseError, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import Variable
 from markovia.io.bif_tables import Body, Budget
 from markovia.io.bif_text import Cursor, mask, plain, quoted, said
-from markovia.io.identifiers import refusal
+from markovia.io.declarations import Declaration, declared_variable
+from markovia.io.identifiers import MARKS, STATES, refusal, split_properties, states_mark
 from markovia.io.rows import RowPolicy
 from markovia.io.source import Source, brief, hint, shown
 from markovia.models.graphical.base import GraphicalModel
@@ -98,7 +100,7 @@ def write_bif(model: GraphicalModel) -> str:
     Raises
     ------
     UnsupportedModel
-        If the model is not a Bayesian network, lacks a table, has states that differ only in their type, or
+        If the model is not a Bayesian network, lacks a table, has two states with the same text, or
         text with a NUL character or a Unicode noncharacter.
 
     Examples
@@ -179,12 +181,39 @@ class _Reader:
         policy.finish()
         return network
 
+    def _restored(self, tables: dict[str, ConditionalTable]) -> dict[str, ConditionalTable]:
+        """Give the tables the variables that marks among the properties tell of."""
+        true: dict[str, Variable] = {}
+        for name, properties in list(self.node_properties.items()):
+            if not any(mark in properties for mark in MARKS):
+                continue
+            item = Declaration(
+                name,
+                self.places[name],
+                [*self.variables[name].states],
+                properties=self.node_properties.pop(name),
+            )
+            true[name] = declared_variable(self.source, item)
+            if item.properties:
+                self.node_properties[true[name].name] = item.properties
+        if not true:
+            return tables
+        return {
+            name: table.rebound(
+                true.get(name, table.variable), tuple(true.get(p.name, p) for p in table.parents)
+            )
+            for name, table in tables.items()
+        }
+
     def _assembled(self, tables: dict[str, ConditionalTable], blocks: list[_Block]) -> BayesianNetwork:
         try:
-            network = BayesianNetwork.from_conditionals((tables[n] for n in self.variables), name=self.name)
+            restored = self._restored(tables)
+            network = BayesianNetwork.from_conditionals((restored[n] for n in self.variables), name=self.name)
         except CycleError as error:
             place = next(b.place for b, t in zip(blocks, tables, strict=True) if t in error.cycle)
             raise self.source.error(place, f"expected an acyclic network; {brief(str(error))}") from None
+        except ParseError:
+            raise
         except MarkoviaError as error:
             raise self.source.error(0, f"expected a Bayesian network; {brief(str(error))}") from None
         network.properties = self.properties
@@ -345,10 +374,12 @@ def _variable_block(model: BayesianNetwork, name: str) -> list[str]:
         raise UnsupportedModel(
             f"BIF states are text, and two states of {name!r} have the same text: {model.states(name)}; save as .json"
         )
+    own, rest = split_properties(model.node_properties.get(name, {}), lambda key, value: True)
+    mark = states_mark(model.states(name), states)
     return [
         f"variable {_word(name)} {{",
         f"  type discrete [ {len(states)} ] {{ {', '.join(map(_word, states))} }};",
-        *_properties(model.node_properties.get(name, {})),
+        *_properties({**own, **({} if mark is None else {STATES: mark}), **rest}),
         "}",
     ]
 

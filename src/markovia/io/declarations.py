@@ -90,7 +90,7 @@ def declared_network(
         if item.identifier in ids:
             raise source.error(item.at, f"{shown(item.identifier)} is declared twice; expected a new name")
         ids[item.identifier] = item
-    variables = {item.identifier: _variable(source, item) for item in items}
+    variables = {item.identifier: declared_variable(source, item) for item in items}
     if len({v.name for v in variables.values()}) != len(variables):
         raise source.error(at, f"expected distinct names, but {NAME} gives one name to two variables")
     own = dict(properties or {})
@@ -204,7 +204,8 @@ def _count(shape: Sequence[int]) -> str:
     return f"{entries:,}" if entries < 10**18 else "over 10**18"
 
 
-def _variable(source: Source, item: Declaration) -> Variable:
+def declared_variable(source: Source, item: Declaration) -> Variable:
+    """Return the variable with its true name and states, and take the marks that say them out of the properties."""
     properties = item.properties
     name = _marked(source, item.at, properties, NAME, decode_text, item.identifier)
     if item.label is not None and name != item.identifier and properties.get(item.label) == name:

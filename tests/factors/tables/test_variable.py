@@ -61,6 +61,24 @@ def test_text_is_matched_to_states():
         mk.Variable("x", 2).parse("two")
 
 
+@pytest.mark.parametrize(
+    ("states", "values", "positions"),
+    [
+        ([False, True], ["true", "True", "TRUE", True, 1, 1.0, "1", "1.0", "0"], [1, 1, 1, 1, 1, 1, 1, 1, 0]),
+        ([0, 1], [1, "1", True, "true", "FALSE", 2, "2", "yes"], [1, 1, 1, 1, 0, None, None, None]),
+        ([3, 1, 2], ["3", "2.0", 1.0, "1e0", "true", "01", "x"], [0, 2, 1, 1, None, 1, None]),
+        (["True", "False"], [True, False, 1, 0, "true", "False", "1"], [0, 1, 0, 1, 0, 1, None]),
+        (["0", "1"], [0, 1.0, True, "1", "1.0", "true"], [0, 1, 1, 1, None, None]),
+        (["1", "2", "03"], [1, 2, 3, "03", True], [0, 1, None, 2, None]),
+        (["no", "yes"], ["yes", "Yes", True, 1, None, [1]], [1, None, None, None, None, None]),
+        ([1, "1", "true"], [1, "1", "true"], [0, 1, 2]),
+        (["1", "true"], [1, True, "TRUE"], [None, None, 1]),
+    ],
+)
+def test_values_of_another_type_mean_the_state_they_write(states, values, positions):
+    assert mk.Variable("x", states).positions(values) == positions
+
+
 def test_an_unknown_state_names_the_nearest_and_at_most_a_dozen():
     v = mk.Variable("smoke", ["no", "yes"])
     with pytest.raises(mk.errors.UnknownState) as caught:

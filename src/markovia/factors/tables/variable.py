@@ -1,8 +1,13 @@
-"""Discrete random variables: a name and an ordered tuple of states."""
+"""Discrete random variables: a name and an ordered tuple of states.
 
+Files and frames often write a state in another type than the model has it: text for a number or a truth value, or the
+other way round. `Variable.positions` is the one place that says which state a value means.
+"""
+
+import re
 from collections.abc import Iterable, Mapping, Sized
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -10,6 +15,15 @@ from markovia.errors import InvalidArgument, TooLarge, UnknownState
 
 State: TypeAlias = str | int | bool
 MAX_STATES = 2**24
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_TRUTH = {"true": 1, "false": 0}
+
+
+class _Meaning(NamedTuple):
+    """What a value is or writes: a truth value or an integer."""
+
+    truth: bool
+    number: int
 
 
 class Variable:
@@ -82,7 +96,7 @@ class Variable:
         return self.states == tuple(range(len(self.states))) and not isinstance(self.states[0], bool)
 
     def index(self, state: object) -> int:
-        """Return the position of a state.
+        """Return the position of a state, or of the state that a value means (see `positions`).
 
         Raises
         ------
@@ -92,26 +106,75 @@ class Variable:
         try:
             return self._lookup()[state]  # type: ignore[index]
         except (KeyError, TypeError):
-            raise UnknownState(self.name, state, self.states) from None
+            (found,) = self.positions([state])
+        if found is None:
+            raise UnknownState(self.name, state, self.states)
+        return found
+
+    def positions(self, values: Iterable[object]) -> list[int | None]:
+        """Return for each value the position of the state that it means, None where it means none.
+
+        A value means the state it equals. Text also means the integer or boolean that it writes (`"3"`, `"3.0"`, `"true"`
+        in any case), and an integer or boolean the text that writes it. Where the states are a pair of truth values, be
+        they `False, True`, `0, 1` or such text, 0 is false and 1 is true. Text never means other text, but for the case
+        of `true` and `false`.
+
+        Examples
+        --------
+        >>> Variable("wet", [False, True]).positions(["true", True, 1, "1", "yes"])
+        [1, 1, 1, 1, None]
+        >>> Variable("wet", ["true", "false"]).positions([True, 0, "TRUE", "1"])
+        [0, 1, 0, None]
+        """
+        known = self._lookup()
+        meanings: dict[tuple[bool, _Meaning], int] | None = None
+        found: list[int | None] = []
+        for value in values:
+            try:
+                at = known.get(value)  # type: ignore[call-overload]
+            except TypeError:
+                at = None
+            if at is None:
+                if meanings is None:
+                    meanings = self._meanings()
+                meaning = _meaning(value)
+                at = None if meaning is None else meanings.get((not isinstance(value, str), meaning))
+            found.append(at)
+        return found
 
     def parse(self, text: str) -> State:
-        """Return the state that prints as `text`, for command lines and files.
+        """Return the state that a text means, for command lines and files.
 
         Examples
         --------
         >>> Variable("die", 6).parse("3")
         3
         """
-        for state in self.states:
-            if str(state) == text:
-                return state
-        if all(isinstance(s, bool) for s in self.states) and text.casefold() in ("true", "false"):
-            return text.casefold() == "true"
-        raise UnknownState(self.name, text, self.states)
+        return self.states[self.index(text)]
 
     def renamed(self, name: str) -> "Variable":
         """Return the same states under another name."""
         return Variable(name, self.states)
+
+    def _meanings(self) -> dict[tuple[bool, _Meaning], int]:
+        """Return the position of each state by whether it is text and what it means; what two states mean is left out."""
+        meant = [_meaning(state) for state in self.states]
+        truths = all(m is not None and m.number in (0, 1) for m in meant)
+        found: dict[tuple[bool, _Meaning], int] = {}
+        twice = set()
+        for i, (state, m) in enumerate(zip(self.states, meant, strict=True)):
+            # text such as "01" is a name, since no number prints like it
+            if m is None or (isinstance(state, str) and not m.truth and state != str(m.number)):
+                continue
+            keys = {
+                (isinstance(state, str), _Meaning(t, m.number))
+                for t in ((False, True) if truths else (m.truth,))
+            }
+            if m.truth:  # "TRUE" may stand for "true"
+                keys.add((False, m))
+            twice |= keys & found.keys()
+            found.update(dict.fromkeys(keys, i))
+        return {key: i for key, i in found.items() if key not in twice}
 
     def _lookup(self) -> dict[State, int]:
         if self._codes is None:
@@ -139,6 +202,21 @@ class Variable:
 _set_name = Variable.__dict__["name"].__set__
 _set_states = Variable.__dict__["states"].__set__
 _set_codes = Variable.__dict__["_codes"].__set__
+
+
+def _meaning(value: object) -> _Meaning | None:
+    """Return the integer or truth value that a value is or writes, None where it is neither."""
+    if isinstance(value, bool | np.bool_):
+        return _Meaning(True, int(value))
+    if isinstance(value, str):
+        if value.casefold() in _TRUTH:
+            return _Meaning(True, _TRUTH[value.casefold()])
+        if len(value) > 32 or _NUMBER.fullmatch(value) is None:
+            return None
+        value = int(value) if value.lstrip("+-").isdigit() else float(value)
+    if isinstance(value, float | np.floating):
+        return _Meaning(False, int(value)) if value.is_integer() else None
+    return _Meaning(False, int(value)) if isinstance(value, int | np.integer) else None
 
 
 def _clean_states(name: str, states: int | Iterable[State]) -> tuple[State, ...]:
