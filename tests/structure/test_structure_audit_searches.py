@@ -136,7 +136,7 @@ def test_exact_search_stopped_among_parent_sets_returns_no_worse_than_a_climb(mo
     climbed = mk.learn_structure(rows, "hill-climb", climbs=1, walks=0)
     assert climbed.n_edges
 
-    def cut(score, rules, watch, most):
+    def cut(score, rules, clock, most):
         sets = [[tuple(np.flatnonzero(rules.required[:, x]).tolist())] for x in range(score.n)]
         scores = [np.array([score.local(x)]) for x in range(score.n)]
         return parent_set_scores.ParentSets(sets, scores, score.n, False, [score.n])

@@ -268,10 +268,10 @@ def test_a_time_limit_keeps_the_best_so_far():
 
 
 def test_the_first_interrupt_only_raises_a_flag():
-    with Clock(progress=False) as watch:
+    with Clock(progress=False) as clock:
         os.kill(os.getpid(), signal.SIGINT)
-        assert watch.over()
-        assert watch.reason == "interrupted"
+        assert clock.over()
+        assert clock.reason == "interrupted"
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
 
@@ -303,7 +303,7 @@ def test_an_outer_time_limit_holds_inside():
 
 def test_a_search_in_a_thread_stops_at_ctrl_c_of_the_main_thread():
     seen = []
-    with Clock(progress=False) as watch:
+    with Clock(progress=False) as clock:
         started, pressed = threading.Event(), threading.Event()
 
         def work():
@@ -318,16 +318,16 @@ def test_a_search_in_a_thread_stops_at_ctrl_c_of_the_main_thread():
         signal.raise_signal(signal.SIGINT)
         pressed.set()
         thread.join(5)
-        assert watch.over()
+        assert clock.over()
     assert seen == [(True, "interrupted")]
 
 
 def test_a_program_that_ignores_ctrl_c_is_left_alone():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with Clock(progress=False) as watch:
+        with Clock(progress=False) as clock:
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-            assert not watch.over()
+            assert not clock.over()
     finally:
         signal.signal(signal.SIGINT, before)
 

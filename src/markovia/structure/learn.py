@@ -128,8 +128,8 @@ def learn_structure(
     search = plan_search(data, method, known, reading, score=score, test=test, alpha=alpha, options=options)
     rng = generator(seed)
     check_jobs(n_jobs)
-    with Clock(time_limit, progress) as watch:
-        return search.run(search.mixed, rng, watch, n_jobs)
+    with Clock(time_limit, progress) as clock:
+        return search.run(search.mixed, rng, clock, n_jobs)
 
 
 @dataclass(frozen=True)
@@ -163,17 +163,17 @@ class Search:
         self,
         mixed: MixedTable | None,
         rng: np.random.Generator,
-        watch: Clock,
+        clock: Clock,
         n_jobs: int | None = None,
         score: Any = None,
     ) -> LearnedStructure:
         """Run the method on rows over the same variables; `score` takes the place of the one that was asked for."""
-        started = watch.seconds
+        started = clock.seconds
         task = Task(
             self.order,
             mixed,
             self.rules,
-            watch,
+            clock,
             rng,
             self.score if score is None else score,
             self.test,
@@ -193,8 +193,8 @@ class Search:
             weights=found.weights,
             optimal=found.optimal,
             bound=found.bound,
-            stopped=watch.reason,
-            seconds=watch.seconds - started,
+            stopped=clock.reason,
+            seconds=clock.seconds - started,
             notes=[*self.notes, *found.notes],
             details=found.details,
             data=mixed,

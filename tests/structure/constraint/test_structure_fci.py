@@ -55,14 +55,14 @@ def linear_rows(dag, n, seed):
 
 
 class _Stopping(dict):
-    """Answers that are known; a new one stops the watch, as Ctrl-C would."""
+    """Answers that are known; a new one stops the clock, as Ctrl-C would."""
 
-    def __init__(self, known, watch):
+    def __init__(self, known, clock):
         super().__init__(known)
-        self.watch = watch
+        self.clock = clock
 
     def update(self, *args, **kwargs):
-        self.watch._on_interrupt(2, None)
+        self.clock._on_interrupt(2, None)
         super().update(*args, **kwargs)
 
 
@@ -326,16 +326,16 @@ def test_a_search_stopped_among_possible_d_sep_sets_is_oriented_and_says_so():
     dag, hidden = spouses(PDS)
     names = [n for n in dag.nodes if n not in hidden]
     test = Oracle(dag, latent=hidden).bind(None, names)
-    with Clock(progress=False) as watch:
+    with Clock(progress=False) as clock:
         task = Task(
-            tuple(names), None, mk.Knowledge().rules(names), watch, np.random.default_rng(0), test=test
+            tuple(names), None, mk.Knowledge().rules(names), clock, np.random.default_rng(0), test=test
         )
         plain = fci(task, possible_d_sep=False)
         asked = test.n_made
         known = dict(test.known)
-        test.known = _Stopping(known, watch)
+        test.known = _Stopping(known, clock)
         found = fci(task)
-    assert watch.reason == "interrupted"
+    assert clock.reason == "interrupted"
     assert asked == len(known)
     assert found.graph == plain.graph
     assert "stopped within" in found.notes[0]

@@ -261,8 +261,8 @@ def test_depth_limits_the_sets_and_time_keeps_what_is_there():
 def test_the_first_separating_set_in_the_stated_order_is_kept():
     test = _Said(list("abcd"), [("b", "c", "a"), ("b", "c", "d"), ("a", "d", "bc")])
     rules = Knowledge().rules(test.names)
-    with Clock(progress=False) as watch:
-        found = adjacency_search(test, rules, watch)
+    with Clock(progress=False) as clock:
+        found = adjacency_search(test, rules, clock)
     assert found.separators == {(1, 2): (0,), (0, 3): (1, 2)}
 
 

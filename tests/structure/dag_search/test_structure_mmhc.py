@@ -30,8 +30,8 @@ def test_with_an_oracle_the_candidates_are_the_neighbours(seed, n, density):
         [(a, b) for a, b in combinations(names, 2) if rng.random() < density], nodes=sorted(names)
     )
     test = Oracle(dag).bind(None)
-    with Clock(progress=False) as watch:
-        found = max_min_candidates(test, Knowledge().rules(test.names), watch)
+    with Clock(progress=False) as clock:
+        found = max_min_candidates(test, Knowledge().rules(test.names), clock)
     assert (found == found.T).all()
     assert _pairs(found, test.names) == {frozenset(e) for e in dag.edges}
 
@@ -88,8 +88,8 @@ def test_measurements_use_fisher_z():
     a = rng.normal(size=400)
     b = a + rng.normal(size=400)
     test = mk.ci_tests.FisherZ(0.01).bind(read_mixed({"a": a, "b": b, "c": b + rng.normal(size=400)}))
-    with Clock(progress=False) as watch:
-        found = max_min_candidates(test, Knowledge().rules(test.names), watch, depth=2)
+    with Clock(progress=False) as clock:
+        found = max_min_candidates(test, Knowledge().rules(test.names), clock, depth=2)
     assert _pairs(found, test.names) == {frozenset("ab"), frozenset("bc")}
 
 

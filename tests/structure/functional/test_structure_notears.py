@@ -254,12 +254,12 @@ def test_the_series_of_problems_solves_a_problem_with_a_known_answer():
         return 0.5 * float(slope @ slope), slope, (x * y) ** 2, 2 * x * y * np.array([y, x])
 
     bounds = np.array([[0.0, np.inf], [0.0, np.inf]])
-    with Clock(progress=False) as watch:
+    with Clock(progress=False) as clock:
         end = minimise_acyclic(
             objective,
             np.array([1.2, 1.0]),
             bounds,
-            watch,
+            clock,
             max_iterations=100,
             h_tolerance=1e-10,
             rho_max=1e16,

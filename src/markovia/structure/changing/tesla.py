@@ -144,7 +144,7 @@ def tesla(
     notes: list[str] = []
     best, lowest = 0, np.inf
     for first, second in grid:
-        if fits and task.watch.over():
+        if fits and task.clock.over():
             notes.append(f"stopped after {len(fits)} of {len(grid)} pairs of penalties")
             break
         fits.append(_fit(problem, float(first), float(second), task, notes))
@@ -216,13 +216,13 @@ def _fit(problem: _Problem, lambda1: float, lambda2: float, task: Task, notes: l
     residuals, steps, objectives = np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(n)
     block = max(4, 2 * thread_count())
     for low in range(0, n, block):
-        if task.watch.over():
+        if task.clock.over():
             notes.append(f"stopped after {low} of {n} columns; the others have no regression of their own")
             break
         nodes = range(low, min(low + block, n))
         for node, found in zip(nodes, in_parallel(one, nodes, lambda: None), strict=True):
             thetas[:, node], residuals[node], steps[node], objectives[node] = found
-        task.watch.advance(len(nodes))
+        task.clock.advance(len(nodes))
     return _Fit(thetas, residuals, steps, objectives)
 
 

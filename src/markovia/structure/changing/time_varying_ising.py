@@ -98,7 +98,7 @@ def kernel_weighted(
     worst, done, notes = 0.0, 0, []
     before: Array | None = None
     for k, time in enumerate(wanted):
-        if task.watch.over():
+        if task.clock.over():
             notes.append(f"stopped after {k} of {len(wanted)} times")
             break
         shares = spins.weights * kernel_shares(moments - time, width, kernel)
@@ -130,7 +130,7 @@ def kernel_weighted(
             worst = max(worst, error)
         before = thetas[k]
         done = k + 1
-        task.watch.advance(note=f"time {time:.4g}")
+        task.clock.advance(note=f"time {time:.4g}")
     details: dict[str, Any] = {
         "bandwidth": width, "kernel": kernel, "effective_rows": sizes[:done], "alpha": penalties[:done], "kkt": worst,
     }  # fmt: skip

@@ -125,8 +125,8 @@ class CITest(ABC):
             self.measured.update(zip(fresh, pairs, strict=True))
         return np.array([self.known[q] for q in asked])
 
-    def p_values_until(self, queries: Sequence[Query], watch: Clock) -> list[float]:
-        """Return the p-values of many queries; those of the first ones only where the watch ends it in between.
+    def p_values_until(self, queries: Sequence[Query], clock: Clock) -> list[float]:
+        """Return the p-values of many queries; those of the first ones only where the clock ends it in between.
 
         Costly tests are asked a few at a time. At least one query is answered.
         """
@@ -134,7 +134,7 @@ class CITest(ABC):
             return self.p_values(queries).tolist()  # type: ignore[no-any-return]
         found: list[float] = []
         step = 1
-        while len(found) < len(queries) and not (found and watch.over()):
+        while len(found) < len(queries) and not (found and clock.over()):
             start = now()
             found += self.p_values(queries[len(found) : len(found) + step]).tolist()
             seconds = now() - start

@@ -86,7 +86,7 @@ def boss(
     best: ClassSearch | None = None
     for begin in starting_orders(task, order, starts, class_rows, path):
         state = Order(trees, begin)
-        path.append(Step("start", state.value, task.watch.seconds))
+        path.append(Step("start", state.value, task.clock.seconds))
         search = climb_orders(task, state, class_rows, path, kicks, backward)
         if best is None or search.value > best.value + LEAST_GAIN:
             best = search
@@ -115,12 +115,12 @@ def climb_orders(
     """Move variables until no move gains, then delete edges of the class, and again while that gains."""
     best_moves(task, state, path)
     for _ in range(kicks):
-        if task.watch.over():
+        if task.clock.over():
             break
         state = _kicked(task, state, path)
     while True:
         search = ClassSearch(task, class_rows, state.parents(), path)
-        if not backward or task.watch.over() or not search.backward():
+        if not backward or task.clock.over() or not search.backward():
             return search
         _, dag = search.finish()
         again = Order(state.trees, required_first(topological(dag), task.rules))
@@ -141,7 +141,7 @@ def _kicked(task: Task, state: Order, path: list[Step]) -> Order:
     best_moves(task, other, steps)
     if other.value <= state.value + LEAST_GAIN:
         return state
-    path.append(Step("kick", other.value, task.watch.seconds))
+    path.append(Step("kick", other.value, task.clock.seconds))
     return other
 
 
@@ -156,13 +156,13 @@ def best_moves(task: Task, state: Order, path: list[Step]) -> None:
 def _compiled_sweeps(task: Task, state: Order, path: list[Step]) -> None:
     from markovia.kernels.structure.order_moves import next_move
 
-    n, watch, trees = len(state.order), task.watch, state.trees
+    n, clock, trees = len(state.order), task.clock, state.trees
     order = np.array(state.order, dtype=np.int64)
     place = np.empty(n, dtype=np.int64)
     wanted = np.empty(4 * n + TOGETHER, dtype=np.int64)
     totals, others = np.zeros(n), np.empty(n - 1, dtype=np.int64)
     queue, at, made = order.copy(), 0, 0
-    while not watch.over():
+    while not clock.over():
         arrays = (trees.first, trees.count, trees.branch, trees.follow, trees.score)
         at, what, k = next_move(
             queue, at, order, place, *arrays, wanted, TOGETHER, LEAST_GAIN, totals, others
@@ -176,8 +176,8 @@ def _compiled_sweeps(task: Task, state: Order, path: list[Step]) -> None:
             queue, at = np.concatenate([queue[at + 1 :], queue[: at + 1]]), 0
             value = state.value + float(totals.max() - totals[state.place[x]])
             state.settle(order.tolist(), value)
-            path.append(Step(f"move {task.names[x]}", value, watch.seconds))
-            watch.advance(note=f"{value:.6g}")
+            path.append(Step(f"move {task.names[x]}", value, clock.seconds))
+            clock.advance(note=f"{value:.6g}")
         else:
             break
     if made:
@@ -185,12 +185,12 @@ def _compiled_sweeps(task: Task, state: Order, path: list[Step]) -> None:
 
 
 def _plain_sweeps(task: Task, state: Order, path: list[Step]) -> None:
-    n, watch = len(state.order), task.watch
+    n, clock = len(state.order), task.clock
     above, below = _required_ancestors(task.rules)
     quiet = 0
     while True:
         for x in list(state.order):
-            if watch.over():
+            if clock.over():
                 return
             others = [y for y in state.order if y != x]
             here = state.place[x]
@@ -204,8 +204,8 @@ def _plain_sweeps(task: Task, state: Order, path: list[Step]) -> None:
             if totals[best] > totals[here - low] + LEAST_GAIN:
                 _place(state, x, others, low + best)
                 quiet = 0
-                path.append(Step(f"move {task.names[x]}", state.value, watch.seconds))
-                watch.advance(note=f"{state.value:.6g}")
+                path.append(Step(f"move {task.names[x]}", state.value, clock.seconds))
+                clock.advance(note=f"{state.value:.6g}")
             if quiet >= n:
                 return
 
@@ -276,7 +276,7 @@ def starting_orders(
     """Yield the orders to begin with, required parents first: the given one, then random ones until time is over."""
     yield required_first(given_order(task, order, class_rows, path), task.rules)
     for _ in range(starts - 1):
-        if task.watch.over():
+        if task.clock.over():
             return
         yield required_first(task.rng.permutation(len(task.names)).tolist(), task.rules)
 

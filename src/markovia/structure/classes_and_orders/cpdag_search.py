@@ -100,14 +100,14 @@ class ClassSearch:
         return named, self.rows.total(dag)
 
     def _phase(self, kind: str) -> int:
-        n, watch, names = self.graph.n, self.task.watch, self.task.names
+        n, clock, names = self.graph.n, self.task.clock, self.task.names
         whole = [0] * n
         single: dict[tuple[int, int], int] = {}
         heap = [_entry(move, 0, 0) for move in self._moves(kind, range(n))]
         heapify(heap)
         blocked = _Blocked()
         made = 0
-        while heap and not watch.over():
+        while heap and not clock.over():
             waiting = []
             old: Change | None = None
             while heap and old is None:
@@ -131,8 +131,8 @@ class ClassSearch:
                 heappush(heap, entry)
             self.value += move.gain
             made += 1
-            self.path.append(Step(f"{kind} {names[move.x]} -> {names[move.y]}", self.value, watch.seconds))
-            watch.advance(note=f"{self.value:.6g}")
+            self.path.append(Step(f"{kind} {names[move.x]} -> {names[move.y]}", self.value, clock.seconds))
+            clock.advance(note=f"{self.value:.6g}")
             again, pairs = _stale(old, self.graph, kind, move.x, move.y)
             heads = members(again)
             for y in heads:

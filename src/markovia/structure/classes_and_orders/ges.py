@@ -61,7 +61,7 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
     start = masks_of(rules.required.T)
     path: list[Step] = []
     search = ClassSearch(task, rows, start, path)
-    path.append(Step("start", search.value, task.watch.seconds))
+    path.append(Step("start", search.value, task.clock.seconds))
     moves = dict.fromkeys(chosen, 0)
     rounds = 0
     while True:
@@ -71,7 +71,7 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
             moves[phase] += k
             made += k
         rounds += 1
-        if not made or not repeat or task.watch.over():
+        if not made or not repeat or task.clock.over():
             break
     graph, value = search.answer()
     details = {"moves": moves, "rounds": rounds, "families": score.n_computed}

@@ -75,9 +75,9 @@ def grasp(
     best: Order | None = None
     for begin in starting_orders(task, order, starts, class_rows, path):
         state = Order(trees, begin)
-        path.append(Step("start", state.value, task.watch.seconds))
+        path.append(Step("start", state.value, task.clock.seconds))
         tucks = _Tucks(task, state, depth, max(singular_depth, any_depth), any_depth, path)
-        while not task.watch.over() and tucks.improve():
+        while not task.clock.over() and tucks.improve():
             pass
         if best is None or state.value > best.value + LEAST_GAIN:
             best = state
@@ -107,15 +107,15 @@ class _Tucks:
         self._seen = {self._shape()}
         if not self._deeper(1, start):
             return False
-        self.path.append(Step("tuck", self.state.value, self.task.watch.seconds))
-        self.task.watch.advance(note=f"{self.state.value:.6g}")
+        self.path.append(Step("tuck", self.state.value, self.task.clock.seconds))
+        self.task.clock.advance(note=f"{self.state.value:.6g}")
         return True
 
     def _deeper(self, level: int, start: float) -> bool:
         state = self.state
         parents = state.parents()
         for y in list(state.order):
-            if self.task.watch.over():
+            if self.task.clock.over():
                 return False
             for x in sorted(members(parents[y]), key=state.place.__getitem__):
                 bit = 1 << x

@@ -83,7 +83,7 @@ def order_search(
     best: _Line | None = None
     for begin in starting_orders(task, order, starts, class_rows, path):
         line = _Line(source, begin, task.rules)
-        path.append(Step("start", line.value, task.watch.seconds))
+        path.append(Step("start", line.value, task.clock.seconds))
         line = _climbed(task, line, tabu, patience, path)
         if best is None or line.value > best.value + LEAST_GAIN:
             best = line
@@ -184,7 +184,7 @@ def _climbed(task: Task, line: _Line, tabu: int, patience: int, path: list[Step]
     value = line.value
     forbidden: dict[tuple[int, int], int] = {}
     step = 0
-    while until <= patience and len(line.gains) and not task.watch.over():
+    while until <= patience and len(line.gains) and not task.clock.over():
         step += 1
         pairs = zip(line.order[:-1], line.order[1:], strict=True)
         held = np.array([forbidden.get(pair, 0) >= step for pair in pairs])
@@ -201,6 +201,6 @@ def _climbed(task: Task, line: _Line, tabu: int, patience: int, path: list[Step]
             value, until = line.value, 0
             best = list(line.order)
             names = task.names
-            path.append(Step(f"swap {names[a]}, {names[b]}", value, task.watch.seconds))
-            task.watch.advance(note=f"{value:.6g}")
+            path.append(Step(f"swap {names[a]}, {names[b]}", value, task.clock.seconds))
+            task.clock.advance(note=f"{value:.6g}")
     return _Line(line.source, best, line.rules)

@@ -93,19 +93,19 @@ def bootstrap_structure(
     n = len(search.order)
     arrows, lines = np.zeros((n, n)), np.zeros((n, n))
     done, undirected, ancestral = 0, True, False
-    with Clock(time_limit, progress, total=int(replicates), unit="replicate") as watch:
-        deadline = None if time_limit is None else time() + watch.left
-        for found in _results(bare, mixed, streams, level, deadline, n_jobs, watch):
+    with Clock(time_limit, progress, total=int(replicates), unit="replicate") as clock:
+        deadline = None if time_limit is None else time() + clock.left
+        for found in _results(bare, mixed, streams, level, deadline, n_jobs, clock):
             arrows += found["arrows"]
             lines += found["lines"]
             undirected &= found["undirected"]
             ancestral |= found["ancestral"]
             done += 1
-            watch.advance()
-        watch.over()
+            clock.advance()
+        clock.over()
         if not done:
-            raise InvalidArgument(f"no replicate was finished ({watch.reason}); allow more time")
-        seconds, stopped = watch.seconds, watch.reason if done < replicates else None
+            raise InvalidArgument(f"no replicate was finished ({clock.reason}); allow more time")
+        seconds, stopped = clock.seconds, clock.reason if done < replicates else None
     return EdgeConfidence(
         names=search.order,
         arrows=arrows / done,
@@ -138,14 +138,14 @@ def _results(
     level: str,
     deadline: float | None,
     n_jobs: int | None,
-    watch: Clock,
+    clock: Clock,
 ) -> Any:
-    """Yield what each replicate found, in order, until the watch says stop; unfinished replicates are left out."""
+    """Yield what each replicate found, in order, until the clock says stop; unfinished replicates are left out."""
     from joblib import Parallel, delayed
 
     if n_jobs is None or n_jobs == 1:
         for rng in streams:
-            if watch.over():
+            if clock.over():
                 return
             found = _replicate(search, mixed, rng, level, deadline)
             if found is not None:
@@ -158,7 +158,7 @@ def _results(
         for found in results:
             if found is not None:
                 yield found
-            if watch.over():
+            if clock.over():
                 break
     finally:
         with warnings.catch_warnings():
@@ -173,9 +173,9 @@ def _replicate(
 ) -> Mapping[str, Any] | None:
     """Learn from one sample; None where time was up before the end."""
     left = None if deadline is None else max(1e-9, deadline - time())
-    with Clock(left, progress=False) as watch:
-        learned = search.run(mixed.resampled(rng), rng, watch, 1)
-        if watch.over():
+    with Clock(left, progress=False) as clock:
+        learned = search.run(mixed.resampled(rng), rng, clock, 1)
+        if clock.over():
             return None
     arrows, lines = edge_flags(learned.graph, search.order, level, search.rules)
     return {

@@ -48,7 +48,7 @@ class OrderChain:
 
 
 def run_order_chain(
-    families: FamilyLists, rng: np.random.Generator, watch: Clock, *, steps: int, warmup: int, thin: int
+    families: FamilyLists, rng: np.random.Generator, clock: Clock, *, steps: int, warmup: int, thin: int
 ) -> OrderChain:
     """Run one chain from a random order; keep every `thin`-th order after the warm-up."""
     n = len(families.masks)
@@ -76,10 +76,10 @@ def run_order_chain(
     whole = True
     for at in range(warmup + steps):
         if at % 64 == 0:
-            if watch.over():
+            if clock.over():
                 whole = False
                 break
-            watch.advance(min(64, warmup + steps - at), note=f"{sum(sums):.6g}")
+            clock.advance(min(64, warmup + steps - at), note=f"{sum(sums):.6g}")
         if n > 1:
             tried += 1
             i = int(rng.integers(0, n - 1))

@@ -41,7 +41,7 @@ class FamilyLists:
     weights: list[Array]
 
 
-def family_lists(score: LocalScore, rules: Rules, most: int, watch: Clock, by_size: bool) -> FamilyLists:
+def family_lists(score: LocalScore, rules: Rules, most: int, clock: Clock, by_size: bool) -> FamilyLists:
     """Score every family that the rules allow with at most `most` parents.
 
     With `by_size` each number of parents has the same prior weight, shared by the sets of that size; else each set.
@@ -56,14 +56,14 @@ def family_lists(score: LocalScore, rules: Rules, most: int, watch: Clock, by_si
             families += [(child, tuple(sorted((*needed, *more)))) for more in combinations(free, size)]
         found = np.empty(len(families))
         for low in range(0, len(families), BATCH):
-            if watch.over():
-                raise Unanswered(f"stopped ({watch.reason}) before all families were scored")
+            if clock.over():
+                raise Unanswered(f"stopped ({clock.reason}) before all families were scored")
             found[low : low + BATCH] = score.many(families[low : low + BATCH])
         if by_size:
             found -= np.log([comb(n - 1, len(ps)) for _, ps in families])
         masks.append(np.array([sum(1 << p for p in ps) for _, ps in families], dtype=np.int64))
         weights.append(found)
-        watch.advance(note="families")
+        clock.advance(note="families")
     return FamilyLists(masks, weights)
 
 
@@ -78,14 +78,14 @@ class OrderPosterior:
         The log of the sum over orders (each with prior 1 / n!) and over parent sets inside them of the families' weights.
     """
 
-    def __init__(self, families: FamilyLists, watch: Clock) -> None:
+    def __init__(self, families: FamilyLists, clock: Clock) -> None:
         self.families = families
         n = self.n = len(families.masks)
         # inside[i][U without bit i]: the families of i inside U
         self._inside = [self._subset_sums(i) for i in range(n)]
-        self._step(watch)
+        self._step(clock)
         self._begin = self._orders(forward=True)
-        self._step(watch)
+        self._step(clock)
         after = self._orders(forward=False)
         self.edges = np.zeros((n, n))
         whole = (1 << n) - 1
@@ -99,14 +99,14 @@ class OrderPosterior:
             chance = np.exp(families.weights[i] + above[_narrowed(masks, i)] - self.log_total)
             for u in range(n):
                 self.edges[u, i] = chance[(masks >> u) & 1 == 1].sum()
-            self._step(watch)
+            self._step(clock)
         np.clip(self.edges, 0.0, 1.0, out=self.edges)
         self.log_evidence = self.log_total - lgamma(n + 1)
 
-    def _step(self, watch: Clock) -> None:
-        watch.advance(note="orders")
-        if watch.over():
-            raise Unanswered(f"stopped ({watch.reason}) before the sums over orders were done")
+    def _step(self, clock: Clock) -> None:
+        clock.advance(note="orders")
+        if clock.over():
+            raise Unanswered(f"stopped ({clock.reason}) before the sums over orders were done")
 
     def _subset_sums(self, i: int) -> Array:
         n = self.n

@@ -238,15 +238,15 @@ def edge_posterior(
         most = min(most, FEW_PARENTS[method])
         most = max(most, int(rules.required.sum(axis=0).max(initial=0)))
     rng = generator(seed)
-    with Clock(time_limit, progress) as watch:
-        found = _run(method, bound, rules, most, prior, rng, watch, steps, warmup, chains)
+    with Clock(time_limit, progress) as clock:
+        found = _run(method, bound, rules, most, prior, rng, clock, steps, warmup, chains)
         return EdgePosterior(
             names=mixed.names,
             lines=np.zeros((n, n)),
             method=method,
             level="dag",
-            stopped=watch.reason,
-            seconds=watch.seconds,
+            stopped=clock.reason,
+            seconds=clock.seconds,
             rules=rules,
             data=mixed,
             exact=method == "exact",
@@ -274,32 +274,32 @@ def _run(
     most: int,
     prior: str,
     rng: np.random.Generator,
-    watch: Clock,
+    clock: Clock,
     steps: int,
     warmup: int,
     chains: int,
 ) -> dict[str, Any]:
     families: FamilyLists | None = None
     if method != "mcmc":
-        families = family_lists(score, rules, most, watch, prior == "orders-by-size")
+        families = family_lists(score, rules, most, clock, prior == "orders-by-size")
     if method == "exact":
         assert families is not None
-        sums = OrderPosterior(families, watch)
+        sums = OrderPosterior(families, clock)
         return {"arrows": sums.edges, "log_evidence": sums.log_evidence, "_sums": sums}
     runs: list[GraphChain | OrderChain] = []
     for stream in rng.spawn(chains):
         run: GraphChain | OrderChain
         if families is None:
-            run = run_chain(score, rules, stream, watch, steps=steps, warmup=warmup, thin=10)
+            run = run_chain(score, rules, stream, clock, steps=steps, warmup=warmup, thin=10)
         else:
-            run = run_order_chain(families, stream, watch, steps=steps, warmup=warmup, thin=10)
+            run = run_order_chain(families, stream, clock, steps=steps, warmup=warmup, thin=10)
         if run.graphs:
             runs.append(run)
-        if watch.over():
+        if clock.over():
             break
     if not runs:
         raise Unanswered(
-            f"stopped ({watch.reason}) before the first draw; allow more time or a shorter warmup"
+            f"stopped ({clock.reason}) before the first draw; allow more time or a shorter warmup"
         )
     return _merged(runs, score.n)
 

@@ -45,7 +45,7 @@ def run_chain(
     score: LocalScore,
     rules: Rules,
     rng: np.random.Generator,
-    watch: Clock,
+    clock: Clock,
     *,
     steps: int,
     warmup: int,
@@ -59,7 +59,7 @@ def run_chain(
     accepted, tried, block = 0, 0, 4096
     whole = True
     for first in range(0, warmup + steps, block):
-        if watch.over():
+        if clock.over():
             whole = False
             break
         many = min(block, warmup + steps - first)
@@ -76,7 +76,7 @@ def run_chain(
             if at >= warmup and (at - warmup) % thin == 0:
                 graphs.append(tuple(chain.parents))
                 scores.append(sum(chain.now))
-        watch.advance(many, note=f"{sum(chain.now):.6g}")
+        clock.advance(many, note=f"{sum(chain.now):.6g}")
     return GraphChain(graphs, np.array(scores), accepted / max(1, tried), whole)
 
 

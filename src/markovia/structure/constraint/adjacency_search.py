@@ -121,7 +121,7 @@ class Skeleton:
 def adjacency_search(
     test: CITest,
     rules: Rules,
-    watch: Clock,
+    clock: Clock,
     *,
     depth: int | None = None,
     stable: bool = True,
@@ -131,7 +131,7 @@ def adjacency_search(
 
     Parameters
     ----------
-    test, rules, watch
+    test, rules, clock
         The independence test, what is known, when to stop.
     depth
         The largest size of a conditioning set; None for no limit.
@@ -146,9 +146,9 @@ def adjacency_search(
     asked = ~np.eye(n, dtype=bool) if separate_forbidden else rules.pairs
     open_pairs = asked & ~rules.required_pairs
     size = 0
-    while (depth is None or size <= depth) and not watch.over():
+    while (depth is None or size <= depth) and not clock.over():
         level = _level(test, size) if stable else _live_level
-        if not level(test, skeleton, open_pairs, watch, size):
+        if not level(test, skeleton, open_pairs, clock, size):
             break
         size += 1
     return skeleton
@@ -161,7 +161,7 @@ def _level(test: CITest, size: int) -> Any:
     return _single_sets if size == 1 and test.log else _frozen_level
 
 
-def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
+def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
     """Test all open pairs given nothing."""
     blocks = test.pair_blocks()
     assert blocks is not None
@@ -171,14 +171,14 @@ def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock
     made: list[Array] = []
     apart = np.zeros_like(asked)
     for low, high, p in blocks:
-        if made and watch.over():
+        if made and clock.over():
             asked[low:] = False
             break
         own = asked[low:high]
         made += [row[flags] for row, flags in zip(p, own, strict=True)]
         skeleton.p_max[low:high][own] = p[own]
         apart[low:high] = own & (p > test.alpha)
-        watch.advance(int(own.sum()), f"sets of {size}")
+        clock.advance(int(own.sum()), f"sets of {size}")
     test.log.append(PairTests(asked, made))
     for flags in (skeleton.adjacent, open_pairs):
         flags &= ~apart
@@ -190,7 +190,7 @@ def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock
     return True
 
 
-def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
+def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
     """Try sets of one variable: all pairs ask their next set in each round, as arrays."""
     near = [np.flatnonzero(row) for row in skeleton.adjacent]
     xs, ys = np.nonzero(np.triu(open_pairs))
@@ -201,7 +201,7 @@ def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clo
         starts = np.cumsum([0, *map(len, turns)])
         given = np.concatenate([*turns, np.empty(0, np.int64)])
         asking, at = np.arange(low, low + len(turns)), starts[:-1].copy()
-        while len(asking) and not watch.over():
+        while len(asking) and not clock.over():
             left = starts[asking - low + 1] - at
             asking, at, left = asking[left > 0], at[left > 0], left[left > 0]
             if not len(asking):
@@ -226,9 +226,9 @@ def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clo
                 skeleton.adjacent[x, y] = skeleton.adjacent[y, x] = False
                 open_pairs[x, y] = open_pairs[y, x] = False
                 skeleton.separators[x, y] = (z,)
-            watch.advance(int(counted.sum()), f"sets of {size}")
+            clock.advance(int(counted.sum()), f"sets of {size}")
             asking, at = asking[~done], (at + chunk)[~done]
-        if watch.over():
+        if clock.over():
             break
     skeleton.p_max[ys, xs] = skeleton.p_max[xs, ys]
     return busy
@@ -241,7 +241,7 @@ def _singles(near: list[Ints], x: int, y: int) -> Ints:
     return np.concatenate([own[own != y], later[later != x]])
 
 
-def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
+def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
     """Try sets of one size with neighbours frozen; say whether there was any such set.
 
     Every pair asks its next set in each round, so that a round is one batch; with few pairs left each asks several.
@@ -251,7 +251,7 @@ def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Cl
         (x, y): _queries(near, x, y, size) for x, y in combinations(range(test.n), 2) if open_pairs[x, y]
     }
     busy = False
-    while asking and not watch.over():
+    while asking and not clock.over():
         chunk = max(1, test.batch // len(asking))
         turns = {pair: list(islice(source, chunk)) for pair, source in asking.items()}
         asking = {pair: source for pair, source in asking.items() if turns[pair]}
@@ -259,10 +259,10 @@ def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Cl
             break
         busy = True
         questions = [q for pair in asking for q in turns[pair]]
-        answers = iter(test.p_values_until(questions, watch))
+        answers = iter(test.p_values_until(questions, clock))
         for pair in list(asking):
             x, y = pair
-            # fewer answers than questions only where the watch ended it
+            # fewer answers than questions only where the clock ended it
             for (_, _, given), p in [(q, p) for q in turns[pair] if (p := next(answers, None)) is not None]:
                 skeleton._note(x, y, p)
                 if p > test.alpha:
@@ -271,18 +271,18 @@ def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Cl
                     skeleton.separators[pair] = given
                     del asking[pair]
                     break
-        watch.advance(len(questions), f"sets of {size}")
+        clock.advance(len(questions), f"sets of {size}")
     return busy
 
 
-def _live_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Clock, size: int) -> bool:
+def _live_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
     """Try sets of one size, each removal counting at once; say whether there was any such set."""
     adjacent, busy = skeleton.adjacent, False
     for x in range(test.n):
         for y in range(test.n):
             if not open_pairs[x, y]:
                 continue
-            if watch.over():
+            if clock.over():
                 return busy
             near = [int(v) for v in np.flatnonzero(adjacent[x]) if v != y]
             for given in combinations(near, size):
@@ -294,7 +294,7 @@ def _live_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, watch: Cloc
                     open_pairs[x, y] = open_pairs[y, x] = False
                     skeleton.separators[min(x, y), max(x, y)] = given
                     break
-            watch.advance(note=f"sets of {size}")
+            clock.advance(note=f"sets of {size}")
     return busy
 
 

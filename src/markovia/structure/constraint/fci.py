@@ -76,20 +76,20 @@ def fci(
     check_limits("fci", task, depth=depth, pds_depth=pds_depth, max_path_length=max_path_length)
     test = ci_test_for(task)
     rules = task.rules
-    skeleton = adjacency_search(test, rules, task.watch, depth=depth, stable=stable)
+    skeleton = adjacency_search(test, rules, task.clock, depth=depth, stable=stable)
     pag = Ancestral.start(skeleton.adjacent, skeleton.separators, rules)
     details: dict[str, Any] = {}
-    if task.watch.over():
+    if task.clock.over():
         return as_found(task, test, pag, [STOPPED], details)
     notes = []
     if possible_d_sep:
-        task.watch.advance(note="possible-d-sep")
+        task.clock.advance(note="possible-d-sep")
         orient_colliders(pag)
         sets, removed = search_possible_d_sep(
             pag,
             test,
             rules,
-            task.watch,
+            task.clock,
             depth=depth if pds_depth is None else pds_depth,
             max_path_length=max_path_length,
         )
@@ -99,7 +99,7 @@ def fci(
             name: sorted(names[v] for v in s) for name, s in zip(names, sets, strict=True)
         }
         details["removed_by_possible_d_sep"] = [(names[x], names[y]) for x, y in removed]
-        if task.watch.over():
+        if task.clock.over():
             notes.append(UNFINISHED)
     orient_colliders(pag)
     orient(pag, selection_bias=selection_bias)

@@ -51,13 +51,13 @@ class Triples:
 
 
 def decide_triples(
-    test: CITest, skeleton: Skeleton, rule: str, watch: Clock, depth: int | None = None
+    test: CITest, skeleton: Skeleton, rule: str, clock: Clock, depth: int | None = None
 ) -> Triples:
     """Decide which unshielded triples are colliders.
 
     Parameters
     ----------
-    test, skeleton, watch
+    test, skeleton, clock
         The test, who is adjacent with the separating sets, when to stop (then the rest is decided by the standard rule).
     rule
         "standard", "conservative" or "majority".
@@ -67,13 +67,13 @@ def decide_triples(
     decided = Triples()
     for x, z, y in unshielded(skeleton.adjacent):
         first = skeleton.separators.get((x, y))
-        if rule == "standard" or watch.over():
+        if rule == "standard" or clock.over():
             if first is None:
                 decided.ambiguous.add((x, z, y))
             elif z not in first:
                 decided.colliders.append((x, z, y))
             continue
-        separating = _separating_sets(test, skeleton.adjacent, x, y, depth, watch)
+        separating = _separating_sets(test, skeleton.adjacent, x, y, depth, clock)
         if first is not None:
             separating.add(tuple(sorted(first)))
         with_z = sum(z in given for given in separating)
@@ -83,7 +83,7 @@ def decide_triples(
                 decided.colliders.append((x, z, y))
         else:
             decided.ambiguous.add((x, z, y))
-        watch.advance(note="v-structures")
+        clock.advance(note="v-structures")
     return decided
 
 
@@ -100,7 +100,7 @@ def unshielded(adjacent: Flags) -> Iterator[Triple]:
 
 
 def _separating_sets(
-    test: CITest, adjacent: Flags, x: int, y: int, depth: int | None, watch: Clock
+    test: CITest, adjacent: Flags, x: int, y: int, depth: int | None, clock: Clock
 ) -> set[tuple[int, ...]]:
     queries: dict[Query, None] = {}
     for end, other in ((x, y), (y, x)):
@@ -109,7 +109,7 @@ def _separating_sets(
         for size in range(most + 1):
             queries.update(dict.fromkeys((x, y, given) for given in combinations(near, size)))
     asked = list(queries)
-    found = test.p_values_until(asked, watch)
+    found = test.p_values_until(asked, clock)
     return {q[2] for q, p in zip(asked, found, strict=False) if p > test.alpha}
 
 

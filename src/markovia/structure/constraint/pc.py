@@ -82,15 +82,15 @@ def pc(
         rules = replace(rules, allowed=np.zeros_like(rules.allowed))
     if rules.max_parents < test.n - 1:
         depth = rules.max_parents if depth is None else min(depth, rules.max_parents)
-    skeleton = adjacency_search(test, rules, task.watch, depth=depth, stable=stable, separate_forbidden=True)
-    triples = decide_triples(test, skeleton, orientation, task.watch, depth)
+    skeleton = adjacency_search(test, rules, task.clock, depth=depth, stable=stable, separate_forbidden=True)
+    triples = decide_triples(test, skeleton, orientation, task.clock, depth)
     directed = Orientation(skeleton.adjacent, rules, task.names)
     directed.direct_colliders(triples, skeleton.p_max, conflicts == "bidirected")
     directed.follow()
     graph = directed.graph()
     names = task.names
     notes = _notes(graph, directed, len(triples.ambiguous))
-    if task.watch.reason:
+    if task.clock.reason:
         notes.insert(
             0,
             "the search stopped before all sets were tried: edges may be there that some set would take away",

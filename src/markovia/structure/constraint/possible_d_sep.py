@@ -68,7 +68,7 @@ def search_possible_d_sep(
     pag: Ancestral,
     test: CITest,
     rules: Rules,
-    watch: Clock,
+    clock: Clock,
     *,
     depth: int | None = None,
     max_path_length: int | None = None,
@@ -79,7 +79,7 @@ def search_possible_d_sep(
     ----------
     pag
         The graph with its colliders oriented.
-    test, rules, watch
+    test, rules, clock
         The independence test, what is known, when to stop.
     depth
         The largest size of a conditioning set; None for no limit.
@@ -99,20 +99,20 @@ def search_possible_d_sep(
     kept = rules.required_pairs
     removed = []
     for x, y in zip(*(k.tolist() for k in np.nonzero(np.triu(adjacent))), strict=True):
-        if watch.over():
+        if clock.over():
             break
         if kept[x, y]:
             continue
         around = parts[(x, y)]
         for batch in _batches(adjacent, sets, around, x, y, depth):
-            independent = np.array(test.p_values_until(batch, watch)) > test.alpha
+            independent = np.array(test.p_values_until(batch, clock)) > test.alpha
             if independent.any():
                 pag.remove(x, y, batch[int(independent.argmax())][2])
                 removed.append((x, y))
                 break
-            if watch.over():
+            if clock.over():
                 break
-        watch.advance()
+        clock.advance()
     return sets, removed
 
 

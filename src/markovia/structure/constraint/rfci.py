@@ -29,7 +29,7 @@ UNFINISHED = (
 
 
 class _Stopped(Exception):
-    """The watch ended the search within the tests of triples and paths."""
+    """The clock ended the search within the tests of triples and paths."""
 
 
 def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection_bias: bool = True) -> Found:
@@ -61,11 +61,11 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
     """
     check_limits("rfci", task, depth=depth)
     test = ci_test_for(task)
-    skeleton = adjacency_search(test, task.rules, task.watch, depth=depth, stable=stable)
+    skeleton = adjacency_search(test, task.rules, task.clock, depth=depth, stable=stable)
     pag = Ancestral.start(skeleton.adjacent, skeleton.separators, task.rules)
-    careful = _Careful(pag, test, task.rules.required_pairs, task.watch)
+    careful = _Careful(pag, test, task.rules.required_pairs, task.clock)
     notes = []
-    if task.watch.over():
+    if task.clock.over():
         notes.append(STOPPED)
     else:
         try:
@@ -84,10 +84,10 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
 class _Careful:
     """The tests that RFCI makes before it trusts a triple or a path."""
 
-    def __init__(self, pag: Ancestral, test: CITest, kept: Flags, watch: Clock) -> None:
+    def __init__(self, pag: Ancestral, test: CITest, kept: Flags, clock: Clock) -> None:
         self.pag = pag
         self.test = test
-        self.watch = watch
+        self.clock = clock
         self.kept = kept
         self.by_triples: list[tuple[int, int]] = []
         self.by_paths: list[tuple[int, int]] = []
@@ -139,7 +139,7 @@ class _Careful:
         return True
 
     def _independent(self, x: int, y: int, given: tuple[int, ...]) -> bool:
-        if self.watch.over():
+        if self.clock.over():
             raise _Stopped
         return self.test.independent(x, y, given)
 

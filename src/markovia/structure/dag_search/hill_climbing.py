@@ -75,10 +75,10 @@ def hill_climb(
     check_count("walks", walks)
     check_count("perturbations", perturbations, 1, none=True)
     check_count("max_steps", max_steps, none=True)
-    score, watch = score_for(task), task.watch
+    score, clock = score_for(task), task.clock
     begin = start_parents(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, begin)
-    path = [Step("start", moves.total, watch.seconds)]
+    path = [Step("start", moves.total, clock.seconds)]
     climb = Climb(task, moves, path, walks, max_steps)
     best, best_score = climb.often(begin, climbs)
     made = 0
@@ -86,7 +86,7 @@ def hill_climb(
         made += 1
         moves.restart(best)
         moves.disturb(perturbations or max(4, sum(map(len, best)) // 10), task.rng)
-        path.append(Step(f"restart {made}", moves.total, watch.seconds))
+        path.append(Step(f"restart {made}", moves.total, clock.seconds))
         climb.run()
         if moves.total > best_score + moves.rounding:
             best, best_score = moves.copy(), moves.total
@@ -117,7 +117,7 @@ class Climb:
 
     def over(self) -> bool:
         """Say whether the search must stop."""
-        return self.task.watch.over() or (self.max_steps is not None and self.steps >= self.max_steps)
+        return self.task.clock.over() or (self.max_steps is not None and self.steps >= self.max_steps)
 
     def often(self, begin: Parents, climbs: int | None) -> tuple[Parents, float]:
         """Climb several times from the same graph, where the moves are; return the best graph and its score."""
@@ -131,7 +131,7 @@ class Climb:
             if self.over():
                 break
             moves.restart(begin)
-            self.path.append(Step(f"climb {again}", moves.total, self.task.watch.seconds))
+            self.path.append(Step(f"climb {again}", moves.total, self.task.clock.seconds))
             self.run()
             if moves.total > best_score + moves.rounding:
                 best, best_score = moves.copy(), moves.total
@@ -159,8 +159,8 @@ class Climb:
             done += 1
             self.steps += 1
             edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
-            self.path.append(Step(edge, moves.total, task.watch.seconds))
-            task.watch.advance(note=f"{moves.total:.6g}")
+            self.path.append(Step(edge, moves.total, task.clock.seconds))
+            task.clock.advance(note=f"{moves.total:.6g}")
             if self.walks:
                 moves.walk_in_class(max(LEAST_TRIES, min(MOST_TRIES, moves.n_edges)), self.rng)
         return done

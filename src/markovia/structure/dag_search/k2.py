@@ -35,7 +35,7 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
     """
     if task.score is None and task.rows.discrete:
         task.score = "k2"
-    score, rules, watch = score_for(task), task.rules, task.watch
+    score, rules, clock = score_for(task), task.rules, task.clock
     sequence = _numbers(task.names, order)
     place = np.empty(score.n, dtype=np.int64)
     place[sequence] = np.arange(score.n)
@@ -46,9 +46,9 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
             )
     edges = rules.required.copy()
     now = score.many([(j, tuple(np.flatnonzero(edges[:, j]).tolist())) for j in range(score.n)])
-    path = [Step("start", float(now.sum()), watch.seconds)]
+    path = [Step("start", float(now.sum()), clock.seconds)]
     for child in sequence:
-        while edges[:, child].sum() < rules.max_parents and not watch.over():
+        while edges[:, child].sum() < rules.max_parents and not clock.over():
             free = np.flatnonzero(rules.allowed[:, child] & ~edges[:, child] & (place < place[child]))
             if not len(free):
                 break
@@ -59,8 +59,8 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
             edges[free[at], child] = True
             now[child] += gains[at]
             move = f"add {task.names[free[at]]} -> {task.names[child]}"
-            path.append(Step(move, float(now.sum()), watch.seconds))
-        watch.advance(note=task.names[child])
+            path.append(Step(move, float(now.sum()), clock.seconds))
+        clock.advance(note=task.names[child])
     details = {"families": score.n_computed}
     return Found(directed_graph(edges, task.names), score=float(now.sum()), path=path, details=details)
 

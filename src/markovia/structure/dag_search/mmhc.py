@@ -57,9 +57,9 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     True
     """
     test: CITest = ci_test_for(task)
-    left = task.watch.left
+    left = task.clock.left
     with Clock(TESTING * left if np.isfinite(left) and left > 0 else None, progress=False) as testing:
-        pairs = max_min_candidates(test, task.rules, testing, depth=depth, advance=task.watch.advance)
+        pairs = max_min_candidates(test, task.rules, testing, depth=depth, advance=task.clock.advance)
     narrow = Rules(
         task.rules.allowed & (pairs | task.rules.required), task.rules.required, task.rules.max_parents
     )
@@ -67,7 +67,7 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     found = hill_climb(inner)
     if testing.reason is not None:
         found.notes.append("stopped before all candidates were tested: the climb was free in the other pairs")
-        task.watch.reason = task.watch.reason or testing.reason
+        task.clock.reason = task.clock.reason or testing.reason
     task.score_name = inner.score_name
     names = task.names
     found.tests = test.kept(keep_tests)
@@ -80,7 +80,7 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
 def max_min_candidates(
     test: CITest,
     rules: Rules,
-    watch: Clock,
+    clock: Clock,
     *,
     depth: int | None = None,
     advance: Callable[..., None] | None = None,
@@ -92,19 +92,19 @@ def max_min_candidates(
     check_count("depth", depth, none=True)
     chosen = rules.pairs.copy()
     for target in range(test.n):
-        if watch.over():
+        if clock.over():
             break
-        own = _candidates(test, rules, watch, target, depth)
-        if watch.over():  # perhaps in the middle of this set
+        own = _candidates(test, rules, clock, target, depth)
+        if clock.over():  # perhaps in the middle of this set
             break
         chosen[target] = False
         chosen[target, own] = True
-        (advance or watch.advance)(note=f"candidates of {test.names[target]}")
+        (advance or clock.advance)(note=f"candidates of {test.names[target]}")
     both: Flags = (chosen & chosen.T) | rules.required_pairs
     return both
 
 
-def _candidates(test: CITest, rules: Rules, watch: Clock, target: int, depth: int | None) -> list[int]:
+def _candidates(test: CITest, rules: Rules, clock: Clock, target: int, depth: int | None) -> list[int]:
     kept = np.flatnonzero(rules.required_pairs[target]).tolist()
     waiting = [v for v in np.flatnonzero(rules.pairs[target]).tolist() if v not in kept]
     chosen: list[int] = []
@@ -112,8 +112,8 @@ def _candidates(test: CITest, rules: Rules, watch: Clock, target: int, depth: in
     fresh: list[tuple[int, ...]] = [()]  # subsets of the chosen that were not tried yet
     joining = list(kept)
     while True:
-        waiting = _lowered(test, watch, target, waiting, fresh, least)
-        if watch.over():
+        waiting = _lowered(test, clock, target, waiting, fresh, least)
+        if clock.over():
             return [*chosen, *joining, *waiting]  # who was not taken out
         if joining:
             best = joining.pop(0)
@@ -128,14 +128,14 @@ def _candidates(test: CITest, rules: Rules, watch: Clock, target: int, depth: in
         if v in kept:
             continue
         others = [c for c in chosen if c != v]
-        if _separated(test, watch, target, v, _subsets(others, depth)):
+        if _separated(test, clock, target, v, _subsets(others, depth)):
             chosen.remove(v)
     return chosen
 
 
 def _lowered(
     test: CITest,
-    watch: Clock,
+    clock: Clock,
     target: int,
     waiting: list[int],
     fresh: Iterable[tuple[int, ...]],
@@ -143,11 +143,11 @@ def _lowered(
 ) -> list[int]:
     """Lower each association by the new subsets, one batch a subset; return who still depends."""
     for given in fresh:
-        if not waiting or watch.over():
+        if not waiting or clock.over():
             break
         queries: list[Query] = [(target, v, given) for v in waiting]
-        found = test.p_values_until(queries, watch)
-        left = waiting[len(found) :]  # unasked: the watch ended it
+        found = test.p_values_until(queries, clock)
+        left = waiting[len(found) :]  # unasked: the clock ended it
         for (_, v, _), p in zip(queries, found, strict=False):
             if p > test.alpha:
                 continue
@@ -161,11 +161,11 @@ def _lowered(
 
 
 def _separated(
-    test: CITest, watch: Clock, target: int, other: int, subsets: Iterable[tuple[int, ...]]
+    test: CITest, clock: Clock, target: int, other: int, subsets: Iterable[tuple[int, ...]]
 ) -> bool:
     waiting = list(subsets)
     for first in range(0, len(waiting), max(1, test.batch)):
-        if watch.over():
+        if clock.over():
             break
         some = waiting[first : first + max(1, test.batch)]
         if (test.p_values([(target, other, given) for given in some]) > test.alpha).any():

@@ -61,10 +61,10 @@ def tabu(
     check_count("walks", walks)
     check_count("climbs", climbs, none=True)
     check_count("max_steps", max_steps, none=True)
-    score, watch = score_for(task), task.watch
+    score, clock = score_for(task), task.clock
     begin = start_parents(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, begin, least=-np.inf)
-    path = [Step("start", moves.total, watch.seconds)]
+    path = [Step("start", moves.total, clock.seconds)]
     best: Parents
     best, best_score = moves.copy(), moves.total
     climb = Climb(task, moves, path, walks, max_steps)
@@ -73,7 +73,7 @@ def tabu(
         moves.restart(best)
     free_from = np.zeros((score.n, score.n), dtype=np.int64)
     steps, worse = climb.steps, 0
-    while not watch.over() and worse < max_worse and (max_steps is None or steps < max_steps):
+    while not clock.over() and worse < max_worse and (max_steps is None or steps < max_steps):
         gains = moves.gains()
         # a forbidden move is taken all the same where it leads to a new best
         needed = best_score - moves.total + moves.rounding
@@ -92,13 +92,13 @@ def tabu(
         steps += 1
         free_from[move.tail, move.head] = free_from[move.head, move.tail] = steps + length
         edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
-        path.append(Step(edge, moves.total, watch.seconds))
+        path.append(Step(edge, moves.total, clock.seconds))
         if moves.total > best_score + moves.rounding:
             best, best_score, worse = moves.copy(), moves.total, 0
         else:
             worse += 1
             if climb.walks and worse % length == 0:
                 moves.walk_in_class(LONG_WALK * moves.n_edges, climb.rng)
-        watch.advance(note=f"{best_score:.6g}")
+        clock.advance(note=f"{best_score:.6g}")
     details = {"steps": steps, "families": score.n_computed}
     return Found(graph_of(best, task.names), score=best_score, path=path, details=details)

@@ -25,7 +25,7 @@ PLAIN = 9
 """Up to so many variables nothing is compiled for."""
 
 
-def best_order(problem: OrderProblem, watch: Clock, max_gigabytes: float = 4.0) -> list[int] | None:
+def best_order(problem: OrderProblem, clock: Clock, max_gigabytes: float = 4.0) -> list[int] | None:
     """Return the best order of the variables, or None after a stop.
 
     Raises
@@ -46,14 +46,14 @@ def best_order(problem: OrderProblem, watch: Clock, max_gigabytes: float = 4.0) 
 
     tables = np.empty((m, 2 ** (m - 1)))
     for x in range(m):
-        if watch.over():
+        if clock.over():
             return None
         spread_sets(x, m, problem.start, problem.masks, problem.losses, tables[x])
     best = np.zeros(2**m)
     last = np.full(2**m, -1, dtype=np.int8)
     cuts = [*range(1, 2**m, 2**18), 2**m]
     for begin, end in pairwise(cuts):
-        if watch.over():
+        if clock.over():
             return None
         best_last(m, tables, best, last, begin, end)
     return _backwards(last, m)

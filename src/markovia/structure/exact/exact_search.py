@@ -68,16 +68,16 @@ def exact(
     """
     check_choice("algorithm", algorithm, ALGORITHMS)
     score = score_for(task)
-    names, rules, watch = task.names, task.rules, task.watch
+    names, rules, clock = task.names, task.rules, task.clock
     climbed = None if score.n <= SMALL else hill_climb(replace(task, score=score), climbs=1, walks=0)
-    if climbed is not None and watch.over():
+    if climbed is not None and clock.over():
         climbed.optimal = False
         climbed.details = {
             "families_scored": 0, "parent_sets": 0, "levels": [], "parts": [], "expanded": 0, "gap": None,
         }  # fmt: skip
         climbed.notes.append("stopped before parent sets were scored: no bound is known")
         return climbed
-    sets = scored_parent_sets(score, rules, watch, max_families)
+    sets = scored_parent_sets(score, rules, clock, max_families)
     problems = order_problems(sets)
     parents: dict[int, tuple[int, ...]] = {}
     starts = []
@@ -89,7 +89,7 @@ def exact(
         parents.update(problem.parents(order))
         starts.append((order, loss))
     now = score.total([parents[x] for x in range(score.n)])
-    path = [Step(f"scored {sets.n_scored} families, searched orders", now, watch.seconds)]
+    path = [Step(f"scored {sets.n_scored} families, searched orders", now, clock.seconds)]
     optimal = sets.complete
     bound = 0.0
     expanded = 0
@@ -99,7 +99,7 @@ def exact(
             continue
         by_tables = algorithm == "dynamic-programming" or (algorithm == "auto" and problem.m <= SMALL)
         if by_tables:
-            best = dynamic_programming.best_order(problem, watch, max_gigabytes)
+            best = dynamic_programming.best_order(problem, clock, max_gigabytes)
             if best is not None:
                 parents.update(problem.parents(best))
                 bound += problem.top - _loss(problem, best)
@@ -107,21 +107,21 @@ def exact(
                 optimal = False
                 bound += problem.top
         else:
-            search = shortest_path_search.shortest_order(problem, watch, order, loss, max_nodes=max_nodes)
+            search = shortest_path_search.shortest_order(problem, clock, order, loss, max_nodes=max_nodes)
             parents.update(problem.parents(search.order))
             optimal &= search.proven
             bound += problem.top - search.least
             expanded += search.expanded
         now = score.total([parents[x] for x in range(score.n)])
         path.append(
-            Step(f"settled {problem.m} variables from {names[problem.variables[0]]}", now, watch.seconds)
+            Step(f"settled {problem.m} variables from {names[problem.variables[0]]}", now, clock.seconds)
         )
-        watch.advance(note=f"{now:.6g}")
+        clock.advance(note=f"{now:.6g}")
     graph = DAG([(names[p], names[x]) for x in range(score.n) for p in parents[x]], nodes=names)
     if climbed is not None and not optimal and climbed.score is not None and climbed.score > now:
         assert isinstance(climbed.graph, DAG)
         graph, now = climbed.graph, climbed.score
-        path.append(Step("hill climbing had found a better graph", now, watch.seconds))
+        path.append(Step("hill climbing had found a better graph", now, clock.seconds))
     notes = []
     bound = now if optimal else max(bound, now)
     if not sets.complete:

@@ -37,7 +37,7 @@ class PathSearch:
 
 def shortest_order(
     problem: OrderProblem,
-    watch: Clock,
+    clock: Clock,
     order: list[int],
     loss: float,
     *,
@@ -49,7 +49,7 @@ def shortest_order(
     ----------
     problem
         The variables and their parent sets.
-    watch
+    clock
         When to stop.
     order, loss
         An order to start from: paths that are no better are not followed.
@@ -69,7 +69,7 @@ def shortest_order(
     pattern = np.empty(int(pattern_at[-1]))
     full = 2**own.m - 1
     for k in range(len(groups)):
-        if watch.over():
+        if clock.over():
             return PathSearch(order, loss, 0.0, False, 0)
         fill_pattern(
             int(shift[k]), int(size[k]), full, own.start, own.masks, own.losses,
@@ -99,9 +99,9 @@ def shortest_order(
             cost = float(nodes.cost[nodes.state[2]])
             path = _path(own, nodes)
             return PathSearch([by_group[k] for k in path], cost, cost, True, int(nodes.state[3]))
-        watch.advance(note=f"gap {loss - float(nodes.heap_f[0]):.4g}")
+        clock.advance(note=f"gap {loss - float(nodes.heap_f[0]):.4g}")
         full_up = code == 2 and len(nodes.mask) >= max_nodes
-        if full_up or watch.over():
+        if full_up or clock.over():
             least = min(loss, float(nodes.heap_f[0]))
             return PathSearch(order, loss, least, False, int(nodes.state[3]))
         if code == 2:

@@ -76,7 +76,7 @@ class _Tried(NamedTuple):
 
 
 def _resit(task: Task, rows: Array, alpha: float) -> Found:
-    watch, rules = task.watch, task.rules
+    clock, rules = task.clock, task.rules
     made = 0
     path: list[Step] = []
 
@@ -89,12 +89,12 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
     before, _ = known_before(rules)
     left = list(range(rows.shape[1]))
     last: list[int] = []
-    while len(left) > 1 and not watch.over():
+    while len(left) > 1 and not clock.over():
         sinks = [k for k in left if not before[k, left].any()]
         best, least = sinks[0], -math.inf
         if len(sinks) > 1:
             for k in sinks:
-                if watch.over():
+                if clock.over():
                     break
                 others = [i for i in left if i != k]
                 found = tried(k, [i for i in others if rules.allowed[i, k]], _factor(rows, others))
@@ -102,8 +102,8 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
                     best, least = k, found.test.log_p
         last.append(best)
         left.remove(best)
-        path.append(Step(f"last {task.names[best]}", least if math.isfinite(least) else 0.0, watch.seconds))
-        watch.advance(note=f"{len(last)} of {rows.shape[1]} ordered")
+        path.append(Step(f"last {task.names[best]}", least if math.isfinite(least) else 0.0, clock.seconds))
+        clock.advance(note=f"{len(last)} of {rows.shape[1]} ordered")
     while left:  # one variable; or, stopped early, all that were not reached
         sink = next(k for k in left if not before[k, left].any())
         last.append(sink)
@@ -116,7 +116,7 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
     for place, child in enumerate(order):
         if place == 0:
             continue
-        if watch.over():
+        if clock.over():
             skipped.append(task.names[child])
             continue
         against = _factor(rows, order[:place])
@@ -146,7 +146,7 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
                 f"the residual of {task.names[child]!r} depends on the variables before it (p = {now.test.p_value:.2g}): "
                 "a hidden cause, another kind of noise, or a wrong order"
             )
-        watch.advance(note=f"{place + 1} of {len(order)} pruned")
+        clock.advance(note=f"{place + 1} of {len(order)} pruned")
     if skipped:
         notes.append(f"stopped before the parents of {', '.join(map(repr, skipped))} were looked for")
     return Found(

@@ -31,14 +31,14 @@ def minimise_acyclic(
     objective: Objective,
     start: Array,
     bounds: Array,
-    watch: Clock,
+    clock: Clock,
     *,
     max_iterations: int,
     h_tolerance: float,
     rho_max: float,
     inner_iterations: int,
 ) -> Minimum:
-    """Solve the series of problems; where the watch ends it early, the last point is returned.
+    """Solve the series of problems; where the clock ends it early, the last point is returned.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def minimise_acyclic(
         θ to f, its gradient, h and its gradient.
     start, bounds
         Where to begin; one row (lowest, highest) a parameter.
-    watch
+    clock
         Asked within and between the problems.
     max_iterations, inner_iterations
         The number of problems, and of steps of L-BFGS-B in each.
@@ -61,11 +61,11 @@ def minimise_acyclic(
     value, path = np.inf, []
 
     def ask(_: Array) -> None:
-        if watch.over():
+        if clock.over():
             raise StopIteration
 
     for _ in range(max_iterations):
-        if watch.over():
+        if clock.over():
             break
         while True:
 
@@ -83,13 +83,13 @@ def minimise_acyclic(
                 options={"maxiter": inner_iterations},
             )
             value, _, now, _ = objective(found.x)
-            if now <= 0.25 * h or rho >= rho_max or watch.over():
+            if now <= 0.25 * h or rho >= rho_max or clock.over():
                 break
             rho *= 10.0
         theta, h = found.x, now
         alpha += rho * h
-        path.append(Step(f"rho {rho:.0e}, h {h:.3e}", -value, watch.seconds))
-        watch.advance(note=f"h {h:.2e}")
+        path.append(Step(f"rho {rho:.0e}, h {h:.3e}", -value, clock.seconds))
+        clock.advance(note=f"h {h:.2e}")
         if h <= h_tolerance or rho >= rho_max:
             break
     return Minimum(theta, float(value), float(h), path, bool(h <= h_tolerance))

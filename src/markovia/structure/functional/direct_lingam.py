@@ -97,7 +97,7 @@ Choice = Callable[[Array, Array, list[int], list[int]], tuple[int, int]]
 
 
 def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[Step], int]:
-    """Return the variables, causes first; fewer of them where the watch ended the search."""
+    """Return the variables, causes first; fewer of them where the clock ended the search."""
     before, may = known_before(task.rules)
     columns = np.ascontiguousarray((rows - rows.mean(axis=0)).T)
     columns /= columns.std(axis=1)[:, None]
@@ -108,7 +108,7 @@ def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[Ste
     made = 0
     correlations = columns @ columns.T / n
     while left:
-        if task.watch.over():
+        if task.clock.over():
             break
         candidates = [i for i in left if not before[left, i].any()]
         first = candidates[0]
@@ -117,8 +117,8 @@ def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[Ste
             made += count
         order.append(first)
         left.remove(first)
-        path.append(Step(f"next {task.names[first]}", float(made), task.watch.seconds))
-        task.watch.advance(note=f"{len(order)} of {len(columns)} ordered")
+        path.append(Step(f"next {task.names[first]}", float(made), task.clock.seconds))
+        task.clock.advance(note=f"{len(order)} of {len(columns)} ordered")
         if left:
             members = np.array(left)
             with_first = correlations[members, first]

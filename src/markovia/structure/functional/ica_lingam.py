@@ -88,13 +88,13 @@ def ica_lingam(
     scaled = (rows - rows.mean(axis=0)) / spread
     best: _Components | None = None
     for _ in range(1 + restarts):
-        if best is not None and task.watch.over():
+        if best is not None and task.clock.over():
             break
         seed = int(task.rng.integers(2**31 - 1))
         found = _components(scaled, contrast, max_iterations, tolerance, seed)
         if best is None or (found.converged, found.distance) > (best.converged, best.distance):
             best = found
-        task.watch.advance(note="components found")
+        task.clock.advance(note="components found")
     assert best is not None
     if not best.converged:
         notes.append(f"FastICA did not converge in {max_iterations} iterations; the order may be wrong")
@@ -107,7 +107,7 @@ def ica_lingam(
     noise = 1.0 / np.abs(np.diag(square))
     square /= np.diag(square)[:, None]
     order = _order((np.eye(p) - square) * noise / noise[:, None], task)
-    path = [Step("components", 0.0, task.watch.seconds)]
+    path = [Step("components", 0.0, task.clock.seconds)]
     return linear_result(task, rows, order, path, notes, {"W": square}, prune, threshold, alpha)
 
 

@@ -111,7 +111,7 @@ def notears(
             objective,
             np.zeros(len(bounds)),
             bounds,
-            task.watch,
+            task.clock,
             max_iterations=max_iterations,
             h_tolerance=h_tolerance,
             rho_max=rho_max,
@@ -136,7 +136,7 @@ def finished(
     """Cut small weights, and return the graph with notes about the way to it; `notears_mlp` ends the same way."""
     cut = acyclic_edges(weights, task.rules, threshold, task.names)
     notes = list(cut.notes)
-    if not end.converged and task.watch.reason is None:
+    if not end.converged and task.clock.reason is None:
         notes.append(f"the optimisation ended with h = {end.h:.2g}, above the tolerance")
     details["threshold"] = cut.threshold
     share = varsortability(cut.edges, rows.var(axis=0))

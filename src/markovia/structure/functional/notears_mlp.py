@@ -91,14 +91,14 @@ def notears_mlp(
     bounds[: 2 * first, 1] = np.where(np.tile(shut, 2), 0.0, np.inf)
     ends: list[Minimum] = []
     for _ in range(1 + restarts):
-        if ends and task.watch.over():
+        if ends and task.clock.over():
             break
         ends.append(
             minimise_acyclic(
                 objective,
                 _start(task.rng, d, hidden, bounds),
                 bounds,
-                task.watch,
+                task.clock,
                 max_iterations=max_iterations,
                 h_tolerance=h_tolerance,
                 rho_max=rho_max,

@@ -101,14 +101,14 @@ def structural_em(
         run.go(first, number > 0 or bool(hidden), max_iterations)
         if best is None or run.score > best.score:
             best = run
-        if task.watch.over():
+        if task.clock.over():
             break
     assert best is not None
     task.score_name = best.score_name
     notes = []
     if rows.draws is not None:
         notes.append(f"each incomplete row was completed by {rows.draws} draws, so scores are estimates")
-    if not best.settled and not task.watch.over():
+    if not best.settled and not task.clock.over():
         notes.append(f"the graph still changed after max_iterations={max_iterations}")
     return Found(
         _dag(best.parents, names),
@@ -152,10 +152,10 @@ class _Run:
             self.score_name = bound.name
             self.expected = bound.total(self.parents)
             self._note(now, data, bound.name)
-            if self.iterations >= max_iterations or task.watch.over():
+            if self.iterations >= max_iterations or task.clock.over():
                 return
             self.iterations += 1
-            inner = Task(self.names, data, self.rules, task.watch, task.rng, bound)
+            inner = Task(self.names, data, self.rules, task.clock, task.rng, bound)
             found = hill_climb(inner, start=_dag(self.parents, self.names))
             after = _parents(found.graph, self.names)
             gain = bound.total(after) - self.expected
@@ -174,8 +174,8 @@ class _Run:
             penalty = rows.complete_log_likelihood(self.parents, data) - self.expected
             self.score = now.log_likelihood - penalty
         edges = sum(map(len, self.parents))
-        self.path.append(Step(f"graph with {edges} edges", self.score, self.task.watch.seconds))
-        self.task.watch.advance(note=f"{self.score:.6g}")
+        self.path.append(Step(f"graph with {edges} edges", self.score, self.task.clock.seconds))
+        self.task.clock.advance(note=f"{self.score:.6g}")
 
 
 def _hidden(latent: Any, names: Sequence[str]) -> list[Variable]:

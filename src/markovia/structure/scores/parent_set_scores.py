@@ -72,7 +72,7 @@ class _Level:
     """The best score of a set or its subsets."""
 
 
-def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int = 20_000_000) -> ParentSets:
+def scored_parent_sets(score: LocalScore, rules: Rules, clock: Clock, most: int = 20_000_000) -> ParentSets:
     """Return the parent sets that may be in a best graph under a score.
 
     Parameters
@@ -81,7 +81,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int 
         Bound to data.
     rules
         Every set holds the required parents, and otherwise allowed ones.
-    watch
+    clock
         A stop ends with the sets found so far.
     most
         The largest number of families to score.
@@ -93,7 +93,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int 
     """
     n = score.n
     fields = [_Field(x, rules) for x in range(n)]
-    bound = bound_for(score, watch.over)
+    bound = bound_for(score, clock.over)
     if bound is None:
         _check_count(fields, most)
     found = ParentSets([[] for _ in range(n)], [np.empty(0)] * n)
@@ -106,7 +106,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int 
         total = sum(map(len, levels.values()))
         found.levels.append(total)
         _check_total(found.n_scored + total, size, most)
-        values = None if size and watch.over() else _score_all(score, bound, parents, watch, size == 0)
+        values = None if size and clock.over() else _score_all(score, bound, parents, clock, size == 0)
         if values is None:
             found.complete = False
             break
@@ -127,7 +127,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int 
                 continue
             pieces: list[tuple[Ints, Ints, Array]] = []
             for grown in _grown(fields[x], level):
-                if watch.over():
+                if clock.over():
                     found.complete = False
                     break
                 pieces.append(_surviving(fields[x], level, bound, grown))
@@ -140,7 +140,7 @@ def scored_parent_sets(score: LocalScore, rules: Rules, watch: Clock, most: int 
                 levels[x], parents[x], inherited[x] = masks, above, before
         if not found.complete:
             break
-        watch.advance(note=f"{found.n_scored:,} families")
+        clock.advance(note=f"{found.n_scored:,} families")
     for x in range(n):
         masks = np.concatenate([k[0] for k in kept[x]]) if kept[x] else np.empty(0, np.int64)
         values_x = np.concatenate([k[1] for k in kept[x]]) if kept[x] else np.empty(0)
@@ -209,12 +209,12 @@ def _score_all(
     score: LocalScore,
     bound: ScoreBound | None,
     asked: dict[int, Ints],
-    watch: Clock,
+    clock: Clock,
     must: bool,
 ) -> dict[int, Array] | None:
     """Score every set of a level, in batches; None after a stop, unless it `must` be."""
     try:
-        quick = None if bound is None else bound.scores(asked, lambda: not must and watch.over())
+        quick = None if bound is None else bound.scores(asked, lambda: not must and clock.over())
     except Stopped:
         return None
     if quick is not None:
@@ -222,7 +222,7 @@ def _score_all(
     families = [(x, tuple(p)) for x, parents in asked.items() for p in parents.tolist()]
     found = np.empty(len(families))
     for low in range(0, len(families), BATCH):
-        if not must and watch.over():
+        if not must and clock.over():
             return None
         found[low : low + BATCH] = score.many(families[low : low + BATCH])
     edges = np.cumsum([len(p) for p in asked.values()])[:-1]

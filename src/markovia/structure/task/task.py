@@ -23,7 +23,7 @@ class Task:
         The rows; None where a test needs none (an oracle).
     rules
         What is known beforehand.
-    watch
+    clock
         When to stop.
     rng
         For random choices.
@@ -36,7 +36,7 @@ class Task:
     names: tuple[str, ...]
     data: MixedTable | None
     rules: Rules
-    watch: Clock
+    clock: Clock
     rng: np.random.Generator
     score: Any = None
     test: Any = None

@@ -49,7 +49,7 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
     if forest not in (None, "bic", "aic"):
         raise InvalidArgument(f"forest= is 'bic', 'aic' or None, not {forest!r}")
     start = root_place(root, task.names, "variables")
-    information, cost = pair_information(mixed, task.watch.over)
+    information, cost = pair_information(mixed, task.clock.over)
     total = mixed.total
     gain = information * total
     if forest is not None and total > 0:
@@ -62,13 +62,13 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
         if p >= 0:
             weights[p, k] = information[p, k]
     value = float(sum(gain[p, k] for k, p in enumerate(parents) if p >= 0))
-    task.watch.advance(note=f"{len(edges)} edges")
+    task.clock.advance(note=f"{len(edges)} edges")
     details: dict[str, Any] = {"mutual_information": information, "gain": value}
     return Found(
         DAG(edges, nodes=names),
-        path=[Step(f"tree of {len(edges)} edges", value, task.watch.seconds)],
+        path=[Step(f"tree of {len(edges)} edges", value, task.clock.seconds)],
         weights=weights,
-        notes=["stopped before all pairs were looked at"] if task.watch.reason else [],
+        notes=["stopped before all pairs were looked at"] if task.clock.reason else [],
         details=details,
     )
 

@@ -70,7 +70,7 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
             f"{first!r} -> {names[crowded]!r} is required and the class is a parent too, but max_parents is 1"
         )
     start = root_place(root, own, "features")
-    information = table_information(mixed.table, own, target, task.watch.over)
+    information = table_information(mixed.table, own, target, task.clock.over)
     inner = np.ix_(np.array(features, dtype=np.int64), np.array(features, dtype=np.int64))
     known = Rules(rules.allowed[inner], rules.required[inner], rules.max_parents - 1)
     parents = best_tree(information * mixed.total, known, start, False, tuple(own))
@@ -82,9 +82,9 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
     value = float(sum(information[p, k] for k, p in enumerate(parents) if p >= 0) * mixed.total)
     return Found(
         DAG([(target, n) for n in own] + tree, nodes=names),
-        path=[Step(f"tree of {len(tree)} edges", value, task.watch.seconds)],
+        path=[Step(f"tree of {len(tree)} edges", value, task.clock.seconds)],
         weights=weights,
-        notes=["stopped before all pairs were looked at"] if task.watch.reason else [],
+        notes=["stopped before all pairs were looked at"] if task.clock.reason else [],
         details={"tree": tree, "target": target, "conditional_mutual_information": information},
     )
 

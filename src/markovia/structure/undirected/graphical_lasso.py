@@ -342,7 +342,7 @@ def graphical_lasso(
     choice: dict[str, Any] = {}
     if rho is None:
         rho, choice = chosen_rho(
-            known.rows / deviations, known.weights, cov, factors, choose or "ebic", task.rng, task.watch,
+            known.rows / deviations, known.weights, cov, factors, choose or "ebic", task.rng, task.clock,
             n_rhos=n_rhos, smallest=smallest, folds=folds, gamma=gamma, subsampling=subsampling,
         )  # fmt: skip
     else:

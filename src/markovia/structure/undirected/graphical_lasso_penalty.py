@@ -39,7 +39,7 @@ def chosen_rho(
     factors: Array,
     choose: str,
     rng: np.random.Generator,
-    watch: Clock,
+    clock: Clock,
     *,
     n_rhos: int,
     smallest: float,
@@ -73,7 +73,7 @@ def chosen_rho(
     if choose == "ebic":
         total = float(weights.sum())
         costs: list[float] = []
-        for found in glasso_path(cov, factors, rhos, watch):
+        for found in glasso_path(cov, factors, rhos, clock):
             n = _n_edges(found.precision)
             if fits and n == edges[-1] and np.array_equal(found.precision != 0, fits[-1].precision != 0):
                 cost = costs[-1]
@@ -85,12 +85,12 @@ def chosen_rho(
             fits.append(found)
             edges.append(n)
             costs.append(cost)
-            watch.advance(note=f"rho {rhos[len(fits) - 1]:.3g}")
+            clock.advance(note=f"rho {rhos[len(fits) - 1]:.3g}")
             if len(costs) - 1 - int(np.argmin(costs)) >= PATIENCE:
                 break
         criterion = np.array(costs)
     elif choose == "cv":
-        criterion = _cross_validated(rows, weights, factors, rhos, folds, rng, watch)
+        criterion = _cross_validated(rows, weights, factors, rhos, folds, rng, clock)
     else:
         whole = rows[repeated_rows(weights)]
 
@@ -105,10 +105,10 @@ def chosen_rho(
 
         about["rhos"] = rhos
         if choose == "stability":
-            kept = stable_edges(graphs, len(whole), len(rhos), off, rng, watch, subsampling)
+            kept = stable_edges(graphs, len(whole), len(rhos), off, rng, clock, subsampling)
             about |= {**kept.details(rhos), "present": kept.present}
             return float(rhos[kept.last]), about
-        steady = stars(graphs, len(whole), len(rhos), p, rng, watch, subsampling)
+        steady = stars(graphs, len(whole), len(rhos), p, rng, clock, subsampling)
         about["shares"] = steady.shares[steady.chosen]
         about["subsamples"] = steady.n_subsamples
         about["criterion"] = steady.instability
@@ -121,11 +121,11 @@ def chosen_rho(
     return float(rhos[best]), about
 
 
-def glasso_path(cov: Array, factors: Array, rhos: Array, watch: Clock | None) -> Iterator[SparsePrecision]:
+def glasso_path(cov: Array, factors: Array, rhos: Array, clock: Clock | None) -> Iterator[SparsePrecision]:
     """Yield the solution for each penalty, from the largest on; ends early where the time is over."""
     start = None
     for k, rho in enumerate(rhos):
-        if k and watch is not None and watch.over():
+        if k and clock is not None and clock.over():
             return
         found = solve(cov, scaled_penalty(factors, float(rho)), start, LOOSE, 50)
         start = found.precision
@@ -139,7 +139,7 @@ def _cross_validated(
     rhos: Array,
     folds: int,
     rng: np.random.Generator,
-    watch: Clock,
+    clock: Clock,
 ) -> Array:
     number = fold_numbers(len(rows), folds, rng)
     cost = np.zeros(len(rhos))
@@ -150,14 +150,14 @@ def _cross_validated(
         gap = rows[inside] - (rows[~inside] - train.rows)[0]
         share = weights[inside]
         test = (gap * share[:, None]).T @ gap
-        if k and watch.over():
+        if k and clock.over():
             break
         done = 0
-        for found in glasso_path(train.covariance, factors, rhos, watch):
+        for found in glasso_path(train.covariance, factors, rhos, clock):
             fit = float((test * found.precision).sum()) - share.sum() * np.linalg.slogdet(found.precision)[1]
             cost[done] += fit
             done += 1
-            watch.advance(note=f"fold {k + 1}")
+            clock.advance(note=f"fold {k + 1}")
         reached = min(reached, done)
     return cost[: max(reached, 1)]
 

@@ -150,14 +150,14 @@ def ising(
 
     thetas, penalties, worst, notes = np.zeros((n, n + 1)), np.full(n, np.nan), 0.0, []
     for low in range(0, n, BLOCK):
-        if task.watch.over():
+        if task.clock.over():
             notes.append(f"stopped after {low} of {n} columns; the others have no regression of their own")
             break
         nodes = range(low, min(low + BLOCK, n))
         for node, (theta, chosen, error) in zip(nodes, in_parallel(one, nodes, lambda: None), strict=True):
             thetas[node], penalties[node] = theta, chosen
             worst = max(worst, error)
-        task.watch.advance(len(nodes))
+        task.clock.advance(len(nodes))
     couplings = thetas[:, :n]
     strength = (couplings + couplings.T) / 2
     keep = within_rules(joined(couplings, rule) if stable is None else stable, strength, spins.rules)

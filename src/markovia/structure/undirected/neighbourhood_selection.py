@@ -164,13 +164,13 @@ def neighbourhood(
     coefficients = np.zeros((n, n))
     notes = []
     for low in range(0, n, BLOCK):
-        if task.watch.over():
+        if task.clock.over():
             notes.append(f"stopped after {low} of {n} columns; the others have no regression of their own")
             break
         nodes = range(low, min(low + BLOCK, n))
         for node, (found, chosen) in zip(nodes, in_parallel(one, nodes, lambda: None), strict=True):
             coefficients[node], penalties[node] = found, chosen
-        task.watch.advance(len(nodes))
+        task.clock.advance(len(nodes))
     present = joined(coefficients, rule) if stable is None else stable
     strength = symmetric_strength(coefficients)
     keep = within_rules(present, strength, task.rules)

@@ -104,7 +104,7 @@ def stars(
     n_levels: int,
     n_columns: int,
     rng: np.random.Generator,
-    watch: Clock,
+    clock: Clock,
     settings: Subsampling = SUBSAMPLING,
 ) -> Stability:
     """Choose a penalty by the stability of its graph; `graphs` fits subsamples."""
@@ -114,11 +114,11 @@ def stars(
     counts = np.zeros((n_levels, n_columns, n_columns))
     size, done = subsample_size(n_rows), 0
     for _ in range(many):
-        if done >= 2 and watch.over():
+        if done >= 2 and clock.over():
             break
         counts += graphs(np.sort(rng.choice(n_rows, size, replace=False)), np.inf)
         done += 1
-        watch.advance(note="subsample")
+        clock.advance(note="subsample")
     shares = counts / done
     above = np.triu_indices(n_columns, 1)
     spread = (2 * shares * (1 - shares))[:, above[0], above[1]].mean(axis=1)

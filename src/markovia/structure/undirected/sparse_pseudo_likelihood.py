@@ -120,12 +120,12 @@ def l1_pseudo_likelihood(
     costs: list[float] = []
     whole = field if group else PairwiseField(codes, task.rows.cards, shares, pairs)
     for level in levels:
-        if fits and task.watch.over():
+        if fits and task.clock.over():
             notes.append(f"stopped after {len(fits)} of {len(levels)} penalties")
             break
         cut = _penalties(field, rules, float(level), group, stable)
         fits.append(fit(field, cut, fits[-1].point if fits else begin, max(LOOSE * top, tolerance)))
-        task.watch.advance(note=f"alpha {level:.3g}")
+        task.clock.advance(note=f"alpha {level:.3g}")
         if details["choose"] == "ebic":
             costs.append(_ebic(whole, field, fits, costs, table.total, gamma))
             if len(costs) - 1 - int(np.argmin(costs)) >= PATIENCE:

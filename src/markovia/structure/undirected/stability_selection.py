@@ -66,7 +66,7 @@ def stable_edges(
     n_levels: int,
     open_pairs: Flags,
     rng: np.random.Generator,
-    watch: Clock,
+    clock: Clock,
     settings: Subsampling = SUBSAMPLING,
 ) -> StableEdges:
     """Find the edges that most halves of the rows choose.
@@ -99,7 +99,7 @@ def stable_edges(
     reached, done = n_levels, 0
     order = rng.permutation(n_rows)
     for k in range(many):
-        if done >= 2 and watch.over() and not (complementary and k % 2):
+        if done >= 2 and clock.over() and not (complementary and k % 2):
             break
         if complementary and k % 2:
             chosen = order[half : 2 * half]
@@ -112,7 +112,7 @@ def stable_edges(
         ever = np.logical_or.accumulate(found[:reached], axis=0)
         joined[:reached] += np.triu(ever, 1).sum(axis=(1, 2))
         done += 1
-        watch.advance(note="half of the rows")
+        clock.advance(note="half of the rows")
     union = joined[:reached] / done
     within = np.flatnonzero(union <= most)
     if not len(within):  # even the largest penalty joins too many pairs in halves: no penalty is used
@@ -151,7 +151,7 @@ def settled_by_subsamples(
     """
     if how == "stars":
         n = len(rules.allowed)
-        steady = stars(graphs, n_rows, len(levels), n, task.rng, task.watch, settings)
+        steady = stars(graphs, n_rows, len(levels), n, task.rng, task.clock, settings)
         details: dict[str, object] = {
             "alphas": levels,
             "instability": steady.instability,
@@ -160,5 +160,5 @@ def settled_by_subsamples(
         }
         return Settled(steady.chosen, None, details)
     open_pairs = rules.pairs & ~rules.required_pairs
-    kept = stable_edges(graphs, n_rows, len(levels), open_pairs, task.rng, task.watch, settings)
+    kept = stable_edges(graphs, n_rows, len(levels), open_pairs, task.rng, task.clock, settings)
     return Settled(kept.last, kept.present, kept.details(levels))
