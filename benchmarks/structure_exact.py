@@ -72,7 +72,7 @@ def networks(quick: bool) -> list[list[str]]:
             if best is None or found.seconds < best.seconds:
                 best = found
         assert best is not None
-        gap = best.details["gap"]
+        gap = best.details.gap
         table.append(
             [
                 name,
@@ -83,8 +83,8 @@ def networks(quick: bool) -> list[list[str]]:
                 str(runs),
                 f"{best.score:.1f}",
                 "proven" if best.optimal else "unknown" if gap is None else f"{gap:.1f}",
-                f"{best.details['families_scored']:,}",
-                f"{best.details['expanded']:,}",
+                f"{best.details.families_scored:,}",
+                f"{best.details.expanded:,}",
             ]
         )
     return table

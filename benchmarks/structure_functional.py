@@ -52,7 +52,7 @@ def lingam_rows(sizes: list[tuple[int, int]], peer_to: int = 20) -> Iterator[str
         effects, rows = linear_model(p, n, 1)
         for method, peer in (("direct-lingam", "DirectLiNGAM"), ("ica-lingam", "ICALiNGAM")):
             seconds, found = best_time(lambda m=method, r=rows: mk.learn_structure(r, m, seed=0))
-            wrong = int(((found.details["B"] != 0) != (effects != 0)).sum())
+            wrong = int(((found.details.B != 0) != (effects != 0)).sum())
             line = f"{method:14s} {p:4d} variables {n:6d} rows {seconds:8.3f} s  "
             line += f"{wrong:3d} of {int((effects != 0).sum())} wrong"
             if find_spec("causallearn") and (p <= peer_to or method == "ica-lingam"):
@@ -64,8 +64,8 @@ def lingam_rows(sizes: list[tuple[int, int]], peer_to: int = 20) -> Iterator[str
                     return model
 
                 theirs, model = best_time(fit, runs=2)
-                order = [found.nodes.index(name) for name in found.details["order"]]
-                gap = np.abs(model.adjacency_matrix_ - found.details["B"]).max()
+                order = [found.nodes.index(name) for name in found.details.order]
+                gap = np.abs(model.adjacency_matrix_ - found.details.B).max()
                 line += f"; causal-learn {theirs:8.3f} s ({theirs / seconds:.1f} times), "
                 line += f"{'same' if order == list(model.causal_order_) else 'another'} order, B differs by {gap:.3f}"
             yield line

@@ -102,7 +102,7 @@ def neighbourhood(quick: bool) -> list[str]:
     for choose in ("rate", "ebic", *(["bic", "cv"] if quick else [])):
         result = mk.learn_structure(table, method="neighbourhood", choose=choose, seed=0)
         if choose == "rate":
-            penalty = float(result.details["alpha"][0])
+            penalty = float(result.details.alpha[0])
         right = sum((int(a[1:]), int(b[1:])) in true for a, b in result.edges)
         found.append(f"{choose:6s}  {result.seconds:7.2f}  {result.n_edges:6d}  {right}")
     unit = (rows - rows.mean(axis=0)) / rows.std(axis=0)
@@ -182,7 +182,7 @@ def potts(quick: bool) -> list[str]:
             right = sum((int(a[1:]), int(b[1:])) in true for a, b in result.edges)
             found.append(
                 f"{states:6d}  {side} x {side}  {penalty:7s}  {result.seconds:7.2f}  {result.n_edges:5d}  {right:5d}  "
-                f"{len(true)}  {result.details['kkt']:.1e}"
+                f"{len(true)}  {result.details.kkt:.1e}"
             )
     return found
 
@@ -227,8 +227,8 @@ def votes(quick: bool) -> list[str]:
     ):
         mk.learn_structure(small, method=method, times="time")
         result = mk.learn_structure(frame, method=method, times="time", **options)
-        error = result.details.get("residual", result.details.get("kkt"))
-        n_times = len(result.details["times"])
+        error = getattr(result.details, "residual", None) or result.details.kkt
+        n_times = len(result.details.times)
         found.append(f"{method:17s}  {n_times:5d}  {result.seconds:7.2f}  {result.n_edges:12d}  {error:.1e}")
     return found
 

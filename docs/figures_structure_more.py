@@ -73,9 +73,9 @@ def moving_voter() -> Any:
 def _ties(found: mk.results.LearnedStructure) -> tuple[Array, Array, Array]:
     """Return the times, and at each the sum of the mover's couplings with either party."""
     names = found.nodes
-    own = found.details["weights"][:, names.index("mover")]
+    own = found.details.weights[:, names.index("mover")]
     party = np.array([name[0] if name != "mover" else "" for name in names])
-    times: Array = found.details["times"]
+    times: Array = found.details.times
     return times, own[:, party == "a"].sum(axis=1), own[:, party == "b"].sum(axis=1)
 
 

@@ -102,8 +102,8 @@ def test_parent_sets_in_small_pieces_are_the_same(score, monkeypatch):
     monkeypatch.setattr(parent_set_scores, "PIECE", 2)
     found = mk.learn_structure(rows, "exact", score=score, knowledge=known)
     assert found.score == pytest.approx(expected.score)
-    assert found.details["levels"] == expected.details["levels"]
-    assert found.details["parent_sets"] == expected.details["parent_sets"]
+    assert found.details.levels == expected.details.levels
+    assert found.details.parent_sets == expected.details.parent_sets
 
 
 def test_too_many_parent_sets_are_refused_in_the_middle_of_a_level(monkeypatch):
@@ -127,7 +127,7 @@ def test_exact_search_that_is_stopped_at_once_has_climbed():
     assert stopped.stopped == "time limit"
     assert stopped.optimal is False
     assert stopped.bound is None
-    assert stopped.details["gap"] is None
+    assert stopped.details.gap is None
     assert stopped.score == pytest.approx(mk.score_graph(stopped, rows))
 
 

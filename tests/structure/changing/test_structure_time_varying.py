@@ -47,7 +47,7 @@ def test_an_infinite_bandwidth_gives_the_static_graph():
     wide = mk.learn_structure(rows, method="kernel-weighted", bandwidth=np.inf, at=[0, 399], alpha=0.05)
     static = mk.learn_structure(rows, method="ising", alpha=0.05, field="penalised")
     assert wide.edges == static.edges
-    for weights in wide.details["weights"]:
+    for weights in wide.details.weights:
         assert np.allclose(weights, static.weights, atol=1e-7)
     nearly = mk.learn_structure(rows, method="kernel-weighted", bandwidth=1e7, at=[0], alpha=0.05)
     assert np.allclose(nearly.weights, static.weights, atol=1e-6)
@@ -60,8 +60,8 @@ def test_a_narrow_bandwidth_gives_the_graph_of_one_time_alone():
         rows, method="kernel-weighted", times=times, at=[1.0], bandwidth=1e-3, alpha=0.05
     )
     alone = pooled({k: v[100:200] for k, v in rows.items()}, np.ones(100), 0.05)
-    assert np.allclose(found.details["weights"][0], means(alone), atol=1e-7)
-    assert found.details["effective_rows"][0] == pytest.approx(100)
+    assert np.allclose(found.details.weights[0], means(alone), atol=1e-7)
+    assert found.details.effective_rows[0] == pytest.approx(100)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "box"])
@@ -71,10 +71,10 @@ def test_any_kernel_is_a_weighted_regression_that_sees_the_change(kernel):
         rows, method="kernel-weighted", kernel=kernel, at=[50, 350], bandwidth=60, alpha=0.1
     )
     shares = kernel_shares(np.arange(400.0) - 50, 60.0, kernel)
-    assert np.allclose(found.details["weights"][0], means(pooled(rows, shares, 0.1)), atol=1e-6)
-    assert [g.edges for g in found.details["graphs"]] == [[("a", "b")], [("b", "c")]]
+    assert np.allclose(found.details.weights[0], means(pooled(rows, shares, 0.1)), atol=1e-6)
+    assert [g.edges for g in found.details.graphs] == [[("a", "b")], [("b", "c")]]
     assert found.edges == [("a", "b"), ("b", "c")]
-    assert found.details["kkt"] <= 1e-8
+    assert found.details.kkt <= 1e-8
 
 
 def test_times_may_be_a_column_and_rows_may_have_weights():
@@ -91,14 +91,14 @@ def test_times_may_be_a_column_and_rows_may_have_weights():
     )
     for other in (column, array, halves):
         assert other.nodes == ["a", "b", "c"]
-        assert np.allclose(other.details["weights"], plain.details["weights"], atol=1e-7)
+        assert np.allclose(other.details.weights, plain.details.weights, atol=1e-7)
     counts = np.random.default_rng(1).integers(1, 4, 200)
     weighted = mk.learn_structure(rows, weights=counts, times=np.arange(200), **options)
     repeated = mk.learn_structure(
         {k: np.repeat(v, counts) for k, v in rows.items()}, times=np.repeat(np.arange(200), counts), **options
     )
-    assert np.allclose(weighted.details["weights"], repeated.details["weights"], atol=1e-7)
-    assert np.allclose(weighted.details["effective_rows"], repeated.details["effective_rows"])
+    assert np.allclose(weighted.details.weights, repeated.details.weights, atol=1e-7)
+    assert np.allclose(weighted.details.effective_rows, repeated.details.effective_rows)
 
 
 # TESLA
@@ -126,8 +126,8 @@ def test_without_a_penalty_on_changes_the_times_are_fitted_alone(q):
     )
     for t in range(4):
         alone = pooled({k: v[times == t] for k, v in rows.items()}, np.ones((times == t).sum()), 0.06)
-        assert np.allclose(found.details["weights"][t], means(alone), atol=1e-6)
-    assert found.details["residual"] <= 1e-8
+        assert np.allclose(found.details.weights[t], means(alone), atol=1e-6)
+    assert found.details.residual <= 1e-8
 
 
 @pytest.mark.parametrize(("q", "large"), [(1, 100.0), (2, 1e3)])
@@ -139,7 +139,7 @@ def test_a_large_penalty_on_changes_pools_all_times(q, large):
     )
     shares = 1 / np.array([50, 150, 100, 100.0])[times]  # every time counts the same
     one = means(pooled(rows, shares, 0.05))
-    for weights in found.details["weights"]:
+    for weights in found.details.weights:
         assert np.allclose(weights, one, atol=1e-5 if q == 1 else 1e-3)
     assert not found.notes
 
@@ -147,14 +147,14 @@ def test_a_large_penalty_on_changes_pools_all_times(q, large):
 def test_jumps_are_found_where_they_are_and_smooth_changes_are_smooth():
     rows = changing_rows(600, 300, seed=2)
     jumps = mk.learn_structure(rows, method="tesla", periods=12)
-    path = np.array(jumps.details["weights"])[:, 0, 1]
+    path = np.array(jumps.details.weights)[:, 0, 1]
     assert (path[:6] > 0.2).all()
     assert (path[6:] == 0).all()
     steps = np.flatnonzero(np.abs(np.diff(path)) > 1e-9)
     assert 5 in steps
     assert len(steps) <= 2
     smooth = mk.learn_structure(rows, method="tesla", periods=12, q=2, lambda1=0.02, lambda2=1.0)
-    slow = np.array(smooth.details["weights"])[:, 0, 1]
+    slow = np.array(smooth.details.weights)[:, 0, 1]
     assert np.abs(np.diff(slow)).max() < np.abs(np.diff(path)).max()
     assert slow[0] > slow[5] > slow[11]
 
@@ -198,7 +198,7 @@ def test_the_objective_is_the_least_there_is():
         )
         best[:, node] = theta[:3].T
     value = objective(best)
-    assert found.details["objective"] == pytest.approx(value, abs=1e-7)
+    assert found.details.objective == pytest.approx(value, abs=1e-7)
     rng = np.random.default_rng(0)
     off = ~np.eye(3, dtype=bool)
     for scale in (1e-1, 1e-2, 1e-3):
@@ -211,8 +211,8 @@ def test_the_objective_is_the_least_there_is():
 def test_one_row_a_time_is_enough_and_a_time_limit_is_obeyed():
     rows = changing_rows(150, 75)
     found = mk.learn_structure(rows, method="tesla")
-    assert len(found.details["graphs"]) == 150
-    assert found.details["residual"] <= 1e-5
+    assert len(found.details.graphs) == 150
+    assert found.details.residual <= 1e-5
     early = mk.learn_structure(rows, method="tesla", time_limit=1e-9)
     assert early.n_edges == 0
     assert "stopped after 0" in early.notes[0]
@@ -228,11 +228,11 @@ def test_what_is_known_is_obeyed_at_every_time(method):
     found = mk.learn_structure(
         rows, method=method, required=[("a", "c")], forbidden=[("a", "b"), ("b", "a")], **options
     )
-    for graph in found.details["graphs"]:
+    for graph in found.details.graphs:
         assert graph.has_edge("a", "c")
         assert not graph.has_edge("a", "b")
     few = mk.learn_structure(rows, method=method, max_parents=1, **options)
-    for graph in few.details["graphs"]:
+    for graph in few.details.graphs:
         assert max(graph.degree(n) for n in graph.nodes) <= 1
 
 
@@ -242,8 +242,8 @@ def test_smooth_changes_converge_however_large_their_penalty_is():
     one = mk.learn_structure(rows, method="ising", alpha=0.05, field="penalised")
     found = mk.learn_structure(rows, method="tesla", times=times, q=2, lambda1=0.05, lambda2=3e4)
     assert not found.notes
-    assert found.details["residual"] <= 1e-5
-    for weights in found.details["weights"]:
+    assert found.details.residual <= 1e-5
+    for weights in found.details.weights:
         assert np.allclose(weights, one.weights, atol=1e-3)
 
 
@@ -294,22 +294,22 @@ def test_a_change_in_one_branch_of_a_tree_of_conditions_is_found():
     found = mk.learn_structure(
         frame, method="tesla", times="stage", conditions=TREE, lambda1=0.05, lambda2=0.1
     )
-    graphs = dict(zip(found.details["times"], found.details["graphs"], strict=True))
-    weights = dict(zip(found.details["times"], found.details["weights"], strict=True))
+    graphs = dict(zip(found.details.times, found.details.graphs, strict=True))
+    weights = dict(zip(found.details.times, found.details.weights, strict=True))
     for stage in ("root", "left"):
         assert set(graphs[stage].edges) == {("a", "b"), ("b", "c")}
     for stage in ("right", "leaf"):
         assert set(graphs[stage].edges) == {("b", "c")}
     assert np.allclose(weights["root"], weights["left"], atol=1e-4)
     assert np.allclose(weights["right"], weights["leaf"], atol=1e-4)
-    assert {frozenset(e) for e in found.details["conditions"]} == {frozenset(e) for e in TREE}
+    assert {frozenset(e) for e in found.details.conditions} == {frozenset(e) for e in TREE}
     listed = edges_over_time(found)
     assert set(listed.time) == {"root", "left", "right", "leaf"}
     by_row = mk.learn_structure(
         rows, method="tesla", times=labels.tolist(), conditions=TREE, lambda1=0.05, lambda2=0.1
     )
-    order = [by_row.details["times"].index(t) for t in found.details["times"]]
-    assert np.allclose(np.array(by_row.details["weights"])[order], found.details["weights"], atol=1e-4)
+    order = [by_row.details.times.index(t) for t in found.details.times]
+    assert np.allclose(np.array(by_row.details.weights)[order], found.details.weights, atol=1e-4)
 
 
 def test_a_chain_of_conditions_is_the_chain_of_times_and_limits_hold_over_graphs():
@@ -320,35 +320,35 @@ def test_a_chain_of_conditions_is_the_chain_of_times_and_limits_hold_over_graphs
     for q in (1, 2):
         chain = mk.learn_structure(rows, lambda2=0.1, q=q, **options)
         graph = mk.learn_structure(rows, lambda2=0.1, q=q, conditions=path, **options)
-        assert np.allclose(chain.details["weights"], graph.details["weights"], atol=1e-6)
-        assert chain.details["objective"] == pytest.approx(graph.details["objective"], abs=1e-7)
+        assert np.allclose(chain.details.weights, graph.details.weights, atol=1e-6)
+        assert chain.details.objective == pytest.approx(graph.details.objective, abs=1e-7)
     ring = [*path, (3, 0)]
     alone = mk.learn_structure(rows, lambda2=0.0, conditions=ring, **options)
     for k in range(4):
         own = pooled({name: v[50 * k : 50 * (k + 1)] for name, v in rows.items()}, np.ones(50), 0.05)
-        assert np.allclose(alone.details["weights"][k], means(own), atol=1e-5)
+        assert np.allclose(alone.details.weights[k], means(own), atol=1e-5)
     named = mk.graphs.UndirectedGraph([(str(a), str(b)) for a, b in ring])
     one = mk.learn_structure(
         rows, lambda2=5.0, conditions=named, **{**options, "times": [str(t) for t in times]}
     )
     static = mk.learn_structure(rows, method="ising", alpha=0.05, field="penalised")
-    for weights in one.details["weights"]:
+    for weights in one.details.weights:
         assert np.allclose(weights, static.weights, atol=1e-5)
 
 
 def test_bic_chooses_penalties_that_show_the_change():
     rows = changing_rows(600, 300, seed=2)
     found = mk.learn_structure(rows, method="tesla", periods=6, choose="bic")
-    path = np.array(found.details["weights"])[:, 0, 1]
+    path = np.array(found.details.weights)[:, 0, 1]
     assert (path[:3] > 0.2).all()
     assert (path[3:] == 0).all()
-    tried = found.details["choice"]["tried"]
+    tried = found.details.tried
     assert len(tried) == 15
     best = min(tried, key=lambda row: row[2])
-    assert (found.details["lambda1"], found.details["lambda2"]) == best[:2]
+    assert (found.details.lambda1, found.details.lambda2) == best[:2]
     fixed = mk.learn_structure(rows, method="tesla", periods=6, choose="bic", lambda2=0.1)
-    assert len(fixed.details["choice"]["tried"]) == 3
-    assert fixed.details["lambda2"] == 0.1
+    assert len(fixed.details.tried) == 3
+    assert fixed.details.lambda2 == 0.1
 
 
 # the senate
@@ -374,7 +374,7 @@ def test_the_voter_who_changes_sides_changes_neighbours(method):
     assert "time" not in found.nodes
     mover = found.nodes.index("mover")
     party = np.array([name[0] for name in found.nodes])
-    first, last = found.details["weights"][0][mover], found.details["weights"][-1][mover]
+    first, last = found.details.weights[0][mover], found.details.weights[-1][mover]
     assert first[party == "a"].sum() > 5 * max(first[party == "b"].sum(), 0.01)
     assert last[party == "b"].sum() > 5 * max(last[party == "a"].sum(), 0.01)
     listed = edges_over_time(found)

@@ -57,7 +57,7 @@ def test_lingam_finds_the_same_graph_in_tiny_units_and_thresholds_speak_of_coeff
     plain = mk.learn_structure(rows, "direct-lingam")
     tiny = mk.learn_structure({k: v * 1e-15 for k, v in rows.items()}, "direct-lingam")
     assert tiny.graph == plain.graph == mk.graphs.DAG([("a", "b")], nodes=["a", "b", "c"])
-    np.testing.assert_allclose(tiny.details["B"], plain.details["B"], rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(tiny.details.B, plain.details.B, rtol=1e-6, atol=1e-12)
     matrix = np.column_stack(list(rows.values())) * [1.0, 100.0, 1.0]
     rules = Knowledge().rules(list(rows))
     for threshold, n_edges in ((150.0, 1), (250.0, 0)):

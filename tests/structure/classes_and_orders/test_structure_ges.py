@@ -220,7 +220,7 @@ def test_tables_of_a_network_are_learned_and_a_limit_keeps_the_best_so_far():
     found = mk.learn_structure(rows, method="ges")
     assert found.cpdag == mk.graphs.cpdag(found.dag)
     assert mk.graphs.i_equivalent(found.dag, mk.examples.sprinkler().graph)
-    assert found.details["moves"]["forward"] >= 4
+    assert found.details.moves["forward"] >= 4
     stopped = mk.learn_structure(rows, method="ges", time_limit=1e-9)
     assert stopped.stopped == "time limit"
     assert stopped.n_edges == 0

@@ -113,7 +113,7 @@ def test_an_edge_is_visible_by_a_longer_path_and_not_where_a_common_cause_may_hi
     # c o-> x <-> a --> b with x --> b: c is not next to a, but the path c, x, a is into a and x is a parent of b
     dag, hidden = spouses(["c --> x", "x <-> a", "a --> b", "x --> b", "d --> a"])
     found = learned(dag, hidden)
-    assert ("a", "b") in found.details["visible"]
+    assert ("a", "b") in found.details.visible
     marks = np.zeros((4, 4), dtype=np.int8)
     for i, j, at_i, at_j in [
         (0, 1, CIRCLE, ARROW),

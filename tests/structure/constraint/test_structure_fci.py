@@ -81,7 +81,7 @@ def test_two_causes_of_x3_make_its_effect_on_x4_certain():
         found = mk.learn_structure(method=method, test=oracle, names=["X1", "X2", "X3", "X4"])
         assert found.graph == MixedGraph(["X1 o-> X3", "X2 o-> X3", "X3 --> X4"])
         assert found.separating_sets["X4", "X1"] == ("X3",)
-        assert found.details["visible"] == [("X3", "X4")]  # and no hidden common cause of the two
+        assert found.details.visible == [("X3", "X4")]  # and no hidden common cause of the two
 
 
 def test_what_does_not_cause_a_and_separates_it_from_c_causes_c():
@@ -144,15 +144,15 @@ def test_the_possible_d_sep_stage_takes_away_what_neighbours_cannot_separate():
     mag = maximal_ancestral_graph(dag, hidden)
     found = learned(dag, hidden)
     assert found.graph == true_pag(mag)
-    assert found.details["removed_by_possible_d_sep"] == [("x1", "x4")]
+    assert found.details.removed_by_possible_d_sep == [("x1", "x4")]
     between = found.separating_sets["x1", "x4"]
     assert d_separated(dag, "x1", "x4", between)
     assert not set(between) <= {*found.graph.neighbors("x1")}
     assert not set(between) <= {*found.graph.neighbors("x4")}
-    assert set(between) <= {*found.details["possible_d_sep"]["x1"], *found.details["possible_d_sep"]["x4"]}
+    assert set(between) <= {*found.details.possible_d_sep["x1"], *found.details.possible_d_sep["x4"]}
     kept = learned(dag, hidden, possible_d_sep=False)
     assert kept.graph.adjacent("x1", "x4")
-    assert "possible_d_sep" not in kept.details
+    assert kept.details.possible_d_sep is None
     assert learned(dag, hidden, pds_depth=1).graph.adjacent("x1", "x4")
     assert learned(dag, hidden, max_path_length=1).graph.adjacent("x1", "x4")
 
@@ -170,8 +170,8 @@ def test_every_mark_is_true_and_every_separating_set_separates(method, seed):
         assert not found.graph.adjacent(x, y)
         assert d_separated(dag, x, y, between)
     confounded = {frozenset(e) for e in latent_projection(dag, latent).bidirected_edges()}
-    assert confounded.isdisjoint(map(frozenset, found.details["visible"]))
-    assert set(found.details["visible"]) <= set(found.graph.directed_edges())
+    assert confounded.isdisjoint(map(frozenset, found.details.visible))
+    assert set(found.details.visible) <= set(found.graph.directed_edges())
     pairs = list(combinations(found.nodes, 2))
     assert all(found.graph.adjacent(x, y) or (x, y) in found.separating_sets for x, y in pairs)
 
@@ -181,7 +181,7 @@ def test_rfci_has_all_edges_of_fci_and_its_marks_where_nothing_else_differs(seed
     dag, latent, _ = random_hidden_case(100 + seed, observed=(5, 8), hidden=(2, 5), density=(0.2, 0.4))
     full, quick = learned(dag, latent), learned(dag, latent, method="rfci")
     assert set(full.skeleton.edges) <= set(quick.skeleton.edges)
-    if not full.details["removed_by_possible_d_sep"] and not quick.details["removed_by_paths"]:
+    if not full.details.removed_by_possible_d_sep and not quick.details.removed_by_paths:
         assert full.graph == quick.graph
 
 
@@ -305,7 +305,7 @@ def test_rfci_takes_an_edge_away_that_a_triple_does_not_bear_out():
     known = statements(("a", "d", ()), ("b", "d", ()), ("a", "c", ("d",)), ("a", "b", ("d",)))
     names = ["a", "b", "c", "d"]
     found = mk.learn_structure(method="rfci", test=known, names=names)
-    assert found.details["removed_by_triples"] == [("a", "b")]
+    assert found.details.removed_by_triples == [("a", "b")]
     assert found.separating_sets["a", "b"] == ("d",)
     assert found.graph == MixedGraph(["b o-> c", "d o-> c"], nodes=names)
     # a required edge stays, and the triple with it

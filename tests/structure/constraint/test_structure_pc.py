@@ -88,7 +88,7 @@ def test_the_largest_number_of_parents_is_obeyed():
     dag = mk.graphs.DAG([("a", "d"), ("b", "d"), ("c", "d")])
     found = mk.learn_structure(method="pc", test=dag, max_parents=2)
     assert len(found.graph.parents("d")) <= 2
-    assert found.details["conflicts"]
+    assert found.details.conflicts
     assert any("more than 2 parents" in note for note in found.notes)
     assert mk.learn_structure(method="pc", test=dag, max_parents=0).n_edges == 0
     both = mk.learn_structure(method="pc", test=dag, max_parents=2, conflicts="bidirected")
@@ -102,7 +102,7 @@ def test_a_hidden_common_cause_shows_as_a_contradiction():
     assert found.skeleton == mk.graphs.UndirectedGraph(
         [("x1", "x2"), ("x2", "x4"), ("x3", "x4")], nodes=found.nodes
     )
-    assert {(c.tail, c.head) for c in found.details["conflicts"]} in ({("x2", "x4")}, {("x4", "x2")})
+    assert {(c.tail, c.head) for c in found.details.conflicts} in ({("x2", "x4")}, {("x4", "x2")})
     assert any("conflict" in note for note in found.notes)
     assert found.graph.is_acyclic()
     assert len(found.dag.edges) == 3
@@ -187,7 +187,7 @@ def test_conservative_and_majority_rules_differ_where_separating_sets_disagree()
         method="pc", test=_Said(names, said), orientation="conservative", forbidden=[("b", "d"), ("d", "b")]
     )
     assert not careful.graph.directed_edges()
-    assert ("a", "b", "c") in careful.details["ambiguous"]
+    assert ("a", "b", "c") in careful.details.ambiguous
     assert any("ambiguous" in note for note in careful.notes)
     most = mk.learn_structure(
         method="pc", test=_Said(names, said), orientation="majority", forbidden=[("b", "d"), ("d", "b")]
@@ -211,10 +211,10 @@ def test_edges_have_p_values_and_tests_can_be_left_out():
     found = mk.learn_structure(ROWS, method="pc", test="g2", alpha=0.01)
     assert len(found.tests) == found.n_tests
     frame = found.test_frame()
-    for (a, b), p in found.details["edge_p_values"].items():
+    for (a, b), p in found.details.edge_p_values.items():
         own = frame[((frame.x == a) & (frame.y == b)) | ((frame.x == b) & (frame.y == a))]
         assert p == own.p_value.max() <= 0.01
-    assert set(found.details["edge_p_values"]) == {
+    assert set(found.details.edge_p_values) == {
         tuple(sorted(e, key=found.nodes.index)) for e in found.skeleton.edges
     }
     assert mk.learn_structure(ROWS, method="pc", keep_tests=False).tests == []
@@ -318,7 +318,5 @@ def test_many_pairs_and_single_sets_tested_together_give_what_one_by_one_gives(t
     assert together.n_tests == single.n_tests == len(together.tests)
     made = {(t.x, t.y, t.given): t.p_value for t in together.tests}
     assert made == pytest.approx({(t.x, t.y, t.given): t.p_value for t in single.tests}, rel=1e-6, abs=1e-9)
-    assert together.details["edge_p_values"] == pytest.approx(
-        single.details["edge_p_values"], rel=1e-6, abs=1e-9
-    )
+    assert together.details.edge_p_values == pytest.approx(single.details.edge_p_values, rel=1e-6, abs=1e-9)
     assert together.tests[-1] == list(together.tests)[-1]

@@ -192,7 +192,7 @@ def test_every_step_of_a_climb_raises_the_score():
     assert found.path[0].move == "start"
     assert all(b > a for a, b in pairwise(scores))
     assert scores[-1] == pytest.approx(found.score)
-    assert found.details["steps"] == len(scores) - 1
+    assert found.details.steps == len(scores) - 1
 
 
 def test_a_climb_without_restarts_gives_the_same_graph_each_time():
@@ -224,7 +224,7 @@ def test_restarts_keep_the_best_and_follow_the_seed():
     two = mk.learn_structure(STUDY, walks=0, restarts=4, perturbations=3, seed=1)
     assert one.graph == two.graph
     assert one.score >= plain.score - 1e-9
-    assert one.details["restarts"] == 4
+    assert one.details.restarts == 4
     assert sum(step.move.startswith("restart") for step in one.path) == 4
 
 

@@ -40,7 +40,7 @@ def test_the_sprinkler_is_found_and_the_climb_stays_within_the_candidates():
     tiers = [["cloudy"], ["sprinkler", "rain"], ["wet"]]
     found = mk.learn_structure(ROWS, method="mmhc", test="g2", score="bic", alpha=0.01, tiers=tiers)
     assert found.graph == mk.examples.sprinkler().graph
-    allowed = {frozenset(e) for e in found.details["candidates"].edges}
+    allowed = {frozenset(e) for e in found.details.candidates.edges}
     assert {frozenset(e) for e in found.dag.edges} <= allowed
     assert found.score_name == "bic"
     assert found.test_name == "g2"
@@ -66,8 +66,8 @@ def test_what_is_known_is_obeyed():
     )
     assert ("wet", "cloudy") in found.dag.edges
     assert not found.skeleton.has_edge("cloudy", "rain")
-    assert not found.details["candidates"].has_edge("cloudy", "rain")
-    assert found.details["candidates"].has_edge("wet", "cloudy")
+    assert not found.details.candidates.has_edge("cloudy", "rain")
+    assert found.details.candidates.has_edge("wet", "cloudy")
     assert max(len(found.dag.parents(n)) for n in found.nodes) <= 1
 
 
@@ -78,7 +78,7 @@ def test_the_strongest_association_joins_first_even_where_p_values_are_zero():
     b = np.where(rng.random(n) < 0.95, a, 1 - a)
     c = np.where(rng.random(n) < 0.95, b, 1 - b)
     found = mk.learn_structure({"c": c, "b": b, "a": a}, method="mmhc", alpha=0.01)
-    assert found.details["candidates"] == mk.graphs.UndirectedGraph(
+    assert found.details.candidates == mk.graphs.UndirectedGraph(
         [("a", "b"), ("b", "c")], nodes=["c", "b", "a"]
     )
 

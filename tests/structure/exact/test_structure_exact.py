@@ -188,8 +188,8 @@ def test_parts_that_cannot_form_cycles_are_solved_apart():
     rows = random_rows(6, 500, 7)
     first, second = sorted(rows.columns)[:3], sorted(rows.columns)[3:]
     found = mk.learn_structure(rows, "exact", tiers=[first, second])
-    assert len(found.details["parts"]) >= 2
-    assert all(set(p) <= set(first) or set(p) <= set(second) for p in found.details["parts"])
+    assert len(found.details.parts) >= 2
+    assert all(set(p) <= set(first) or set(p) <= set(second) for p in found.details.parts)
     barred = [(a, b) for a in second for b in first]
     names = list(rows.columns)
     shrunk = mk.learn_structure(

@@ -47,13 +47,13 @@ def example_rows(n=60_000, seed=0):
 @pytest.mark.parametrize("method", METHODS)
 def test_the_three_variable_example_is_recovered_with_its_total_effects(method):
     found = mk.learn_structure(example_rows(), method, seed=0)
-    assert found.details["order"] == ["X2", "X3", "X1"]
+    assert found.details.order == ["X2", "X3", "X1"]
     assert set(found.edges) == {("X2", "X3"), ("X2", "X1"), ("X3", "X1")}
-    np.testing.assert_allclose(found.details["B"], B_EXAMPLE, atol=0.015)
-    np.testing.assert_array_equal(found.weights, found.details["B"].T)
+    np.testing.assert_allclose(found.details.B, B_EXAMPLE, atol=0.015)
+    np.testing.assert_array_equal(found.weights, found.details.B.T)
     expected = [[1, -0.05, 0.3], [0, 1, 0], [0, 0.5, 1]]
-    np.testing.assert_allclose(found.details["total_effects"], expected, atol=0.015)
-    assert found.details["residual_p_values"].min() > 0.001
+    np.testing.assert_allclose(found.details.total_effects, expected, atol=0.015)
+    assert found.details.residual_p_values.min() > 0.001
     assert not found.notes
 
 
@@ -62,8 +62,8 @@ def test_random_models_are_recovered_from_many_rows(method):
     for seed in range(4):
         effects, rows = linear_model(6, 5000, seed)
         found = mk.learn_structure(rows, method, seed=0)
-        np.testing.assert_allclose(found.details["B"], effects, atol=0.12)
-        place = [found.nodes.index(name) for name in found.details["order"]]
+        np.testing.assert_allclose(found.details.B, effects, atol=0.12)
+        place = [found.nodes.index(name) for name in found.details.order]
         assert (
             order_of(effects[np.ix_(place, place)]) == list(range(6))
             or not np.triu(effects[np.ix_(place, place)]).any()
@@ -74,7 +74,7 @@ def test_the_kernel_measure_finds_the_same_order():
     for seed in (0, 1):
         effects, rows = linear_model(4, 1200, seed, density=0.8)
         found = mk.learn_structure(rows, "direct-lingam", measure="kernel")
-        place = [found.nodes.index(name) for name in found.details["order"]]
+        place = [found.nodes.index(name) for name in found.details.order]
         assert not np.triu(effects[np.ix_(place, place)]).any()
 
 
@@ -130,9 +130,9 @@ def test_orders_and_coefficients_agree_with_causal_learn():
         peer = lingam.DirectLiNGAM()
         peer.fit(rows)
         found = mk.learn_structure(rows, "direct-lingam")
-        assert [found.nodes.index(name) for name in found.details["order"]] == peer.causal_order_
-        np.testing.assert_array_equal(found.details["B"] != 0, peer.adjacency_matrix_ != 0)
-        np.testing.assert_allclose(found.details["B"], peer.adjacency_matrix_, atol=0.03)
+        assert [found.nodes.index(name) for name in found.details.order] == peer.causal_order_
+        np.testing.assert_array_equal(found.details.B != 0, peer.adjacency_matrix_ != 0)
+        np.testing.assert_allclose(found.details.B, peer.adjacency_matrix_, atol=0.03)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -140,11 +140,11 @@ def test_required_forbidden_tiers_and_parents_are_obeyed(method):
     rows = example_rows(3000)
     found = mk.learn_structure(rows, method, required=[("X1", "X2")], seed=0)
     assert ("X1", "X2") in found.edges
-    assert found.details["order"].index("X1") < found.details["order"].index("X2")
+    assert found.details.order.index("X1") < found.details.order.index("X2")
     found = mk.learn_structure(rows, method, forbidden=[("X2", "X3"), ("X3", "X2")], seed=0)
     assert not found.skeleton.has_edge("X2", "X3")
     found = mk.learn_structure(rows, method, tiers=[["X1"], ["X2", "X3"]], seed=0)
-    assert found.details["order"][0] == "X1"
+    assert found.details.order[0] == "X1"
     found = mk.learn_structure(rows, method, max_parents=1, seed=0)
     assert max(len(found.dag.parents(n)) for n in found.nodes) <= 1
     assert any("max_parents=1" in note for note in found.notes)
@@ -166,10 +166,10 @@ def test_prunings_differ_as_they_say():
     assert full.n_edges == 10
     wald = mk.learn_structure(rows, "direct-lingam", prune="wald", alpha=0.001)
     assert wald.n_edges < 10
-    t = np.abs(full.details["t_values"])
+    t = np.abs(full.details.t_values)
     assert wald.n_edges == int((t > 3.315).sum())  # the 0.9995 quantile for some 395 degrees of freedom
     cut = mk.learn_structure(rows, "direct-lingam", prune="threshold", threshold=0.3)
-    np.testing.assert_array_equal(cut.details["B"] != 0, np.abs(full.details["B"]) >= 0.3)
+    np.testing.assert_array_equal(cut.details.B != 0, np.abs(full.details.B) >= 0.3)
 
 
 def test_wald_pruning_drops_an_edge_exactly_where_its_p_value_reaches_the_level():
@@ -241,7 +241,7 @@ def test_residual_tests_keep_their_level_and_see_dependence():
     rng = np.random.default_rng(0)
     effects, rows = linear_model(20, 1500, 1, density=0.2)
     found = mk.learn_structure(rows, "direct-lingam")
-    p = found.details["residual_p_values"][np.triu_indices(20, 1)]
+    p = found.details.residual_p_values[np.triu_indices(20, 1)]
     assert kstest(p, "uniform").pvalue > 0.001
     noise = rng.uniform(size=(1500, 2))
     noise[:, 1] *= noise[:, 0]
@@ -266,9 +266,9 @@ def test_units_of_measurement_change_only_the_units_of_the_coefficients():
     for method in METHODS:
         plain = mk.learn_structure(rows, method, seed=0)
         scaled = mk.learn_structure(rows * scale, method, seed=0)
-        assert plain.details["order"] == scaled.details["order"]
+        assert plain.details.order == scaled.details.order
         np.testing.assert_allclose(
-            scaled.details["B"] * scale / scale[:, None], plain.details["B"], rtol=1e-4, atol=1e-9
+            scaled.details.B * scale / scale[:, None], plain.details.B, rtol=1e-4, atol=1e-9
         )
 
 

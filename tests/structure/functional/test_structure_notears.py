@@ -120,7 +120,7 @@ def test_linear_models_are_recovered_but_for_one_edge_in_three_graphs():
         wrong += shd(edges_of(found), edges)
         shared = edges_of(found) & edges
         np.testing.assert_array_equal(np.sign(found.weights[shared]), np.sign(weights[shared]))
-        assert found.details["h"] <= 1e-8
+        assert found.details.h <= 1e-8
         assert found.path[-1].score == pytest.approx(found.score)
         assert any("varsortability" in note for note in found.notes)
     assert wrong <= 1
@@ -139,7 +139,7 @@ def test_nonlinear_models_are_recovered_far_better_than_by_lines():
             rows, "notears-mlp", hidden=8, seed=0, h_tolerance=1e-6, inner_iterations=200
         )
         assert (found.weights >= 0).all()
-        assert found.details["h"] <= 1e-6
+        assert found.details.h <= 1e-6
         assert not (edges & ~edges_of(found)).any()
         mlp += shd(edges_of(found), edges)
         line += shd(edges_of(mk.learn_structure(rows, "notears")), edges)
@@ -153,9 +153,9 @@ def test_restarts_keep_the_lowest_objective():
     short = {"hidden": 2, "h_tolerance": 1e-3, "inner_iterations": 60}
     one = mk.learn_structure(rows, "notears-mlp", seed=3, **short)
     more = mk.learn_structure(rows, "notears-mlp", seed=3, restarts=2, **short)
-    assert more.details["objectives"][0] == pytest.approx(one.details["objectives"][0])
-    assert len(more.details["objectives"]) == 3
-    assert -more.score == pytest.approx(min(more.details["objectives"]))
+    assert more.details.objectives[0] == pytest.approx(one.details.objectives[0])
+    assert len(more.details.objectives) == 3
+    assert -more.score == pytest.approx(min(more.details.objectives))
 
 
 def test_binary_cells_are_fitted_by_logistic_regressions():
@@ -169,8 +169,8 @@ def test_binary_cells_are_fitted_by_logistic_regressions():
     assert found.skeleton.edges == [("x0", "x1")]
     free = mk.learn_structure(rows, "notears", loss="logistic", lambda1=0.0, tiers=[["x0"], ["x1"], ["x2"]])
     odds = np.log(b[a].mean() / (1 - b[a].mean())) - np.log(b[~a].mean() / (1 - b[~a].mean()))
-    assert free.details["W"][0, 1] == pytest.approx(odds, abs=0.01)
-    assert free.details["constants"][0] == pytest.approx(np.log(a.mean() / (1 - a.mean())), abs=0.01)
+    assert free.details.W[0, 1] == pytest.approx(odds, abs=0.01)
+    assert free.details.constants[0] == pytest.approx(np.log(a.mean() / (1 - a.mean())), abs=0.01)
 
 
 def test_with_a_known_order_and_no_penalty_it_is_least_squares():
@@ -199,7 +199,7 @@ def test_rules_are_obeyed(method, options):
     assert ("x3", "x0") in found.edges
     assert not found.skeleton.has_edge("x1", "x2")
     assert max(len(found.dag.parents(n)) for n in found.nodes) <= 1
-    assert found.details["W"][1, 2] == found.details["W"][2, 1] == found.details["W"][0, 3] == 0
+    assert found.details.W[1, 2] == found.details.W[2, 1] == found.details.W[0, 3] == 0
     high = mk.learn_structure(rows, method, seed=0, required=[("x0", "x1")], threshold=1e6, **options)
     assert high.edges == [("x0", "x1")]
 

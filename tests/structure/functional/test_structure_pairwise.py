@@ -184,10 +184,10 @@ def test_resit_finds_a_nonlinear_diamond():
     for seed in (0, 1):
         found = mk.learn_structure(nonlinear_rows(500, seed), "anm", alpha=0.01)
         assert set(found.edges) == {("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")}
-        assert found.details["order"][0] == "a"
-        assert found.details["order"][-1] == "d"
+        assert found.details.order[0] == "a"
+        assert found.details.order[-1] == "d"
         assert found.n_tests > 10
-        assert found.details["residual_p_values"].min() >= 0.01
+        assert found.details.residual_p_values.min() >= 0.01
 
 
 def test_resit_obeys_what_is_known():
@@ -210,8 +210,8 @@ def test_two_columns_become_a_graph_of_at_most_one_edge(method):
     rows = {"effect": x + x**3 + rng.uniform(-1.7, 1.7, 350), "cause": x}
     found = mk.learn_structure(rows, method, alpha=0.01)
     assert found.edges == [("cause", "effect")]
-    assert found.details["p_values"][1, 0] > 0.01 > found.details["p_values"][0, 1]
-    assert found.details["direction"].alpha == 0.01
+    assert found.details.p_values[1, 0] > 0.01 > found.details.p_values[0, 1]
+    assert found.details.direction.alpha == 0.01
     turned = mk.learn_structure(rows, method, forbidden=[("cause", "effect")])
     assert turned.edges == []
     assert turned.notes

@@ -80,7 +80,7 @@ def test_the_score_of_the_observed_cells_never_falls(score):
         values = [step.score for step in found.path]
         assert all(b >= a - 1e-6 * abs(a) for a, b in pairwise(values))
         assert values[-1] == pytest.approx(found.score)
-        assert found.details["converged"]
+        assert found.details.converged
         assert len(values) > 1
 
 
@@ -88,7 +88,7 @@ def test_the_score_is_the_likelihood_of_the_fitted_network_minus_the_penalty():
     rows = with_gaps(SPRINKLER, 0.2, 4)
     found = mk.learn_structure(rows, "structural-em", tolerance=1e-9)
     model = mk.BayesianNetwork(found.dag).fit(rows, missing=mk.EM(tolerance=1e-10), prior=None)
-    assert found.details["log_likelihood"] == pytest.approx(model.fit_.log_likelihood, abs=1e-2)
+    assert found.details.log_likelihood == pytest.approx(model.fit_.log_likelihood, abs=1e-2)
     free = model.fit_.n_parameters
     assert found.score == pytest.approx(model.fit_.log_likelihood - np.log(len(rows)) / 2 * free, abs=1e-2)
 
@@ -97,7 +97,7 @@ def test_gaps_keep_the_graph_of_the_sprinkler():
     rows = with_gaps(mk.examples.sprinkler().sample(4000, seed=5), 0.15, 5)
     found = mk.learn_structure(rows, "structural-em")
     assert mk.graphs.i_equivalent(found.dag, mk.examples.sprinkler().graph)
-    assert found.details["exact"]
+    assert found.details.exact
 
 
 def test_a_hidden_variable_explains_what_hangs_together():
@@ -112,7 +112,7 @@ def test_a_hidden_variable_explains_what_hangs_together():
     ) == [(n, "h") for n in "abcd"]
     without = mk.learn_structure(rows, "exact")
     assert found.score > without.score
-    assert found.details["latent"] == {"h": [0, 1]}
+    assert found.details.latent == {"h": [0, 1]}
 
 
 def test_knowledge_and_a_start_are_obeyed():

@@ -102,7 +102,7 @@ def test_partial_correlations_are_the_weights_and_have_p_values():
     assert set(found.edges) == edges(chain_precision(5))
     assert found.weights[0, 1] == pytest.approx(partial_correlation(table(rows))["x0", "x1"])
     assert found.weights[0, 2] == 0
-    p = found.details["p_values"]
+    p = found.details.p_values
     assert p[0, 1] < 1e-10
     assert np.array_equal(p, p.T)
     assert found.n_tests == 10
@@ -199,10 +199,10 @@ def test_a_fixed_penalty_gives_the_lasso_of_each_column_on_the_others():
     for node in range(5):
         rest = [i for i in range(5) if i != node]
         theirs = Lasso(alpha=0.08, tol=1e-12, max_iter=100_000).fit(unit[:, rest], unit[:, node])
-        assert np.allclose(found.details["coefficients"][node, rest], theirs.coef_, atol=1e-7)
+        assert np.allclose(found.details.coefficients[node, rest], theirs.coef_, atol=1e-7)
     both = mk.learn_structure(table(rows), method="neighbourhood", alpha=0.08, rule="and")
     assert set(both.edges) <= set(found.edges)
-    used = found.details["coefficients"] != 0
+    used = found.details.coefficients != 0
     assert len(found.edges) == np.triu(used | used.T).sum()
     assert len(both.edges) == np.triu(used & used.T).sum()
 
@@ -304,14 +304,14 @@ def test_the_learned_precision_is_in_the_units_of_the_data():
     found = mk.learn_structure(table(rows), method="graphical-lasso", rho=0.1)
     scaled = mk.learn_structure(table(rows * 7), method="graphical-lasso", rho=0.1)
     assert found.edges == scaled.edges
-    assert np.allclose(found.details["precision"], 49 * scaled.details["precision"])
-    assert np.allclose(np.diag(found.details["covariance"]), rows.var(axis=0))
-    assert np.allclose(found.weights, partial_correlations_of(found.details["precision"]))
-    assert found.details["kkt"] < 1e-7
-    assert abs(found.details["gap"]) < 1e-6
+    assert np.allclose(found.details.precision, 49 * scaled.details.precision)
+    assert np.allclose(np.diag(found.details.covariance), rows.var(axis=0))
+    assert np.allclose(found.weights, partial_correlations_of(found.details.precision))
+    assert found.details.kkt < 1e-7
+    assert abs(found.details.gap) < 1e-6
     plain = mk.learn_structure(table(rows), method="graphical-lasso", rho=0.05, scale=False)
     _, q = sklearn_glasso(np.cov(rows.T, bias=True), 0.05, tol=1e-9, enet_tol=1e-10, max_iter=1000)
-    assert np.allclose(plain.details["precision"], q, atol=1e-5)
+    assert np.allclose(plain.details.precision, q, atol=1e-5)
 
 
 def test_extended_bic_recovers_chains_and_grids():
@@ -319,9 +319,9 @@ def test_extended_bic_recovers_chains_and_grids():
         found = mk.learn_structure(table(draw(q, 3000, 13)), method="graphical-lasso", choose="ebic")
         assert edges(q) <= set(found.edges)
         assert len(found.edges) <= len(edges(q)) + 1
-        choice = found.details["choice"]
-        assert choice["by"] == "ebic"
-        assert found.details["rho"] in choice["rhos"]
+        choice = found.details.choice
+        assert choice.by == "ebic"
+        assert found.details.rho in choice.penalties
 
 
 def test_nearly_collinear_columns_converge():
@@ -401,18 +401,18 @@ def test_cross_validation_predicts_better_than_the_ends_of_the_path():
     def fit(precision):
         return np.linalg.slogdet(precision)[1] - np.trace(held @ precision)
 
-    best = fit(found.details["precision"])
+    best = fit(found.details.precision)
     cov = np.cov(train.T, bias=True)
     assert best > fit(np.linalg.inv(cov))
     assert best > fit(np.diag(1 / np.diag(cov)))
-    assert len(found.details["choice"]["criterion"]) == 30
+    assert len(found.details.choice.criterion) == 30
 
 
 def test_a_time_limit_ends_the_path_early():
     rows = draw(chain_precision(6), 100, 16)
     found = mk.learn_structure(table(rows), method="graphical-lasso", time_limit=1e-9)
     assert found.stopped == "time limit"
-    assert len(found.details["choice"]["rhos"]) == 1
+    assert len(found.details.choice.penalties) == 1
     found = mk.learn_structure(table(rows), method="neighbourhood", time_limit=1e-9)
     assert found.n_edges == 0
     assert "stopped after 0" in found.notes[0]
@@ -441,7 +441,7 @@ def test_bad_input_is_named():
         mk.learn_structure(rows, method="neighbourhood", rule="xor")
     with pytest.raises(mk.errors.InvalidArgument, match="alpha="):
         mk.learn_structure(rows, method="neighbourhood", alpha=-1.0)
-    with pytest.raises(mk.errors.InvalidArgument, match="details\\['precision'\\]"):
+    with pytest.raises(mk.errors.InvalidArgument, match=r"details\.precision"):
         mk.learn_structure(rows, method="graphical-lasso").fit()
     with pytest.raises(mk.errors.InvalidArgument, match="symmetric"):
         sparse_precision([[1.0, 0.2], [0.3, 1.0]], 0.1)

@@ -66,7 +66,7 @@ def test_chains_and_grids_of_spins_are_found(rule, choose):
         rows = ising_rows(pairs, 3000, size, 1, field=0.2)
         found = mk.learn_structure(rows, method="ising", rule=rule, choose=choose)
         assert set(found.edges) == named(pairs)
-        assert found.details["kkt"] <= 1e-8
+        assert found.details.kkt <= 1e-8
         assert np.allclose(found.weights, found.weights.T)
 
 
@@ -74,11 +74,11 @@ def test_couplings_tend_to_those_of_the_model_and_one_penalty_holds_for_all():
     rows = ising_rows(CHAIN, 40_000, 7, 2, coupling=0.4, field=0.1)
     found = mk.learn_structure(rows, method="ising", alpha=1e-4)
     assert found.weights[0, 1] == pytest.approx(0.4, abs=0.03)
-    assert found.details["fields"] == pytest.approx(np.full(7, 0.1), abs=0.05)
+    assert found.details.fields == pytest.approx(np.full(7, 0.1), abs=0.05)
     assert found.n_edges > 6
     none = mk.learn_structure(rows, method="ising", alpha=10.0)
     assert none.n_edges == 0
-    assert none.details["fields"] == pytest.approx(
+    assert none.details.fields == pytest.approx(
         [np.arctanh(2 * rows[f"x{i}"].mean() - 1) for i in range(7)], abs=1e-6
     )
 
@@ -89,10 +89,10 @@ def test_stars_takes_the_densest_graph_before_subsamples_disagree():
     found = mk.learn_structure(rows, method="ising", choose="stars", seed=0, subsamples=10)
     assert named(pairs) <= set(found.edges)
     assert found.n_edges <= 8
-    assert found.details["shares"][0, 1] > 0.9
-    assert found.details["subsamples"] == 10
-    at = list(found.details["alphas"]).index(found.details["alpha"][0])
-    so_far = np.maximum.accumulate(found.details["instability"])
+    assert found.details.choice.shares[0, 1] > 0.9
+    assert found.details.choice.subsamples == 10
+    at = list(found.details.choice.penalties).index(found.details.alpha[0])
+    so_far = np.maximum.accumulate(found.details.choice.criterion)
     assert so_far[at] <= 0.05 < so_far[at + 1]
     again = mk.learn_structure(rows, method="ising", choose="stars", seed=0, subsamples=10)
     assert np.array_equal(again.weights, found.weights)
@@ -111,11 +111,13 @@ def test_stability_selection_keeps_edges_that_halves_repeat(method):
     }
     found = mk.learn_structure(rows, **options)
     assert set(found.edges) == named(CHAIN[:5])
-    frequencies = found.details["frequencies"]
+    frequencies = found.details.choice.frequencies
     assert np.triu(frequencies >= 0.95).sum() == 5
-    assert found.details["false_edges_bound"] == pytest.approx(found.details["selected"] ** 2 / (0.9 * 15))
+    assert found.details.choice.false_edges_bound == pytest.approx(
+        found.details.choice.selected**2 / (0.9 * 15)
+    )
     strict = mk.learn_structure(rows, false_edges=0.1, **options)
-    assert strict.details["false_edges_bound"] <= 0.1
+    assert strict.details.choice.false_edges_bound <= 0.1
     assert set(strict.edges) <= named(CHAIN[:5])
     again = mk.learn_structure(rows, **options)
     assert np.array_equal(again.weights, found.weights)
@@ -175,7 +177,7 @@ def test_a_large_penalty_gives_the_strongest_part_of_the_best_tree():
     tree = mk.learn_structure(rows, method="chow-liu")
     assert {tuple(sorted(e)) for e in tree.edges} == named(CHAIN)
     first = mk.learn_structure(rows, method="l1-pseudo-likelihood", choose="ebic")
-    top = first.details["alphas"][0]
+    top = first.details.choice.penalties[0]
     counts = []
     for share in (0.9, 0.5, 0.02):
         found = mk.learn_structure(rows, method="l1-pseudo-likelihood", alpha=share * top)
@@ -210,7 +212,7 @@ def test_potts_lattices_have_edges_between_neighbouring_pixels():
     found = mk.learn_structure(rows, method="l1-pseudo-likelihood")
     true = {(k, m) for k in range(9) for m in range(k + 1, 9) if (m - k == 1 and m % side) or m - k == side}
     assert set(found.edges) == named(true)
-    assert found.details["kkt"] <= 1e-6
+    assert found.details.kkt <= 1e-6
 
 
 @pytest.mark.parametrize(
@@ -312,18 +314,18 @@ def test_rows_of_three_states_have_their_edges_found_by_groups():
     for penalty in ("group", "l1"):
         found = mk.learn_structure(columns, method="l1-pseudo-likelihood", penalty=penalty)
         assert set(found.edges) == {("a", "b"), ("b", "c"), ("c", "d")}
-        assert found.details["edge_tables"]["a", "b"].shape == (3, 3)
-        assert found.details["kkt"] < 1e-5
+        assert found.details.edge_tables["a", "b"].shape == (3, 3)
+        assert found.details.kkt < 1e-5
 
 
 def test_the_largest_penalty_leaves_no_edge_and_groups_are_all_or_nothing():
     rows = ising_rows(CHAIN[:3], 500, 4, 7)
     found = mk.learn_structure(rows, method="l1-pseudo-likelihood", choose="ebic")
-    top = found.details["alphas"][0]
+    top = found.details.choice.penalties[0]
     assert mk.learn_structure(rows, method="l1-pseudo-likelihood", alpha=1.01 * top).n_edges == 0
     less = mk.learn_structure(rows, method="l1-pseudo-likelihood", alpha=0.9 * top)
     assert less.n_edges >= 1
-    for table in less.details["edge_tables"].values():
+    for table in less.details.edge_tables.values():
         assert (table != 0).all()
     steady = mk.learn_structure(
         rows, method="l1-pseudo-likelihood", choose="stars", beta=0.25, seed=0, subsamples=6
@@ -346,9 +348,9 @@ def test_the_optimum_of_the_group_penalty_is_that_of_a_smooth_solver():
 
     point = np.concatenate(
         [
-            *[field.bases[i].T @ found.details["node_tables"][f"x{i}"] for i in range(3)],
+            *[field.bases[i].T @ found.details.node_tables[f"x{i}"] for i in range(3)],
             *[
-                (field.bases[i].T @ found.details["edge_tables"][f"x{i}", f"x{j}"] @ field.bases[j]).ravel()
+                (field.bases[i].T @ found.details.edge_tables[f"x{i}", f"x{j}"] @ field.bases[j]).ravel()
                 for i, j in pairs
             ],
         ]

@@ -33,17 +33,14 @@ def test_stars_takes_the_densest_graph_before_subsamples_disagree(method):
     )
     assert edges(q) <= set(found.edges)
     assert len(found.edges) <= 80
-    if method == "graphical-lasso":
-        about = found.details["choice"]
-        at = list(about["rhos"]).index(found.details["rho"])
-        instability = about["criterion"]
-    else:
-        about, instability = found.details, found.details["instability"]
-        at = list(about["alphas"]).index(about["alpha"][0])
+    about = found.details.choice
+    penalty = found.details.rho if method == "graphical-lasso" else found.details.alpha[0]
+    at = list(about.penalties).index(penalty)
+    instability = about.criterion
     so_far = np.maximum.accumulate(instability)
     assert so_far[at] <= 0.05
     assert at + 1 == len(so_far) or so_far[at + 1] > 0.05
-    upper = about["shares"][np.triu_indices(30, 1)]
+    upper = about.shares[np.triu_indices(30, 1)]
     assert np.mean(2 * upper * (1 - upper)) == pytest.approx(instability[at])
 
 
@@ -53,19 +50,19 @@ def test_stability_selection_keeps_edges_that_halves_repeat(method):
     rows = table(draw(q, 2000, 13))
     options = {"method": method, "choose": "stability", "seed": 0, "subsamples": 20, "pi": 0.9}
     found = mk.learn_structure(rows, **options)
-    about = found.details["choice"] if method == "graphical-lasso" else found.details
+    about = found.details.choice
     assert set(found.edges) == edges(q)
-    frequencies = about["frequencies"]
+    frequencies = about.frequencies
     assert {
         (f"x{i}", f"x{j}") for i, j in zip(*np.nonzero(np.triu(frequencies >= 0.9)), strict=True)
     } == edges(q)
-    assert about["selected"] <= 14  # half of the pairs
-    assert about["false_edges_bound"] == pytest.approx(about["selected"] ** 2 / (0.8 * 28))
+    assert about.selected <= 14  # half of the pairs
+    assert about.false_edges_bound == pytest.approx(about.selected**2 / (0.8 * 28))
     assert (found.weights != 0).sum() == 14
     few = mk.learn_structure(rows, false_edges=0.5, complementary=False, **options)
-    own = few.details["choice"] if method == "graphical-lasso" else few.details
-    assert own["false_edges_bound"] <= 0.5
-    assert own["selected"] < about["selected"]
+    own = few.details.choice
+    assert own.false_edges_bound <= 0.5
+    assert own.selected < about.selected
     assert set(few.edges) <= edges(q)
     known = mk.learn_structure(
         rows, forbidden=[("x0", "x1"), ("x1", "x0")], required=[("x0", "x7")], **options

@@ -31,7 +31,7 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
         rows = _discrete_rows(rows, learned)
     if isinstance(learned.graph, UndirectedGraph):
         return _fit_undirected(learned.graph, rows, **settings)
-    hidden = learned.details.get("latent")
+    hidden = getattr(learned.details, "latent", None)
     if hidden and data is None:
         settings.setdefault("latent", hidden)
     network = BayesianNetwork(learned.dag)
@@ -43,7 +43,9 @@ def _discrete_rows(rows: MixedTable, learned: LearnedStructure) -> RowSource:
     names = set(learned.nodes)
     for name, kind in zip(rows.names, rows.kinds, strict=True):
         if kind != "discrete" and name in names:
-            more = " (details['precision'] is the fitted Gaussian)" if "precision" in learned.details else ""
+            more = (
+                " (details.precision is the fitted Gaussian)" if hasattr(learned.details, "precision") else ""
+            )
             raise InvalidArgument(f"only discrete data can be fitted to tables so far{more}")
     assert rows.table is not None
     return rows.table

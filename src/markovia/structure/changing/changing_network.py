@@ -3,7 +3,8 @@
 `edges_over_time` lists who was joined to whom when.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,8 +118,34 @@ def condition_spins(
     return sorted_spins, number[order], labels, unique
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ChangingDetails:
+    """One network a time.
+
+    Attributes
+    ----------
+    times, graphs
+        The times, and the graph at each.
+    weights, fields
+        `weights[t, i, j]` is the coupling of i and j at time t, `fields[t, i]` the preference of i.
+    rule
+        How two regressions became one edge.
+    """
+
+    times: Any
+    graphs: list[UndirectedGraph]
+    weights: Array
+    fields: Array
+    rule: str
+
+
 def changing_result(
-    spins: Spins, times: Any, thetas: Array, rule: str, details: dict[str, Any], notes: list[str]
+    spins: Spins,
+    times: Any,
+    thetas: Array,
+    rule: str,
+    details: Callable[..., ChangingDetails],
+    notes: list[str],
 ) -> Found:
     """Return one graph a time from `thetas[t, k, j]`, the parameter of j in the regression of k at time t.
 
@@ -139,8 +166,12 @@ def changing_result(
             i, j = spins.names.index(a), spins.names.index(b)
             union[i, j] = union[j, i] = True
     strongest = np.take_along_axis(stack, np.abs(stack).argmax(axis=0)[None], axis=0)[0]
-    details |= {"times": times, "graphs": graphs, "weights": stack, "fields": thetas[:, :, n], "rule": rule}
-    return Found(undirected_graph(spins.names, union), weights=strongest, notes=notes, details=details)
+    return Found(
+        undirected_graph(spins.names, union),
+        weights=strongest,
+        notes=notes,
+        details=details(times=times, graphs=graphs, weights=stack, fields=thetas[:, :, n], rule=rule),
+    )
 
 
 def edges_over_time(found: LearnedStructure) -> "pd.DataFrame":
@@ -158,15 +189,14 @@ def edges_over_time(found: LearnedStructure) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    if "graphs" not in found.details or "times" not in found.details:
+    told = found.details
+    if not isinstance(told, ChangingDetails):
         raise InvalidArgument(f"{found.method} learned one graph, which does not change over time")
     names = list(found.nodes)
     place = {name: i for i, name in enumerate(names)}
     rows = [
         (time, a, b, weights[place[a], place[b]])
-        for time, graph, weights in zip(
-            found.details["times"], found.details["graphs"], found.details["weights"], strict=True
-        )
+        for time, graph, weights in zip(told.times, told.graphs, told.weights, strict=True)
         for a, b in graph.edges
     ]
     return pd.DataFrame(rows, columns=["time", "a", "b", "weight"])

@@ -16,6 +16,8 @@ Cost: rows times columns in use a step, hundreds of steps a column, in threads; 
 """
 
 import warnings
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +27,12 @@ from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_number
 from markovia.runtime.threads import in_parallel, thread_count
-from markovia.structure.changing.changing_network import changing_result, condition_spins, timed_spins
+from markovia.structure.changing.changing_network import (
+    ChangingDetails,
+    changing_result,
+    condition_spins,
+    timed_spins,
+)
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined
@@ -36,6 +43,35 @@ from markovia.structure.undirected.sparse_logistic import (
     read_field,
     spin_factors,
 )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TeslaDetails(ChangingDetails):
+    """The networks, and how they were fitted.
+
+    Attributes
+    ----------
+    lambda1, lambda2, q
+        The penalties, and the norm of the differences.
+    residual, objective, steps
+        How far the fit is from its optimum, its value, and the steps it took.
+    rows
+        The weight of the rows of each time.
+    tried
+        The penalties that were compared, each with its criterion.
+    conditions
+        The pairs of times whose networks are alike, where they are no line.
+    """
+
+    lambda1: float
+    lambda2: float
+    q: Any
+    residual: float
+    objective: float
+    steps: Any
+    rows: Any
+    tried: list[tuple[float, float, float]]
+    conditions: list[tuple[Any, Any]] | None
 
 
 def tesla(
@@ -94,7 +130,7 @@ def tesla(
     >>> a = rng.integers(0, 2, 600)
     >>> b = np.where(np.arange(600) < 300, a, rng.integers(0, 2, 600))
     >>> found = mk.learn_structure({"a": a, "b": b}, method="tesla", periods=10)
-    >>> [graph.n_edges for graph in found.details["graphs"]]
+    >>> [graph.n_edges for graph in found.details.graphs]
     [1, 1, 1, 1, 1, 0, 0, 0, 0, 0]
     """
     joined(np.zeros((1, 1)), rule)
@@ -163,14 +199,18 @@ def tesla(
             ConvergenceWarning,
             stacklevel=2,
         )
-    details: dict[str, Any] = {
-        "lambda1": float(first), "lambda2": float(second), "q": q, "residual": worst,
-        "objective": float(found.objectives.sum()), "steps": found.steps, "rows": weight_of,
-    }  # fmt: skip
-    if tried:
-        details["choice"] = {"by": choose, "tried": tried}
-    if conditions is not None:
-        details["conditions"] = [(labels[a], labels[b]) for a, b in edges.tolist()]
+    details = partial(
+        TeslaDetails,
+        lambda1=float(first),
+        lambda2=float(second),
+        q=q,
+        residual=worst,
+        objective=float(found.objectives.sum()),
+        steps=found.steps,
+        rows=weight_of,
+        tried=tried,
+        conditions=None if conditions is None else [(labels[a], labels[b]) for a, b in edges.tolist()],
+    )
     return changing_result(spins, labels, found.thetas, rule, details, notes)
 
 

@@ -5,11 +5,13 @@ Method: the graph at a time is that of an Ising model fitted to all rows, each w
 graph of that moment alone. Each time starts from the fit of the one before.
 Cost: times x columns sparse logistic regressions, in threads; 100 columns, 542 rows and 50 times take some seconds.
 Use it where the network drifts; for sudden changes TESLA (`tesla`).
-How to set it: the bandwidth decides how many rows speak for a time (`details["effective_rows"]`: some tens a neighbour are
+How to set it: the bandwidth decides how many rows speak for a time (`details.effective_rows`: some tens a neighbour are
 needed; halve or double it and see what stays), the penalty follows from them by `level`, the chance of any false edge at a
 time. A smaller level or a larger alpha gives fewer edges.
 """
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_number
 from markovia.runtime.threads import in_parallel
-from markovia.structure.changing.changing_network import changing_result, timed_spins
+from markovia.structure.changing.changing_network import ChangingDetails, changing_result, timed_spins
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined
@@ -31,6 +33,17 @@ from markovia.structure.undirected.sparse_logistic import (
 )
 
 KERNELS = ("gaussian", "epanechnikov", "box")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelDetails(ChangingDetails):
+    """The networks, and how they were fitted: kernel, rows that speak for each time, penalties, optimality."""
+
+    bandwidth: float
+    kernel: str
+    effective_rows: Array
+    alpha: Array
+    kkt: float
 
 
 def kernel_weighted(
@@ -81,7 +94,7 @@ def kernel_weighted(
     >>> a = rng.integers(0, 2, 600)
     >>> b = np.where(np.arange(600) < 300, a, rng.integers(0, 2, 600))
     >>> found = mk.learn_structure({"a": a, "b": b}, method="kernel-weighted", at=[100, 500], bandwidth=60)
-    >>> [graph.n_edges for graph in found.details["graphs"]]
+    >>> [graph.n_edges for graph in found.details.graphs]
     [1, 0]
     """
     joined(np.zeros((1, 1)), rule)
@@ -131,9 +144,14 @@ def kernel_weighted(
         before = thetas[k]
         done = k + 1
         task.clock.advance(note=f"time {time:.4g}")
-    details: dict[str, Any] = {
-        "bandwidth": width, "kernel": kernel, "effective_rows": sizes[:done], "alpha": penalties[:done], "kkt": worst,
-    }  # fmt: skip
+    details = partial(
+        KernelDetails,
+        bandwidth=width,
+        kernel=kernel,
+        effective_rows=sizes[:done],
+        alpha=penalties[:done],
+        kkt=worst,
+    )
     if not done:
         notes.append("no time was fitted")
     return changing_result(spins, wanted[: max(done, 1)], thetas[: max(done, 1)], rule, details, notes)

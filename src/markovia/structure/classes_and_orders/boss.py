@@ -11,6 +11,7 @@ dense graphs better than GES.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +36,16 @@ TOGETHER = 6
 """Nodes of trees that are computed together."""
 KICKED = 3
 """How many variables a kick moves."""
+
+
+@dataclass(frozen=True)
+class OrderDetails:
+    """Starts, families that were scored, nodes of the grow-shrink trees, and for "order-search" the best order."""
+
+    starts: int
+    families: int
+    tree_nodes: int
+    order: tuple[str, ...] | None = None
 
 
 def boss(
@@ -92,7 +103,7 @@ def boss(
             best = search
     assert best is not None
     graph, value = best.answer()
-    details = {"starts": starts, "tree_nodes": trees.n_nodes, "families": score.n_computed}
+    details = OrderDetails(starts, score.n_computed, trees.n_nodes)
     return Found(graph, score=value, path=path, details=details)
 
 

@@ -8,6 +8,7 @@ undirected neighbours. Use it where the class of the graph is wanted, and where 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markovia.errors import InvalidArgument
 from markovia.graphs.masks import masks_of
@@ -18,6 +19,15 @@ from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 
 PHASES = ("forward", "backward", "turning")
+
+
+@dataclass(frozen=True)
+class ClassDetails:
+    """The moves of each phase, how often the phases were gone through, and the families that were scored."""
+
+    moves: dict[str, int]
+    rounds: int
+    families: int
 
 
 def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> Found:
@@ -74,5 +84,4 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
         if not made or not repeat or task.clock.over():
             break
     graph, value = search.answer()
-    details = {"moves": moves, "rounds": rounds, "families": score.n_computed}
-    return Found(graph, score=value, path=path, details=details)
+    return Found(graph, score=value, path=path, details=ClassDetails(moves, rounds, score.n_computed))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from markovia.graphs.masks import is_above, mask_of, members
 from markovia.runtime.checks import check_count
-from markovia.structure.classes_and_orders.boss import order_tools, starting_orders
+from markovia.structure.classes_and_orders.boss import OrderDetails, order_tools, starting_orders
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
 from markovia.structure.classes_and_orders.grow_shrink import Order
 from markovia.structure.scores.family_rows import LEAST_GAIN
@@ -86,7 +86,7 @@ def grasp(
     if backward:
         search.backward()
     graph, value = search.answer()
-    details = {"starts": starts, "tree_nodes": trees.n_nodes, "families": score.n_computed}
+    details = OrderDetails(starts, score.n_computed, trees.n_nodes)
     return Found(graph, score=value, path=path, details=details)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from markovia.graphs.masks import mask_of
 from markovia.runtime.checks import check_choice, check_count
-from markovia.structure.classes_and_orders.boss import order_tools, starting_orders
+from markovia.structure.classes_and_orders.boss import OrderDetails, order_tools, starting_orders
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
 from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees
 from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
@@ -61,14 +61,14 @@ def order_search(
     Returns
     -------
     Found
-        As `boss`; `details["order"]` is the best order.
+        As `boss`; `details.order` is the best order.
 
     Examples
     --------
     >>> import markovia as mk
     >>> data = mk.BayesianNetwork("a->c; b->c", tables="random", seed=1).sample(5000, seed=3)
     >>> found = mk.learn_structure(data, method="order-search", seed=0)
-    >>> found.graph, found.details["order"][-1]
+    >>> found.graph, found.details.order[-1]
     (MixedGraph(['a --> c', 'b --> c']), 'c')
     """
     check_count("starts", starts, 1)
@@ -89,11 +89,8 @@ def order_search(
             best = line
     assert best is not None
     graph, value = ClassSearch(task, class_rows, best.parents, path).answer()
-    details = {
-        "starts": starts,
-        "order": tuple(task.names[v] for v in best.order),
-        "families": score.n_computed,
-    }
+    order = tuple(task.names[v] for v in best.order)
+    details = OrderDetails(starts, score.n_computed, trees.n_nodes, order)
     return Found(graph, score=value, path=path, details=details)
 
 

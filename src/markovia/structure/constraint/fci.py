@@ -10,7 +10,8 @@ Papers: Spirtes, Glymour and Scheines, *Causation, Prediction, and Search* (2000
 avoids it. When to use it: whenever a common cause of two columns may be missing from the data, which PC must exclude.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.checks import check_count
@@ -24,6 +25,27 @@ from markovia.structure.task.task import Task
 
 STOPPED = "stopped before all tests were made: the orientations are only those that are known"
 UNFINISHED = "stopped within the Possible-D-SEP search: edges may be left that it would have taken away"
+
+
+@dataclass(frozen=True)
+class AncestralDetails:
+    """What FCI and RFCI found besides the graph.
+
+    Attributes
+    ----------
+    visible
+        Edges that no hidden common cause accompanies.
+    possible_d_sep, removed_by_possible_d_sep
+        Of FCI: the Possible-D-SEP set of each variable, and the edges that those sets took away; None where none were tried.
+    removed_by_triples, removed_by_paths
+        Of RFCI: the edges that the tests on triples and on paths took away.
+    """
+
+    visible: Sequence[tuple[str, str]] = ()
+    possible_d_sep: dict[str, list[str]] | None = None
+    removed_by_possible_d_sep: Sequence[tuple[str, str]] | None = None
+    removed_by_triples: Sequence[tuple[str, str]] = ()
+    removed_by_paths: Sequence[tuple[str, str]] = ()
 
 
 def fci(
@@ -63,8 +85,7 @@ def fci(
     Returns
     -------
     Found
-        `details` has the visible edges (no hidden common cause accompanies them), the Possible-D-SEP set of each variable
-        and the edges that those sets took away.
+        `details` is an `AncestralDetails`.
 
     Examples
     --------
@@ -78,7 +99,7 @@ def fci(
     rules = task.rules
     skeleton = adjacency_search(test, rules, task.clock, depth=depth, stable=stable)
     pag = Ancestral.start(skeleton.adjacent, skeleton.separators, rules)
-    details: dict[str, Any] = {}
+    details = AncestralDetails()
     if task.clock.over():
         return as_found(task, test, pag, [STOPPED], details)
     notes = []
@@ -95,10 +116,10 @@ def fci(
         )
         pag.clear(rules)
         names = task.names
-        details["possible_d_sep"] = {
-            name: sorted(names[v] for v in s) for name, s in zip(names, sets, strict=True)
-        }
-        details["removed_by_possible_d_sep"] = [(names[x], names[y]) for x, y in removed]
+        details = AncestralDetails(
+            possible_d_sep={name: sorted(names[v] for v in s) for name, s in zip(names, sets, strict=True)},
+            removed_by_possible_d_sep=[(names[x], names[y]) for x, y in removed],
+        )
         if task.clock.over():
             notes.append(UNFINISHED)
     orient_colliders(pag)
@@ -106,7 +127,7 @@ def fci(
     return as_found(task, test, pag, notes, details)
 
 
-def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details: dict[str, Any]) -> Found:
+def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details: AncestralDetails) -> Found:
     """Return what FCI and RFCI hand back."""
     names = task.names
     return Found(
@@ -115,7 +136,7 @@ def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details
         n_tests=test.n_made,
         separating_sets=NamedSeparators(pag.separators, names),
         notes=[*notes, *pag.contradictions(names)],
-        details={"visible": [(names[a], names[b]) for a, b in visible_edges(pag)], **details},
+        details=replace(details, visible=[(names[a], names[b]) for a, b in visible_edges(pag)]),
     )
 
 

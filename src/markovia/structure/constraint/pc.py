@@ -10,7 +10,7 @@ processes (`n_jobs=`). Use it where edges should mean direct dependence, graphs 
 unlikely; FCI where they are not.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,12 +20,21 @@ from markovia.graphs.mixed import MixedGraph
 from markovia.runtime.checks import check_choice
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
 from markovia.structure.constraint.adjacency_search import NamedSeparators, Skeleton, adjacency_search
-from markovia.structure.constraint.orientation import Orientation, decide_triples
+from markovia.structure.constraint.orientation import Conflict, Orientation, decide_triples
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 
 NOTED = 8
 """Conflicts that get a note of their own."""
+
+
+@dataclass(frozen=True)
+class PCDetails:
+    """For each edge the largest p-value of its tests, directions that could not be had, triples that settle nothing."""
+
+    edge_p_values: dict[tuple[str, str], float]
+    conflicts: list[Conflict]
+    ambiguous: list[tuple[str, ...]]
 
 
 def pc(
@@ -54,7 +63,7 @@ def pc(
     conflicts
         Where v-structures contradict each other: "strongest" keeps the one whose ends were separated with the larger
         p-value, "bidirected" gives the edge an arrowhead at both ends. Both are reported in `notes` and
-        `details["conflicts"]`.
+        `details.conflicts`.
     keep_tests
         Whether the tests are in the result; a number keeps the first so many.
     parallel
@@ -63,8 +72,7 @@ def pc(
     Returns
     -------
     Found
-        `details`: "edge_p_values" (for each edge the largest p-value of its tests: the p-value of the edge), "conflicts",
-        "ambiguous" (triples that nothing is concluded from).
+        `details` is a `PCDetails`.
 
     Examples
     --------
@@ -101,11 +109,11 @@ def pc(
         n_tests=test.n_made,
         separating_sets=NamedSeparators(skeleton.separators, names),
         notes=notes,
-        details={
-            "edge_p_values": edge_p_values(skeleton, names),
-            "conflicts": list(directed.conflicts),
-            "ambiguous": [tuple(names[v] for v in t) for t in sorted(triples.ambiguous)],
-        },
+        details=PCDetails(
+            edge_p_values(skeleton, names),
+            list(directed.conflicts),
+            [tuple(names[v] for v in t) for t in sorted(triples.ambiguous)],
+        ),
     )
 
 
@@ -121,7 +129,7 @@ def _notes(graph: MixedGraph, directed: Orientation, ambiguous: int) -> list[str
         for c in directed.conflicts[:NOTED]
     ]
     if len(directed.conflicts) > NOTED:
-        found.append(f"{len(directed.conflicts) - NOTED} more conflicts are in details['conflicts']")
+        found.append(f"{len(directed.conflicts) - NOTED} more conflicts are in details.conflicts")
     if ambiguous:
         found.append(f"{ambiguous} triples are ambiguous; nothing is concluded from them")
     bidirected = graph.bidirected_edges()

@@ -18,7 +18,7 @@ from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
 from markovia.structure.constraint.adjacency_search import adjacency_search
 from markovia.structure.constraint.ancestral_rules import Ancestral, orient
-from markovia.structure.constraint.fci import STOPPED, as_found, check_limits
+from markovia.structure.constraint.fci import STOPPED, AncestralDetails, as_found, check_limits
 from markovia.structure.task.result import Found
 from markovia.structure.task.task import Task
 
@@ -49,8 +49,7 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
     Returns
     -------
     Found
-        `details` has the visible edges (no hidden common cause accompanies them), and the edges that the tests on
-        triples and on paths took away.
+        `details` is an `AncestralDetails`.
 
     Examples
     --------
@@ -74,10 +73,10 @@ def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection
         except _Stopped:
             notes.append(UNFINISHED)
     names = task.names
-    details = {
-        "removed_by_triples": [(names[x], names[y]) for x, y in careful.by_triples],
-        "removed_by_paths": [(names[x], names[y]) for x, y in careful.by_paths],
-    }
+    details = AncestralDetails(
+        removed_by_triples=[(names[x], names[y]) for x, y in careful.by_triples],
+        removed_by_paths=[(names[x], names[y]) for x, y in careful.by_paths],
+    )
     return as_found(task, test, pag, notes, details)
 
 

@@ -21,7 +21,7 @@ def visible_edges(pag: Ancestral) -> list[tuple[int, int]]:
     --------
     >>> import markovia as mk
     >>> found = mk.learn_structure(method="fci", test=mk.graphs.DAG([("a", "c"), ("b", "c"), ("c", "d")]))
-    >>> found.details["visible"]
+    >>> found.details.visible
     [('c', 'd')]
     """
     marks = pag.marks

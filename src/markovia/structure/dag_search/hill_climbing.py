@@ -9,10 +9,12 @@ Cost: all pairs once, then a step scores a few children with each further parent
 A fast first choice; `ges` and `boss` find better graphs in more time.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime.checks import check_count
 from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
 from markovia.structure.scores.scores import score_for
@@ -27,6 +29,17 @@ LEAST_CLIMBS, MOST_CLIMBS, NODES_A_CLIMB = 3, 10, 10
 """Climbs at least and at most, and for how many variables there is one, by default."""
 MOST_NODES = 4000
 """Variables of all climbs together, at most, by default: a climb over more is made once."""
+
+
+@dataclass(frozen=True)
+class ClimbDetails:
+    """How a climb went: steps made, families scored, walks through classes, restarts; for MMHC the pairs allowed."""
+
+    steps: int
+    families: int
+    walks: int = 0
+    restarts: int = 0
+    candidates: UndirectedGraph | None = None
 
 
 def hill_climb(
@@ -90,7 +103,7 @@ def hill_climb(
         climb.run()
         if moves.total > best_score + moves.rounding:
             best, best_score = moves.copy(), moves.total
-    details = {"steps": climb.steps, "walks": climb.walked, "restarts": made, "families": score.n_computed}
+    details = ClimbDetails(climb.steps, score.n_computed, climb.walked, made)
     return Found(graph_of(best, task.names), score=best_score, path=path, details=details)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.structure.dag_search.edge_moves import TINY
+from markovia.structure.dag_search.hill_climbing import ClimbDetails
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.result import Found, Step
@@ -61,7 +62,7 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
             move = f"add {task.names[free[at]]} -> {task.names[child]}"
             path.append(Step(move, float(now.sum()), clock.seconds))
         clock.advance(note=task.names[child])
-    details = {"families": score.n_computed}
+    details = ClimbDetails(len(path), score.n_computed)
     return Found(directed_graph(edges, task.names), score=float(now.sum()), path=path, details=details)
 
 

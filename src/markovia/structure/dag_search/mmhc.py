@@ -46,14 +46,14 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     Returns
     -------
     Found
-        The directed graph; `details["candidates"]` is the undirected graph of the pairs that were allowed.
+        The directed graph; `details.candidates` is the undirected graph of the pairs that were allowed.
 
     Examples
     --------
     >>> import markovia as mk
     >>> rows = mk.examples.sprinkler().sample(2000, seed=1)
     >>> found = mk.learn_structure(rows, method="mmhc", test="g2", score="bic")
-    >>> sorted(found.details["candidates"].edges) == sorted(found.skeleton.edges)
+    >>> sorted(found.details.candidates.edges) == sorted(found.skeleton.edges)
     True
     """
     test: CITest = ci_test_for(task)
@@ -73,7 +73,7 @@ def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) ->
     found.tests = test.kept(keep_tests)
     found.n_tests = test.n_made
     edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(pairs))]
-    found.details = {**found.details, "candidates": UndirectedGraph(edges, nodes=names)}
+    found.details = replace(found.details, candidates=UndirectedGraph(edges, nodes=names))
     return found
 
 

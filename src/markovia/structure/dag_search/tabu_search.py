@@ -14,7 +14,7 @@ import numpy as np
 
 from markovia.runtime.checks import check_count
 from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
-from markovia.structure.dag_search.hill_climbing import LONG_WALK, Climb
+from markovia.structure.dag_search.hill_climbing import LONG_WALK, Climb, ClimbDetails
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
@@ -100,5 +100,5 @@ def tabu(
             if climb.walks and worse % length == 0:
                 moves.walk_in_class(LONG_WALK * moves.n_edges, climb.rng)
         clock.advance(note=f"{best_score:.6g}")
-    details = {"steps": steps, "families": score.n_computed}
+    details = ClimbDetails(steps, score.n_computed)
     return Found(graph_of(best, task.names), score=best_score, path=path, details=details)

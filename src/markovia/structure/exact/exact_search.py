@@ -10,7 +10,8 @@ rows and milder penalties leave more sets. Use it when the graph must be the bes
 it.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +28,30 @@ from markovia.structure.task.task import Task
 ALGORITHMS = ("auto", "dynamic-programming", "a-star")
 SMALL = 12
 """Parts up to this size are solved by dynamic programming: it is done at once."""
+
+
+@dataclass(frozen=True)
+class ExactDetails:
+    """How large the search was.
+
+    Attributes
+    ----------
+    families_scored, parent_sets, levels
+        Families whose score was computed, parent sets that were kept, and how many sets of each size were scored.
+    parts
+        Groups of variables that were settled by themselves.
+    expanded
+        Subsets that A* expanded.
+    gap
+        How far the bound is above the score; None where no bound is known.
+    """
+
+    families_scored: int = 0
+    parent_sets: int = 0
+    levels: Sequence[int] = ()
+    parts: Sequence[list[str]] = ()
+    expanded: int = 0
+    gap: float | None = None
 
 
 def exact(
@@ -72,9 +97,7 @@ def exact(
     climbed = None if score.n <= SMALL else hill_climb(replace(task, score=score), climbs=1, walks=0)
     if climbed is not None and clock.over():
         climbed.optimal = False
-        climbed.details = {
-            "families_scored": 0, "parent_sets": 0, "levels": [], "parts": [], "expanded": 0, "gap": None,
-        }  # fmt: skip
+        climbed.details = ExactDetails()
         climbed.notes.append("stopped before parent sets were scored: no bound is known")
         return climbed
     sets = scored_parent_sets(score, rules, clock, max_families)
@@ -135,14 +158,14 @@ def exact(
         optimal=optimal,
         bound=bound if sets.complete else None,
         notes=notes,
-        details={
-            "families_scored": sets.n_scored,
-            "parent_sets": sum(map(len, sets.sets)),
-            "levels": sets.levels,
-            "parts": [[names[x] for x in p.variables] for p in problems],
-            "expanded": expanded,
-            "gap": bound - now if sets.complete else None,
-        },
+        details=ExactDetails(
+            families_scored=sets.n_scored,
+            parent_sets=sum(map(len, sets.sets)),
+            levels=sets.levels,
+            parts=[[names[x] for x in p.variables] for p in problems],
+            expanded=expanded,
+            gap=bound - now if sets.complete else None,
+        ),
     )
 
 

@@ -11,6 +11,7 @@ tests lose power with the number of variables; for more than ten or so prefer me
 """
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,14 @@ from markovia.structure.functional.smooth_regression import smooth_fit
 from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveNoiseDetails:
+    """The names, causes first, and for each variable the p-value of its residual being independent of those before."""
+
+    order: list[str]
+    residual_p_values: Array
 
 
 def anm(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
@@ -45,8 +54,8 @@ def anm(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
     Returns
     -------
     Found
-        A `DAG`. Two columns: `details["direction"]` is a `PairwiseDirection`, `details["p_values"][i, j]` the p-value
-        of i -> j. More: `details["order"]`, names, causes first, and `details["residual_p_values"]`, for each
+        A `DAG`. Two columns: `details.direction` is a `PairwiseDirection`, `details.p_values[i, j]` the p-value
+        of i -> j. More: `details.order`, names, causes first, and `details.residual_p_values`, for each
         variable that of its residual being independent of the variables before it; small ones say that the model does
         not fit.
 
@@ -154,7 +163,7 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
         path=path,
         n_tests=made,
         notes=notes,
-        details={"order": [task.names[i] for i in order], "residual_p_values": p_values},
+        details=AdditiveNoiseDetails([task.names[i] for i in order], p_values),
     )
 
 

@@ -14,6 +14,7 @@ the same. Fine for a hundred variables and more. The kernel measure costs O(n r�
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,33 @@ REFRESHED = 16
 """After so many steps correlations are computed from the rows again, so that rounding does not add up."""
 NUMPY_SECONDS, COMPILE_SECONDS, LOAD_SECONDS = 2.5e-7, 5.0, 0.5
 """Seconds of NumPy for a comparison, a row; and until the compiled code is there, from source or from disk."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDetails:
+    """What LiNGAM methods found.
+
+    Attributes
+    ----------
+    B, total_effects, t_values
+        `B[j, i]` is the effect of i on j; (I - B)⁻¹; and the t-values of B.
+    order
+        The names, causes first.
+    residual_p_values
+        Independence of each pair of noises.
+    comparisons
+        Of DirectLiNGAM: how many pairs were compared.
+    W
+        Of ICA-LiNGAM: the scaled and permuted unmixing matrix.
+    """
+
+    B: Array
+    order: list[str]
+    total_effects: Array
+    t_values: Array
+    residual_p_values: Array
+    comparisons: int | None = None
+    W: Array | None = None
 
 
 def direct_lingam(
@@ -65,8 +93,7 @@ def direct_lingam(
     Returns
     -------
     Found
-        A `DAG`; `weights`; `details`: "B" (`B[j, i]` is the effect of i on j), "order" (names, causes first),
-        "total_effects" (I - B)⁻¹, "t_values", "residual_p_values" (independence of each pair of noises), "comparisons".
+        A `DAG`; `weights`; `details` is a `LinearDetails`.
 
     Examples
     --------
@@ -89,7 +116,7 @@ def direct_lingam(
         notes.append(
             f"stopped after {len(order)} of {len(task.names)} variables were ordered; the others have no parents"
         )
-    return linear_result(task, rows, order, path, notes, {"comparisons": made}, prune, threshold, alpha)
+    return linear_result(task, rows, order, path, notes, prune, threshold, alpha, comparisons=made)
 
 
 Choice = Callable[[Array, Array, list[int], list[int]], tuple[int, int]]
@@ -143,10 +170,10 @@ def linear_result(
     order: list[int],
     path: list[Step],
     notes: list[str],
-    details: dict[str, Any],
     prune: str,
     threshold: float,
     alpha: float,
+    **more: Any,
 ) -> Found:
     """Estimate the coefficients along an order and gather what LiNGAM methods report."""
     full = _with_rest(order, task)
@@ -165,13 +192,9 @@ def linear_result(
     notes = [*notes, *effects.notes, *_gaussian_note(residuals)]
     edges = (matrix != 0).T | task.rules.required
     p_values = independence_p_values(residuals, full)
-    details |= {
-        "B": matrix,
-        "order": [names[i] for i in order],
-        "total_effects": total_effects(matrix),
-        "t_values": effects.t_values,
-        "residual_p_values": p_values,
-    }
+    details = LinearDetails(
+        matrix, [names[i] for i in order], total_effects(matrix), effects.t_values, p_values, **more
+    )
     pairs = p_values[np.triu_indices(len(names), 1)]
     if len(pairs) and float(pairs.min()) * len(pairs) < 0.01:
         i, j = np.unravel_index(int(p_values.argmin()), p_values.shape)

@@ -66,7 +66,7 @@ def ica_lingam(
     Returns
     -------
     Found
-        As `direct_lingam`; `details` also has "W", the scaled and permuted unmixing matrix.
+        As `direct_lingam`; `details.W` is the scaled and permuted unmixing matrix.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def ica_lingam(
     square /= np.diag(square)[:, None]
     order = _order((np.eye(p) - square) * noise / noise[:, None], task)
     path = [Step("components", 0.0, task.clock.seconds)]
-    return linear_result(task, rows, order, path, notes, {"W": square}, prune, threshold, alpha)
+    return linear_result(task, rows, order, path, notes, prune, threshold, alpha, W=square)
 
 
 class _Components(NamedTuple):

@@ -6,11 +6,12 @@ number of rows; the logistic loss, for cells 0 and 1, costs O(n d²).
 
 Use it for linear models whose noises have about equal variances. Its least squares lean on the scale of the columns: where
 variances grow along the edges (as they do in most simulated data) it does well because of that, and on standardised
-data far worse. `details["varsortability"]` and a note say how much this may have helped.
+data far worse. `details.varsortability` and a note say how much this may have helped.
 """
 
 import math
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,21 @@ from markovia.structure.task.task import Task
 
 FEW_COLUMNS = 100
 """Below, products of matrices are too small to share between threads."""
+
+
+@dataclass(frozen=True, eq=False)
+class AcyclicDetails:
+    """The weights before the cut, how cyclic they are, where they were cut, and along how many paths the variance grows.
+
+    With `loss="logistic"` also the constants of the regressions, for "notears-mlp" the objective of each start.
+    """
+
+    W: Array
+    h: float
+    threshold: float
+    varsortability: float
+    constants: Array | None = None
+    objectives: list[float] | None = None
 
 
 def notears(
@@ -67,8 +83,7 @@ def notears(
     Returns
     -------
     Found
-        A `DAG`; `weights` of its edges; `score` is minus the objective; `details`: "W" before the cut, "h", "threshold",
-        "constants" (logistic), "varsortability".
+        A `DAG`; `weights` of its edges; `score` is minus the objective; `details` is an `AcyclicDetails`.
 
     Examples
     --------
@@ -118,10 +133,9 @@ def notears(
             inner_iterations=inner_iterations,
         )
     weights = _difference(end.theta, d)
-    details: dict[str, Any] = {"W": weights, "h": end.h}
-    if constants:
-        details["constants"] = end.theta[2 * d * d :]
-    return finished(task, end, weights, threshold, rows, details, scaled=standardise or loss == "logistic")
+    shifts = end.theta[2 * d * d :] if constants else None
+    scaled = standardise or loss == "logistic"
+    return finished(task, end, weights, threshold, rows, scaled, constants=shifts)
 
 
 def finished(
@@ -130,17 +144,15 @@ def finished(
     weights: Array,
     threshold: float,
     rows: Array,
-    details: dict[str, Any],
     scaled: bool,
+    **more: Any,
 ) -> Found:
     """Cut small weights, and return the graph with notes about the way to it; `notears_mlp` ends the same way."""
     cut = acyclic_edges(weights, task.rules, threshold, task.names)
     notes = list(cut.notes)
     if not end.converged and task.clock.reason is None:
         notes.append(f"the optimisation ended with h = {end.h:.2g}, above the tolerance")
-    details["threshold"] = cut.threshold
     share = varsortability(cut.edges, rows.var(axis=0))
-    details["varsortability"] = share
     if not scaled and not math.isnan(share):
         notes.append(
             f"the data are not standardised, and the variance grows along {share:.0%} of the graph's directed paths "
@@ -153,7 +165,7 @@ def finished(
         path=end.path,
         weights=np.where(cut.edges, weights, 0.0),
         notes=notes,
-        details=details,
+        details=AcyclicDetails(weights, end.h, cut.threshold, share, **more),
     )
 
 

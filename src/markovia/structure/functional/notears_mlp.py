@@ -60,8 +60,8 @@ def notears_mlp(
     Returns
     -------
     Found
-        A `DAG`; `weights`, never negative, of its edges; `score` is minus the objective; `details`: "W" before the cut, "h",
-        "objectives" (one a start), "threshold", "varsortability".
+        A `DAG`; `weights`, never negative, of its edges; `score` is minus the objective; `details` is an
+        `AcyclicDetails`.
 
     Examples
     --------
@@ -108,8 +108,8 @@ def notears_mlp(
     end = min(ends, key=lambda e: (not e.converged, e.value))
     layer = (end.theta[:first] - end.theta[first : 2 * first]).reshape(d, hidden, d)
     weights = np.sqrt((layer**2).sum(axis=1)).T.copy()
-    details = {"W": weights, "h": end.h, "objectives": [e.value for e in ends]}
-    return finished(task, end, weights, threshold, rows, details, scaled=standardise)
+    objectives = [e.value for e in ends]
+    return finished(task, end, weights, threshold, rows, standardise, objectives=objectives)
 
 
 def _start(rng: np.random.Generator, d: int, hidden: int, bounds: Array) -> Array:

@@ -67,6 +67,14 @@ class PairwiseDirection:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class PairDetails:
+    """What was decided and why, and `p_values[i, j]` of i -> j."""
+
+    direction: PairwiseDirection
+    p_values: Array
+
+
 def pairwise_direction(
     x: Any, y: Any, model: str = "anm", *, alpha: float = 0.05, decide: str = "test", names: Any = ("x", "y")
 ) -> PairwiseDirection:
@@ -178,15 +186,7 @@ def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str
         directed_graph(edges, task.names),
         n_tests=3,
         notes=notes,
-        details={
-            "direction": found,
-            "p_values": statistics,
-            "hsic": {
-                "forward": found.forward,
-                "backward": found.backward,
-                "independence": found.independence,
-            },
-        },
+        details=PairDetails(found, statistics),
     )
 
 

@@ -41,7 +41,7 @@ def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
     Returns
     -------
     Found
-        A `DAG` with one edge, or none where no direction or both fit; `details["direction"]` is a `PairwiseDirection`.
+        A `DAG` with one edge, or none where no direction or both fit; `details.direction` is a `PairwiseDirection`.
 
     Examples
     --------

@@ -11,6 +11,7 @@ Cost: for each iteration an EM run and a search. The result is a local optimum; 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,32 @@ from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 
 PENALISED = ("bic", "aic", "log-likelihood", "gaussian-bic", "cg-bic")
+
+
+@dataclass(frozen=True)
+class CompletionDetails:
+    """How the rows were completed.
+
+    Attributes
+    ----------
+    log_likelihood
+        Of the cells that were observed.
+    iterations, converged
+        Rounds of completing and searching, and whether the last changed nothing.
+    exact
+        Whether rows were completed in all ways with their probabilities, not by draws.
+    latent
+        The states of hidden variables by name.
+    expected_score
+        The score on the completed rows.
+    """
+
+    log_likelihood: float
+    iterations: int
+    converged: bool
+    exact: bool
+    latent: dict[str, list[State]]
+    expected_score: float
 
 
 def structural_em(
@@ -65,7 +92,7 @@ def structural_em(
     Returns
     -------
     Found
-        `details` has the log likelihood of the observed cells, iterations, whether the completions were exact.
+        `details` is a `CompletionDetails`.
 
     Examples
     --------
@@ -115,14 +142,14 @@ def structural_em(
         score=best.score,
         path=best.path,
         notes=notes,
-        details={
-            "log_likelihood": best.log_likelihood,
-            "iterations": best.iterations,
-            "converged": best.settled,
-            "exact": rows.exact,
-            "latent": {v.name: list(v.states) for v in hidden},
-            "expected_score": best.expected,
-        },
+        details=CompletionDetails(
+            best.log_likelihood,
+            best.iterations,
+            best.settled,
+            rows.exact,
+            {v.name: list(v.states) for v in hidden},
+            best.expected,
+        ),
     )
 
 

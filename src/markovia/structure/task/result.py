@@ -56,7 +56,7 @@ class Found:
     optimal: bool | None = None
     bound: float | None = None
     notes: list[str] = field(default_factory=list)
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Any = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,7 +88,7 @@ class LearnedStructure:
     notes
         What the reader should know, such as orientations that contradict each other.
     details
-        What only this method has.
+        What only this method has, as attributes: `found.details.families`, ...; None for nothing.
     """
 
     graph: Graph
@@ -106,7 +106,7 @@ class LearnedStructure:
     stopped: str | None = None
     seconds: float = 0.0
     notes: Sequence[str] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Any = None
     data: Any = field(default=None, repr=False, compare=False)
 
     @property

@@ -7,7 +7,7 @@ Cost: one pass of counting over all pairs, then quadratic in the variables. Use 
 variables, or where inference in the learned model must be cheap. Kinds of columns: `pair_information`.
 """
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 from markovia.structure.trees.spanning_trees import maximum_branching, maximum_spanning_tree, root_place
+
+
+@dataclass(frozen=True, eq=False)
+class TreeDetails:
+    """The mutual information of all pairs in nats, and what the tree gains over no edges."""
+
+    mutual_information: Array
+    gain: float
 
 
 def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = None) -> Found:
@@ -63,13 +71,12 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
             weights[p, k] = information[p, k]
     value = float(sum(gain[p, k] for k, p in enumerate(parents) if p >= 0))
     task.clock.advance(note=f"{len(edges)} edges")
-    details: dict[str, Any] = {"mutual_information": information, "gain": value}
     return Found(
         DAG(edges, nodes=names),
         path=[Step(f"tree of {len(edges)} edges", value, task.clock.seconds)],
         weights=weights,
         notes=["stopped before all pairs were looked at"] if task.clock.reason else [],
-        details=details,
+        details=TreeDetails(information, value),
     )
 
 

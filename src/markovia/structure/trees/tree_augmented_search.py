@@ -8,6 +8,7 @@ classifier).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,15 @@ from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
 from markovia.structure.trees.chow_liu import best_tree
 from markovia.structure.trees.spanning_trees import maximum_spanning_tree, root_place
+
+
+@dataclass(frozen=True, eq=False)
+class AugmentedTreeDetails:
+    """The edges of the tree, the target, and the mutual information of all pairs of features given it."""
+
+    tree: list[tuple[str, str]]
+    target: str
+    conditional_mutual_information: Array
 
 
 def tree_augmented(task: Task, *, target: str | None = None, root: str | int | None = None) -> Found:
@@ -40,7 +50,7 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
     --------
     >>> import markovia as mk
     >>> rows = mk.BayesianNetwork("y->a; y->b; y->c; a->b; b->c", tables="random", seed=3).sample(3000, seed=4)
-    >>> mk.learn_structure(rows, method="tan", target="y").details["tree"]
+    >>> mk.learn_structure(rows, method="tan", target="y").details.tree
     [('a', 'b'), ('b', 'c')]
     """
     mixed, names, rules = task.rows, task.names, task.rules
@@ -85,7 +95,7 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
         path=[Step(f"tree of {len(tree)} edges", value, task.clock.seconds)],
         weights=weights,
         notes=["stopped before all pairs were looked at"] if task.clock.reason else [],
-        details={"tree": tree, "target": target, "conditional_mutual_information": information},
+        details=AugmentedTreeDetails(tree, target, information),
     )
 
 

@@ -12,7 +12,7 @@ Cost: a few inversions (columns cubed) and, a sweep, columns times the number of
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ from markovia.structure.task.undirected_edges import (
     within_rules,
 )
 from markovia.structure.undirected.neighbourhood_selection import penalty_factors
-from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Subsampling
+from markovia.structure.undirected.penalty_choice import SUBSAMPLING, PenaltyChoice, Subsampling
 
 OWN = 300
 """Up to so many columns matrices are inverted by our own compiled code, whose one thread is faster there."""
@@ -273,6 +273,28 @@ def _penalties(rho: Any, p: int, penalise_diagonal: bool) -> Array:
     return found.copy()
 
 
+@dataclass(frozen=True, eq=False)
+class GaussianDetails:
+    """The fitted Gaussian, the penalty, its objective with the duality gap and the optimality conditions, the choice."""
+
+    precision: Array
+    covariance: Array
+    rho: float
+    objective: float
+    gap: float
+    kkt: float
+    choice: PenaltyChoice | None = None
+
+
+class ChosenRho(NamedTuple):
+    """A penalty, how it was chosen, and where known the edges themselves or a precision to start from."""
+
+    rho: float
+    choice: PenaltyChoice | None = None
+    present: Flags | None = None
+    start: Array | None = None
+
+
 def graphical_lasso(
     task: Task,
     *,
@@ -339,18 +361,18 @@ def graphical_lasso(
     cov = known.correlation if scale else known.covariance
     factors = penalty_factors(task)
     np.fill_diagonal(factors, 1.0 if penalise_diagonal else 0.0)
-    choice: dict[str, Any] = {}
     if rho is None:
-        rho, choice = chosen_rho(
+        chosen = chosen_rho(
             known.rows / deviations, known.weights, cov, factors, choose or "ebic", task.rng, task.clock,
             n_rhos=n_rhos, smallest=smallest, folds=folds, gamma=gamma, subsampling=subsampling,
         )  # fmt: skip
     else:
         check_number("rho", rho)
-    stable: Flags | None = choice.pop("present", None)
+        chosen = ChosenRho(rho)
+    stable = chosen.present
     if stable is not None:
         factors[~stable & ~task.rules.required_pairs & ~np.eye(len(cov), dtype=bool)] = np.inf
-    found = solve(cov, scaled_penalty(factors, rho), choice.pop("start", None), tolerance, 200)
+    found = solve(cov, scaled_penalty(factors, chosen.rho), chosen.start, tolerance, 200)
     notes = [] if found.converged else [f"the optimality conditions are violated by {found.error:.2g}"]
     strength = partial_correlations_of(found.precision)
     keep = within_rules(found.precision != 0 if stable is None else stable, strength, task.rules)
@@ -359,15 +381,15 @@ def graphical_lasso(
         undirected_graph(task.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,
-        details={
-            "precision": found.precision / units,
-            "covariance": found.covariance * units,
-            "rho": float(rho),
-            "objective": found.objective,
-            "gap": found.gap,
-            "kkt": found.error,
-            "choice": choice,
-        },
+        details=GaussianDetails(
+            precision=found.precision / units,
+            covariance=found.covariance * units,
+            rho=float(chosen.rho),
+            objective=found.objective,
+            gap=found.gap,
+            kkt=found.error,
+            choice=chosen.choice,
+        ),
     )
 
 

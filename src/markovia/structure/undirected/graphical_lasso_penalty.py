@@ -11,7 +11,6 @@ Cost: a path for "ebic", one a fold for "cv", one a subsample for the others.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +19,15 @@ from markovia.data.moments import moments_of
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
-from markovia.structure.undirected.graphical_lasso import SparsePrecision, scaled_penalty, solve
+from markovia.structure.undirected.graphical_lasso import ChosenRho, SparsePrecision, scaled_penalty, solve
 from markovia.structure.undirected.lasso_path import penalty_path
-from markovia.structure.undirected.penalty_choice import Subsampling, fold_numbers, repeated_rows, stars
+from markovia.structure.undirected.penalty_choice import (
+    PenaltyChoice,
+    Subsampling,
+    fold_numbers,
+    repeated_rows,
+    stars,
+)
 from markovia.structure.undirected.stability_selection import stable_edges
 
 CHOICES = ("ebic", "cv", "stars", "stability")
@@ -46,10 +51,8 @@ def chosen_rho(
     folds: int,
     gamma: float,
     subsampling: Subsampling,
-) -> tuple[float, dict[str, Any]]:
-    """Return the penalty, and what was tried: "rhos", "criterion" (least is best) and "edges" for each, "by".
-
-    Stability selection adds "present", the edges.
+) -> ChosenRho:
+    """Choose the penalty, or the edges.
 
     Parameters
     ----------
@@ -69,7 +72,6 @@ def chosen_rho(
     rhos = penalty_path(float(np.abs(cov[off]).max(initial=0.0)), n_rhos, smallest)
     fits: list[SparsePrecision] = []
     edges: list[int] = []
-    about: dict[str, Any] = {"by": choose}
     if choose == "ebic":
         total = float(weights.sum())
         costs: list[float] = []
@@ -103,22 +105,15 @@ def chosen_rho(
                     break
             return np.array(near)
 
-        about["rhos"] = rhos
         if choose == "stability":
             kept = stable_edges(graphs, len(whole), len(rhos), off, rng, clock, subsampling)
-            about |= {**kept.details(rhos), "present": kept.present}
-            return float(rhos[kept.last]), about
+            return ChosenRho(float(rhos[kept.last]), kept.choice(rhos), present=kept.present)
         steady = stars(graphs, len(whole), len(rhos), p, rng, clock, subsampling)
-        about["shares"] = steady.shares[steady.chosen]
-        about["subsamples"] = steady.n_subsamples
-        about["criterion"] = steady.instability
-        return float(rhos[steady.chosen]), about
+        return ChosenRho(float(rhos[steady.chosen]), steady.choice(rhos))
     best = int(np.argmin(criterion))
-    about["rhos"], about["criterion"] = rhos[: len(criterion)], criterion
-    if fits:
-        about["edges"] = np.array(edges)
-        about["start"] = fits[best].precision
-    return float(rhos[best]), about
+    counts = np.array(edges) if fits else None
+    choice = PenaltyChoice(choose, rhos[: len(criterion)], criterion, counts)
+    return ChosenRho(float(rhos[best]), choice, start=fits[best].precision if fits else None)
 
 
 def glasso_path(cov: Array, factors: Array, rhos: Array, clock: Clock | None) -> Iterator[SparsePrecision]:

@@ -22,6 +22,8 @@ from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.penalty_choice import (
     SUBSAMPLING,
     Graphs,
+    PenaltyChoice,
+    RegressionDetails,
     Subsampling,
     regression_graphs,
     repeated_rows,
@@ -85,8 +87,7 @@ def ising(
     Returns
     -------
     Found
-        `weights` are the couplings, the mean of the two estimates. Details: "coefficients" (row k: regression of k),
-        "fields", "alpha" (one a column), "kkt"; with "stability" also "frequencies" and "false_edges_bound".
+        `weights` are the couplings, the mean of the two estimates. `details` is a `RegressionDetails`.
 
     Examples
     --------
@@ -106,7 +107,7 @@ def ising(
     factors = spin_factors(spins.rules, free)
     shares = spins.weights / spins.total
     n = len(spins.names)
-    details: dict[str, object] = {"choose": how, "rule": rule}
+    choice: PenaltyChoice | None = None
     each = np.log(spins.total) + 2 * gamma * np.log(max(n - 1, 1))
     if how == "rate":
         alpha = rate_alpha(n, spins.total, level)
@@ -118,8 +119,7 @@ def ising(
         )
         graphs = _subsampled(spins, factors, rule, rows, levels)
         settled = settled_by_subsamples(how, graphs, len(rows), levels, spins.rules, task, subsampling)
-        details |= settled.details
-        alpha, stable = float(levels[settled.last]), settled.present
+        alpha, stable, choice = float(levels[settled.last]), settled.present, settled.choice
         if stable is not None:
             factors[:, :n][~stable & ~spins.rules.required_pairs] = np.inf
 
@@ -161,12 +161,11 @@ def ising(
     couplings = thetas[:, :n]
     strength = (couplings + couplings.T) / 2
     keep = within_rules(joined(couplings, rule) if stable is None else stable, strength, spins.rules)
-    details |= {"coefficients": couplings, "fields": thetas[:, n], "alpha": penalties, "kkt": worst}
     return Found(
         undirected_graph(spins.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,
-        details=details,
+        details=RegressionDetails(couplings, penalties, how, rule, choice, thetas[:, n], worst),
     )
 
 

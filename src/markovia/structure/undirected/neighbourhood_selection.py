@@ -26,6 +26,8 @@ from markovia.structure.task.undirected_edges import joined, undirected_graph, w
 from markovia.structure.undirected.lasso_path import MAX_SWEEPS, TOLERANCE, penalty_path
 from markovia.structure.undirected.penalty_choice import (
     SUBSAMPLING,
+    PenaltyChoice,
+    RegressionDetails,
     Subsampling,
     fold_numbers,
     regression_graphs,
@@ -81,8 +83,8 @@ def neighbourhood(
     -------
     Found
         `weights[i, j]` is symmetric: the geometric mean of the two coefficients where they agree in sign (the estimate of
-        the partial correlation), half their sum otherwise. Details: "coefficients" (row i: regression of i), "alpha" (one a
-        column); with "stability" also "frequencies" and "false_edges_bound".
+        the partial correlation), half their sum otherwise. `details` is a
+        `RegressionDetails`.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def neighbourhood(
             raise InvalidArgument(f"level is between 0 and 1, not {level!r}")
         alpha = theoretical_alpha(n, known.total, level)
     stable: Flags | None = None
-    about: dict[str, object] = {}
+    choice: PenaltyChoice | None = None
     if choose in ("stars", "stability"):
         rows = (known.rows / known.deviations)[repeated_rows(known.weights)]
         open_ones = np.isfinite(factors) & (factors > 0)
@@ -123,7 +125,7 @@ def neighbourhood(
             return regression_graphs(some, n, levels, rule, limit)
 
         settled = settled_by_subsamples(choose, graphs, len(rows), levels, task.rules, task, subsampling)
-        alpha, stable, about = float(levels[settled.last]), settled.present, settled.details
+        alpha, stable, choice = float(levels[settled.last]), settled.present, settled.choice
         if stable is not None:
             factors[~stable & ~task.rules.required_pairs] = np.inf
     most = max(1, int(known.total) // 3)
@@ -178,7 +180,7 @@ def neighbourhood(
         undirected_graph(task.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,
-        details={"coefficients": coefficients, "alpha": penalties, "choose": choose, "rule": rule, **about},
+        details=RegressionDetails(coefficients, penalties, choose, rule, choice),
     )
 
 

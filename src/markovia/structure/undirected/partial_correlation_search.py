@@ -7,6 +7,7 @@ Cost: one matrix inversion, columns cubed. It needs more rows than columns; with
 neighbourhood selection.
 """
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -28,6 +29,15 @@ from markovia.structure.task.undirected_edges import (
     undirected_graph,
     within_rules,
 )
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelationDetails:
+    """The partial correlations of all pairs, the precision they come from, and where they were tested their p-values."""
+
+    partial_correlations: Array
+    precision: Array
+    p_values: Array | None = None
 
 
 def partial_correlations(
@@ -54,7 +64,7 @@ def partial_correlations(
     Returns
     -------
     Found
-        `weights` are the partial correlations; details: "p_values", "partial_correlations", "precision".
+        `weights` are the partial correlations; `details` is a `CorrelationDetails`.
 
     Examples
     --------
@@ -71,7 +81,7 @@ def partial_correlations(
     pairs = np.array([(i, j) for i, j in combinations(range(n), 2) if task.rules.pairs[i, j]]).reshape(-1, 2)
     first, second = pairs[:, 0], pairs[:, 1]
     sizes = np.abs(values[first, second])
-    details: dict[str, object] = {"partial_correlations": values, "precision": precision}
+    matrix: Array | None = None
     if threshold is not None:
         accepted = sizes > threshold
     else:
@@ -79,7 +89,6 @@ def partial_correlations(
         accepted = significant(p, alpha, correction)
         matrix = np.ones((n, n))
         matrix[first, second] = matrix[second, first] = p
-        details["p_values"] = matrix
     present = np.zeros((n, n), dtype=bool)
     present[first[accepted], second[accepted]] = True
     keep = within_rules(present | present.T, values, task.rules)
@@ -87,7 +96,7 @@ def partial_correlations(
         undirected_graph(task.names, keep),
         weights=np.where(keep, values, 0.0),
         n_tests=0 if threshold is not None else len(pairs),
-        details=details,
+        details=CorrelationDetails(values, precision, matrix),
     )
 
 

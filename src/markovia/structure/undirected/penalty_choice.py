@@ -23,6 +23,64 @@ from markovia.structure.task.undirected_edges import joined
 
 
 @dataclass(frozen=True, eq=False)
+class PenaltyChoice:
+    """How a penalty, or the edges themselves, were chosen; what a way of choosing does not have is None.
+
+    Attributes
+    ----------
+    by
+        "ebic", "cv", "stars", "stability", ...
+    penalties, criterion, edges
+        The penalties that were tried, for each what it was judged by (least is best; for "stars" the instability), and how
+        many edges it gives.
+    shares
+        Of "stars": the share of subsamples that join each pair at the penalty chosen.
+    frequencies, selected, false_edges_bound
+        Of "stability": each pair's largest share of halves, the mean number of pairs that a half joins, and a bound on the
+        expected number of wrong edges.
+    subsamples
+        How many were fitted.
+    """
+
+    by: str
+    penalties: Array | None = None
+    criterion: Array | None = None
+    edges: Array | None = None
+    shares: Array | None = None
+    frequencies: Array | None = None
+    selected: float | None = None
+    false_edges_bound: float | None = None
+    subsamples: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionDetails:
+    """The regression of each column on all others.
+
+    Attributes
+    ----------
+    coefficients
+        Row i is the regression of i.
+    alpha
+        The penalty of each column.
+    choose, rule
+        How penalties were chosen, and how two regressions became one edge.
+    choice
+        What subsamples said, where they chose.
+    fields, kkt
+        Of the Ising model: each spin's own preference, and how far the fits are from their optima.
+    """
+
+    coefficients: Array
+    alpha: Array
+    choose: str | None
+    rule: str
+    choice: PenaltyChoice | None = None
+    fields: Array | None = None
+    kkt: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Stability:
     """How stable the graphs of a path of penalties are.
 
@@ -42,6 +100,11 @@ class Stability:
     instability: Array
     shares: Array
     n_subsamples: int
+
+    def choice(self, levels: Array) -> PenaltyChoice:
+        """Return what a result tells of it."""
+        shares = self.shares[self.chosen]
+        return PenaltyChoice("stars", levels, self.instability, shares=shares, subsamples=self.n_subsamples)
 
 
 @dataclass(frozen=True)

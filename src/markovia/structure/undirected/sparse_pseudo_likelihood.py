@@ -15,6 +15,7 @@ Use it for columns with more than two states, or where one symmetric model is wa
 needs less memory.
 """
 
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -31,7 +32,13 @@ from markovia.structure.task.undirected_edges import undirected_graph, within_ru
 from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.pairwise_field import PairwiseField
 from markovia.structure.undirected.pairwise_newton import PairwiseFit, Penalties, fit, refit, violations
-from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Graphs, Subsampling, repeated_rows
+from markovia.structure.undirected.penalty_choice import (
+    SUBSAMPLING,
+    Graphs,
+    PenaltyChoice,
+    Subsampling,
+    repeated_rows,
+)
 from markovia.structure.undirected.stability_selection import settled_by_subsamples
 
 CHOICES = ("ebic", "stars", "stability")
@@ -39,6 +46,18 @@ PATIENCE = 5
 """How many penalties in a row may be worse than the best before no more are looked at."""
 LOOSE = 1e-4
 """The tolerance on the way; the last fit is exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseDetails:
+    """The penalty, how far the fit is from its optimum, its pseudo-likelihood, and logarithms of potentials by name."""
+
+    alpha: float
+    kkt: float
+    pseudo_log_likelihood: float
+    node_tables: dict[str, Array]
+    edge_tables: dict[tuple[str, str], Array]
+    choice: PenaltyChoice | None = None
 
 
 def l1_pseudo_likelihood(
@@ -78,8 +97,7 @@ def l1_pseudo_likelihood(
     Returns
     -------
     Found
-        `weights` are the norms of the edges' tables. Details: "edge_tables" and "node_tables" (logarithms of potentials, by
-        name), "alpha", "kkt", "pseudo_log_likelihood"; with "stability" also "frequencies" and "false_edges_bound".
+        `weights` are the norms of the edges' tables. `details` is a `PairwiseDetails`.
 
     Examples
     --------
@@ -100,7 +118,7 @@ def l1_pseudo_likelihood(
     codes, shares = np.ascontiguousarray(cells.T), counts / counts.sum()
     pairs = [(i, j) for i, j in combinations(range(n), 2) if rules.pairs[i, j]]
     field = PairwiseField(codes, task.rows.cards, shares, pairs, "contrasts" if group else "entries")
-    details: dict[str, object] = {"choose": how}
+    choice: PenaltyChoice | None = None
     notes: list[str] = []
     begin, top = _without_edges(field, rules, group)
     stable: Flags | None = None
@@ -114,8 +132,7 @@ def l1_pseudo_likelihood(
         rows = repeated_rows(counts)
         graphs = _subsampled(task, field, codes, rows, levels, group)
         settled = settled_by_subsamples(how, graphs, len(rows), levels, rules, task, subsampling)
-        details |= settled.details
-        levels, stable = levels[: settled.last + 1], settled.present
+        levels, stable, choice = levels[: settled.last + 1], settled.present, settled.choice
     fits: list[PairwiseFit] = []
     costs: list[float] = []
     whole = field if group else PairwiseField(codes, task.rows.cards, shares, pairs)
@@ -126,13 +143,13 @@ def l1_pseudo_likelihood(
         cut = _penalties(field, rules, float(level), group, stable)
         fits.append(fit(field, cut, fits[-1].point if fits else begin, max(LOOSE * top, tolerance)))
         task.clock.advance(note=f"alpha {level:.3g}")
-        if details["choose"] == "ebic":
+        if how == "ebic":
             costs.append(_ebic(whole, field, fits, costs, table.total, gamma))
             if len(costs) - 1 - int(np.argmin(costs)) >= PATIENCE:
                 break
     best = int(np.argmin(costs)) if costs else len(fits) - 1
     if costs:
-        details |= {"alphas": levels[: len(costs)], "criterion": np.array(costs)}
+        choice = PenaltyChoice("ebic", levels[: len(costs)], np.array(costs))
     cut = _penalties(field, rules, float(levels[best]), group, stable)
     last = fit(field, cut, fits[best].point, tolerance)
     if last.error > tolerance:
@@ -146,13 +163,14 @@ def l1_pseudo_likelihood(
     keep = within_rules(present if stable is None else stable, strength, rules)
     joined = [(i, j) for i, j in pairs if keep[i, j]]
     empty = {(i, j): np.zeros((len(field.bases[i]), len(field.bases[j]))) for i, j in joined}
-    details |= {
-        "alpha": float(levels[best]),
-        "kkt": last.error,
-        "pseudo_log_likelihood": -table.total * last.loss,
-        "node_tables": {name: field.column_table(last.point, i) for i, name in enumerate(names)},
-        "edge_tables": {(names[i], names[j]): tables.get((i, j), empty[i, j]) for i, j in joined},
-    }
+    details = PairwiseDetails(
+        alpha=float(levels[best]),
+        kkt=last.error,
+        pseudo_log_likelihood=-table.total * last.loss,
+        node_tables={name: field.column_table(last.point, i) for i, name in enumerate(names)},
+        edge_tables={(names[i], names[j]): tables.get((i, j), empty[i, j]) for i, j in joined},
+        choice=choice,
+    )
     return Found(
         undirected_graph(names, keep), weights=np.where(keep, strength, 0.0), notes=notes, details=details
     )

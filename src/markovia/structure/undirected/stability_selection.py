@@ -22,7 +22,13 @@ from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.task import Task
-from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Graphs, Subsampling, stars
+from markovia.structure.undirected.penalty_choice import (
+    SUBSAMPLING,
+    Graphs,
+    PenaltyChoice,
+    Subsampling,
+    stars,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +58,16 @@ class StableEdges:
     bound: float
     n_subsamples: int
 
-    def details(self, levels: Array) -> dict[str, object]:
+    def choice(self, levels: Array) -> PenaltyChoice:
         """Return what a result tells of it."""
-        return {
-            "frequencies": self.frequencies, "selected": self.selected, "false_edges_bound": self.bound,
-            "subsamples": self.n_subsamples, "region": levels[: self.last + 1],
-        }  # fmt: skip
+        return PenaltyChoice(
+            "stability",
+            levels[: self.last + 1],
+            frequencies=self.frequencies,
+            selected=self.selected,
+            false_edges_bound=self.bound,
+            subsamples=self.n_subsamples,
+        )
 
 
 def stable_edges(
@@ -128,7 +138,7 @@ class Settled(NamedTuple):
 
     last: int
     present: Flags | None
-    details: dict[str, object]
+    choice: PenaltyChoice
 
 
 def settled_by_subsamples(
@@ -152,13 +162,7 @@ def settled_by_subsamples(
     if how == "stars":
         n = len(rules.allowed)
         steady = stars(graphs, n_rows, len(levels), n, task.rng, task.clock, settings)
-        details: dict[str, object] = {
-            "alphas": levels,
-            "instability": steady.instability,
-            "shares": steady.shares[steady.chosen],
-            "subsamples": steady.n_subsamples,
-        }
-        return Settled(steady.chosen, None, details)
+        return Settled(steady.chosen, None, steady.choice(levels))
     open_pairs = rules.pairs & ~rules.required_pairs
     kept = stable_edges(graphs, n_rows, len(levels), open_pairs, task.rng, task.clock, settings)
-    return Settled(kept.last, kept.present, kept.details(levels))
+    return Settled(kept.last, kept.present, kept.choice(levels))
