@@ -242,7 +242,7 @@ def test_a_test_over_a_huge_table_is_refused_beforehand(monkeypatch):
     from markovia.kernels.structure import table_tests as kernel
     from markovia.structure.ci_tests import table_tests
 
-    monkeypatch.setattr(table_tests, "_kernel_for", lambda work: kernel)
+    monkeypatch.setattr(table_tests, "_kernel_for", lambda *work: kernel)
     size = 40_000
     rows = {"id": np.arange(size), "other": np.arange(size)[::-1].copy(), "c": np.arange(size) % 3}
     with pytest.raises(mk.errors.TooLarge, match="needs a table of 1,600,000,000 cells"):

@@ -20,10 +20,11 @@ def members(mask: int) -> list[int]:
     [0, 1, 3]
     """
     found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
+    while mask:  # from the highest on: what is left of a long mask gets shorter
+        high = mask.bit_length() - 1
+        found.append(high)
+        mask ^= 1 << high
+    found.reverse()
     return found
 
 

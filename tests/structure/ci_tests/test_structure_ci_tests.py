@@ -48,7 +48,7 @@ def _causal_learn(cells, method):
 def test_table_tests_agree_with_causal_learn_also_where_strata_are_empty(spec, peer, compiled, monkeypatch):
     from markovia.kernels.structure import table_tests as kernel
 
-    monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: kernel if compiled else None)
+    monkeypatch.setattr(table_tests, "_kernel_for", lambda *work: kernel if compiled else None)
     for n in (60, 400, 3000):
         cells = _codes(n)
         other = _causal_learn(cells, peer)
@@ -86,9 +86,9 @@ def test_dense_hashed_weighted_and_far_counts_agree(chi, monkeypatch, tmp_path):
     queries = [*QUERIES, (0, 7, (1, 2, 3, 4, 5)), (2, 6, (0, 1, 3, 4, 5, 7))]
     frame = _frame(cells)
     spec = ChiSquare() if chi else G2()
-    monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: None)
+    monkeypatch.setattr(table_tests, "_kernel_for", lambda *work: None)
     plain = spec.bind(read_mixed(frame)).p_values(queries)
-    monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: kernel)
+    monkeypatch.setattr(table_tests, "_kernel_for", lambda *work: kernel)
     compiled = spec.bind(read_mixed(frame)).p_values(queries)
     assert compiled == pytest.approx(plain, rel=1e-8)
     grouped = frame.groupby(list(frame.columns), as_index=False).size()
@@ -110,7 +110,7 @@ def test_keys_of_very_large_sets_are_numbered_on_the_way(monkeypatch):
     )  # twelve columns of up to 100 states: 1e24
     frame = _frame(np.concatenate([base, wide], axis=1))
     states = {f"v{k}": 100 for k in range(2, 14)}
-    monkeypatch.setattr(table_tests, "_kernel_for", lambda cells: kernel)
+    monkeypatch.setattr(table_tests, "_kernel_for", lambda *work: kernel)
     test = G2().bind(read_mixed(frame, states=states))
     assert test.p_value(0, 1, range(2, 14)) == pytest.approx(test.p_value(0, 1, (2,)))
 

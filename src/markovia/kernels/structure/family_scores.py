@@ -9,27 +9,18 @@ row by row. Cost for a further column: about rows / 64 a large group and state, 
 from math import lgamma, log
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.structure.bit_planes import ones
 
 HASH = np.uint64(0x9E3779B97F4A7C15)
-
-
-@intrinsic
-def _ones(context, word):
-    def generate(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
 
 
 @inner
 def _shared_bits(a, b):
     found = np.uint64(0)
     for i in range(len(a)):
-        found += _ones(a[i] & b[i])
+        found += ones(a[i] & b[i])
     return np.int64(found)
 
 

@@ -44,16 +44,14 @@ PART = 2**20
 """Rows times tests that are worth a thread: one or two milliseconds, many times what handing them over takes."""
 LOAD_SECONDS, COMPILE_SECONDS = 0.4, 5.0
 """What NumPy may spend in a process before the compiled code is loaded, or compiled for this and later runs."""
-NUMPY_SECONDS = 4e-9
-"""What NumPy takes for one cell of data, about."""
+NUMPY_SECONDS, NUMPY_TEST = 4e-9, 3e-4
+"""What NumPy takes for one cell of data, and for a test besides, about."""
 MANY = 64
 """From so many variables on, all pairs are tested together."""
-MARKED_CELLS = 2**29
-"""States times rows up to which that is done."""
-BLOCK_CELLS = 2**24
-"""Cells of the tables that are made at a time then."""
-LOGS = 2**16
-"""Whole numbers k up to this have k log k in a table."""
+PAIRS = 2**20
+"""Pairs that are tested at a time then, about."""
+MOST_STATES = 2**16
+"""Columns with more states are counted by NumPy."""
 
 _numpy_spent = 0.0
 
@@ -120,15 +118,12 @@ class TableTest(CITest):
         self.cards = data.cards
         self.dof = dof
         self.chi = chi
-        self._codes: Any = None
-        self._logs: Array = np.zeros(0)
+        self._packed: Any = None
 
     def _compute(self, queries: Sequence[Query]) -> Array:
         return self._measure(queries).p_value
 
     def _measure(self, queries: Sequence[Query]) -> Measured:
-        from scipy.special import chdtrc
-
         statistic, free = self._statistics(queries)
         if self.dof == "full":
             cards = self.cards
@@ -138,67 +133,26 @@ class TableTest(CITest):
                     for x, y, given in queries
                 ]
             )
-        p = np.where(free > 0, chdtrc(np.maximum(free, 1.0), statistic), 1.0)
-        return Measured(p, statistic, free)
+        return Measured(_tail(statistic, free), statistic, free)
 
     def pair_blocks(self) -> Iterator[tuple[int, int, Array]] | None:
-        """Yield the p-values of all pairs; their tables are products of matrices that mark the states of each row."""
-        table = self.table
-        if (
-            not isinstance(table, CodedTable)
-            or self.n < MANY
-            or self.cards.sum() * table.n_rows > MARKED_CELLS
-        ):
-            return None
-        return self._pair_blocks(table)
+        """Yield the p-values of all pairs, where compiled code is there or pays."""
+        pairs = self.n * (self.n - 1) // 2
+        return self._pair_blocks() if self.n >= MANY and self._kernel(pairs, 3 * pairs) is not None else None
 
-    def _pair_blocks(self, table: CodedTable) -> Iterator[tuple[int, int, Array]]:
-        from scipy.special import chdtrc
-
-        n, exact = self.n, table.weights is None and table.n_rows < 2**24
-        kind = np.float32 if exact else np.float64
-        columns = [table.column(name) for name in self.names]
-        marks = np.concatenate([c == np.arange(k)[:, None] for c, k in zip(columns, self.cards, strict=True)])
-        owner = np.repeat(np.arange(n), self.cards)
-        seen = marks.any(axis=1)
-        marks, owner = marks[seen].astype(kind), owner[seen]
-        weighted = marks if table.weights is None else marks * table.weights
-        single = weighted.sum(axis=1, dtype=np.float64)
-        total = float(table.total)
-        used = np.bincount(owner, minlength=n)
-        first = np.searchsorted(owner, np.arange(n + 1))
-        alone = np.add.reduceat(_terms(single), first[:-1])
-        free = used - 1.0 if self.dof == "nonempty" else self.cards - 1.0
-        logs = _log_table(table.n_rows + 1) if exact else None
-        step = max(1, BLOCK_CELLS // max(1, len(owner)))
-        low = 0
-        while low < n:
-            high = max(low + 1, int(np.searchsorted(first, first[low] + step, side="right")) - 1)
-            high = min(high, n)
-            rows = slice(first[low], first[high])
-            counts = weighted[rows] @ marks[first[low] :].T
-            if self.chi:
-                terms = counts.astype(np.float64) ** 2 / np.outer(single[rows], single[first[low] :] / total)
-            else:
-                terms = _terms(counts.astype(np.float64)) if logs is None else logs[counts.astype(np.int32)]
-            sums = np.add.reduceat(terms, first[low:high] - first[low], axis=0)
-            sums = np.add.reduceat(sums, first[low:-1] - first[low], axis=1)
-            if self.chi:
-                statistic = sums - total
-            else:
-                statistic = 2.0 * (sums - alone[low:high, None] - alone[low:] + _terms(np.array([total]))[0])
-            dof = np.outer(free[low:high], free[low:])
-            p = np.ones((high - low, n))
-            p[:, low:] = np.where(dof > 0, chdtrc(np.maximum(dof, 1.0), np.maximum(statistic, 0.0)), 1.0)
+    def _pair_blocks(self) -> Iterator[tuple[int, int, Array]]:
+        step = max(1, PAIRS // self.n)
+        for low in range(0, self.n, step):
+            high = min(self.n, low + step)
+            xs, ys = np.nonzero(np.arange(self.n) > np.arange(low, high)[:, None])
+            p = np.ones((high - low, self.n))
+            p[xs, ys] = self.p_array(xs + low, ys, np.empty((len(xs), 0), dtype=np.int64))
             yield low, high, p
-            low = high
 
     def p_array(self, xs: Ints, ys: Ints, given: Ints) -> Array:
         """Return the p-values of many queries straight from arrays."""
-        from scipy.special import chdtrc
-
         table = self.table
-        kernel = _kernel_for(table.n_rows * len(xs) * (3 + given.shape[1]))
+        kernel = self._kernel(len(xs), len(xs) * (3 + given.shape[1]))
         if kernel is None or not isinstance(table, CodedTable):
             return super().p_array(xs, ys, given)
         starts = np.arange(len(xs) + 1, dtype=np.int64) * given.shape[1]
@@ -206,52 +160,55 @@ class TableTest(CITest):
         if self.dof == "full":
             free = (self.cards[xs] - 1.0) * (self.cards[ys] - 1.0)
             free *= np.prod(self.cards[given], axis=1, dtype=np.float64)
-        found: Array = np.where(free > 0, chdtrc(np.maximum(free, 1.0), statistic), 1.0)
-        return found
+        return _tail(statistic, free)
+
+    def _kernel(self, tests: int, columns: int) -> Any:
+        """Return the compiled code for tests of so many columns together; None for rows elsewhere or where it never pays."""
+        if not isinstance(self.table, CodedTable) or self.cards.max(initial=1) > MOST_STATES:
+            return None
+        return _kernel_for(tests, columns * self.table.n_rows)
 
     def _statistics(self, queries: Sequence[Query]) -> tuple[Array, Array]:
         table = self.table
-        if isinstance(table, CodedTable):
-            kernel = _kernel_for(table.n_rows * sum(3 + len(q[2]) for q in queries))
-            if kernel is not None:
-                xs = np.array([q[0] for q in queries], dtype=np.int64)
-                ys = np.array([q[1] for q in queries], dtype=np.int64)
-                starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)
-                given = np.array([z for q in queries for z in q[2]], dtype=np.int64)
-                return self._compiled(kernel, table, xs, ys, starts, given)
+        kernel = self._kernel(len(queries), sum(3 + len(q[2]) for q in queries))
+        if kernel is not None and isinstance(table, CodedTable):
+            xs = np.array([q[0] for q in queries], dtype=np.int64)
+            ys = np.array([q[1] for q in queries], dtype=np.int64)
+            starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)
+            given = np.array([z for q in queries for z in q[2]], dtype=np.int64)
+            return self._compiled(kernel, table, xs, ys, starts, given)
         return self._counted(table, queries)
 
     def _compiled(
         self, kernel: Any, table: CodedTable, xs: Ints, ys: Ints, starts: Ints, given: Ints
     ) -> tuple[Array, Array]:
-        if self._codes is None:
-            self._codes = _compact_codes(table, self.names, self.cards)
-            self._logs = _log_table(min(table.n_rows + 1, LOGS)) if table.weights is None else np.zeros(0)
+        if self._packed is None:
+            self._packed = kernel.Tables([table.column(n) for n in self.names], self.cards, table.weights)
         sizes = np.append(np.log(self.cards[given], dtype=np.float64), 0.0)
         strata = np.add.reduceat(sizes, starts[:-1]) * (np.diff(starts) > 0)
-        cells = np.minimum(np.exp(np.minimum(strata, 60.0)), table.n_rows) * self.cards[xs] * self.cards[ys]
+        strata = np.exp(np.minimum(strata, 60.0))
+        cells = np.minimum(strata, table.n_rows) * self.cards[xs] * self.cards[ys]
         worst = int(cells.argmax())
         if cells[worst] > MOST_CELLS:
             raise TooLarge(
                 f"the test of {self.names[xs[worst]]!r} and {self.names[ys[worst]]!r} needs a table of "
                 f"{cells[worst]:,.0f} cells; put states together, or leave one of them out"
             )
-        weights = np.zeros(0) if table.weights is None else table.weights
-        logs = self._logs
         limit = max(DENSE_CELLS, min(2 * table.n_rows, 2**24))
         statistic, free = np.empty(len(xs)), np.empty(len(xs))
+        whole = strata * self.cards[xs] * self.cards[ys]
+        largest = int(np.where(whole <= limit + 1, whole, cells).max()) + 2
+        sparse = bool(whole.max() > limit - 1)
 
-        def run(part: tuple[int, int], _: None) -> None:
-            kernel.test_tables(
-                self._codes, weights, self.cards, xs, ys, starts, given, *part, limit, self.chi, logs, statistic, free
-            )  # fmt: skip
+        def run(part: tuple[int, int], room: Any) -> None:
+            self._packed.run(xs, ys, starts, given, part, limit, self.chi, statistic, free, room)
 
         n = len(xs)
         threads = self.threads or thread_count()
         parts = max(1, min(n, 4 * threads, n * table.n_rows // PART)) if threads > 1 else 1
         edges = [n * k // parts for k in range(parts + 1)]
         pieces = list(pairwise(edges))
-        in_parallel(run, pieces, lambda: None, threads=threads)
+        in_parallel(run, pieces, lambda: self._packed.room(largest, sparse), threads=threads)
         return statistic, free
 
     def _counted(self, table: RowSource, queries: Sequence[Query]) -> tuple[Array, Array]:
@@ -338,29 +295,23 @@ def _xlogx(values: Array) -> float:
     return float((positive * np.log(positive)).sum())
 
 
-def _terms(values: Array) -> Array:
-    """Return x log x, 0 for 0."""
-    found: Array = values * np.log(np.where(values > 0, values, 1.0))
+def _tail(statistic: Array, free: Array) -> Array:
+    """Return the chance of more than the statistic; 1 without degrees of freedom. One and two have short formulas."""
+    from scipy.special import chdtrc, erfc
+
+    found = np.ones(len(free))
+    one, two, more = free == 1, free == 2, free > 2
+    found[one] = erfc(np.sqrt(statistic[one] / 2))
+    found[two] = np.exp(-statistic[two] / 2)
+    found[more] = chdtrc(free[more], statistic[more])
     return found
 
 
-def _log_table(size: int) -> Array:
-    whole = np.arange(size, dtype=np.float64)
-    whole[1:] *= np.log(whole[1:])
-    return whole
-
-
-def _compact_codes(table: CodedTable, names: Sequence[str], cards: NDArray[np.int64]) -> Any:
-    """Return the codes in the order of the names, in 8 bits where they fit."""
-    kind = np.int8 if cards.max(initial=1) <= 127 else np.int32
-    return np.ascontiguousarray([table.column(n) for n in names], dtype=kind)
-
-
-def _kernel_for(cells: int) -> Any:
-    """Return the compiled code, or None where NumPy is done with so many cells before it would be there."""
+def _kernel_for(tests: int, cells: int) -> Any:
+    """Return the compiled code, or None where NumPy is done with so many tests and cells before it would be there."""
     from markovia.kernels.compiled_code import worth_loading
 
-    plain = _numpy_spent + cells * NUMPY_SECONDS
+    plain = _numpy_spent + tests * NUMPY_TEST + cells * NUMPY_SECONDS
     if not worth_loading(
         "markovia.kernels.structure.table_tests:test_tables", plain, LOAD_SECONDS, COMPILE_SECONDS
     ):

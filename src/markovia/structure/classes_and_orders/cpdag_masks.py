@@ -72,7 +72,9 @@ class ClassGraph(PartlyDirected):
                     stack.append((chosen | high, rest & self.adjacent[high.bit_length() - 1], left - 1))
 
     def path(self, start: int, goal: int, blocked: int, direct: bool = True) -> list[int] | None:
-        """Return a shortest path along undirected and directed edges between two variables, past blocked ones, or None.
+        """Return a path along undirected and directed edges between two variables, past blocked ones, or None.
+
+        The search goes on from that end of which fewer variables were just reached.
 
         Parameters
         ----------
@@ -83,26 +85,32 @@ class ClassGraph(PartlyDirected):
         direct
             False leaves the edge between the two out.
         """
-        target = 1 << goal
-        seen = blocked | (1 << start)
-        came: dict[int, int] = {}
-        front = [start]
-        while front:
+        ends, onwards = (start, goal), (self.children, self.parents)
+        fronts, reached = [[start], [goal]], [1 << start, 1 << goal]
+        came: tuple[dict[int, int], dict[int, int]] = ({}, {})
+        while fronts[0] and fronts[1]:
+            side = int(len(fronts[1]) < len(fronts[0]))
+            free, there = ~(blocked | reached[side]), reached[1 - side]
             following = []
-            for v in front:
-                new = (self.joined[v] | self.children[v]) & ~seen
-                if v == start and not direct:
-                    new &= ~target
-                if new & target:
-                    found = [goal, v]
-                    while found[-1] != start:
-                        found.append(came[found[-1]])
-                    return found[::-1]
-                seen |= new
+            for v in fronts[side]:
+                new = (self.joined[v] | onwards[side][v]) & free
+                if v == ends[side] and not direct:
+                    new &= ~(1 << ends[1 - side])
+                if new & there:
+                    found = [v]
+                    while found[-1] != ends[side]:
+                        found.append(came[side][found[-1]])
+                    found.reverse()
+                    found.append((new & there).bit_length() - 1)
+                    while found[-1] != ends[1 - side]:
+                        found.append(came[1 - side][found[-1]])
+                    return found[::-1] if side else found
+                free ^= new
+                reached[side] |= new
                 for w in members(new):
-                    came[w] = v
+                    came[side][w] = v
                     following.append(w)
-            front = following
+            fronts[side] = following
         return None
 
     def passable(self, path: Sequence[int]) -> bool:

@@ -192,15 +192,20 @@ def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock
 
 def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
     """Try sets of one variable: all pairs ask their next set in each round, as arrays."""
-    near = [np.flatnonzero(row) for row in skeleton.adjacent]
-    xs, ys = np.nonzero(np.triu(open_pairs))
+    frozen = skeleton.adjacent.copy()
+    near = [np.flatnonzero(row) for row in frozen]
+    xs, ys = _pairs_of(open_pairs)
     busy = False
     for low in range(0, len(xs), PAIRS_AT_ONCE):
         part = slice(low, low + PAIRS_AT_ONCE)
-        turns = [_singles(near, x, y) for x, y in zip(xs[part].tolist(), ys[part].tolist(), strict=True)]
-        starts = np.cumsum([0, *map(len, turns)])
+        turns = []
+        for x, y in zip(xs[part].tolist(), ys[part].tolist(), strict=True):
+            # the neighbours of x, then those of y that are not neighbours of x too
+            own, others = near[x], near[y]
+            turns += [own[own != y], others[~frozen[x, others] & (others != x)]]
+        starts = np.cumsum([0, *map(len, turns)])[::2]
         given = np.concatenate([*turns, np.empty(0, np.int64)])
-        asking, at = np.arange(low, low + len(turns)), starts[:-1].copy()
+        asking, at = np.arange(low, low + len(turns) // 2), starts[:-1].copy()
         while len(asking) and not clock.over():
             left = starts[asking - low + 1] - at
             asking, at, left = asking[left > 0], at[left > 0], left[left > 0]
@@ -234,11 +239,11 @@ def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clo
     return busy
 
 
-def _singles(near: list[Ints], x: int, y: int) -> Ints:
-    """Return the neighbours of x, then those of y that are not neighbours of x too."""
-    own, others = near[x], near[y]
-    later = others[~np.isin(others, own, assume_unique=True)] if len(others) else others
-    return np.concatenate([own[own != y], later[later != x]])
+def _pairs_of(flags: Flags) -> tuple[Ints, Ints]:
+    """Return the pairs x < y of a symmetric matrix, by x and then y, without a copy of the matrix."""
+    found = [x + 1 + np.flatnonzero(row[x + 1 :]) for x, row in enumerate(flags)]
+    xs = np.repeat(np.arange(len(flags)), [len(ys) for ys in found])
+    return xs, np.concatenate([*found, np.empty(0, np.int64)])
 
 
 def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
@@ -247,9 +252,8 @@ def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Cl
     Every pair asks its next set in each round, so that a round is one batch; with few pairs left each asks several.
     """
     near = [np.flatnonzero(row).tolist() for row in skeleton.adjacent]
-    asking = {
-        (x, y): _queries(near, x, y, size) for x, y in combinations(range(test.n), 2) if open_pairs[x, y]
-    }
+    pairs = zip(*(ends.tolist() for ends in _pairs_of(open_pairs)), strict=True)
+    asking = {(x, y): _queries(near, x, y, size) for x, y in pairs}
     busy = False
     while asking and not clock.over():
         chunk = max(1, test.batch // len(asking))

@@ -47,17 +47,6 @@ class Move(NamedTuple):
     head: int
 
 
-class _Gains(NamedTuple):
-    """What is known of a node with certain parents."""
-
-    score: float
-    start: int
-    end: int
-    """Where the further parents that gain are in the pool."""
-    removes: Array
-    """What removing each of its parents gains, in their order."""
-
-
 class EdgeMoves:
     """A graph, its score, and the moves that gain.
 
@@ -90,13 +79,17 @@ class EdgeMoves:
         self._may = np.ascontiguousarray(rules.allowed.T)
         self._may &= varied[:, None]
         self._may &= varied
-        self._families: dict[Family, _Gains] = {}
+        # of each family that was met its number; by that its score, where its further parents that gain are in the
+        # pool, and what removing each of its parents gains, in their order
+        self._families: dict[Family, int] = {}
+        self._scores, self._ends_of = np.empty(1024), np.empty((2, 1024), dtype=np.int64)
+        self._removes_of = np.zeros((1024, 4))
         self._pool_tails, self._pool_gains = np.empty(1024, dtype=np.int32), np.empty(1024)
         self._pool_size = 0
         if self.n and not any(map(len, parents)) and rules.max_parents > 0:
             alone = score.many([(child, ()) for child in range(self.n)]).tolist()
             for child, found in enumerate(score.gainful_pairs(self._may.T, least)):
-                self._families[child, ()] = self._noted(alone[child], *found, np.empty(0))
+                self._note((child, ()), alone[child], *found, np.empty(0))
         self.restart(parents)
 
     def restart(self, parents: Parents) -> None:
@@ -155,15 +148,25 @@ class EdgeMoves:
         bits = np.unpackbits(self._above.view(np.uint8), axis=1, count=self.n, bitorder="little")
         return bits.astype(bool)
 
-    def _noted(self, score: float, tails: NDArray[np.int64], gains: Array, removes: Array) -> _Gains:
-        """Put a list of further parents into the pool."""
+    def _note(
+        self, family: Family, score: float, tails: NDArray[np.int64], gains: Array, removes: Array
+    ) -> None:
+        """Give a family its number, and put its further parents into the pool."""
+        number = self._families[family] = len(self._families)
+        if number == len(self._scores):
+            self._scores = np.resize(self._scores, 2 * number)
+            self._ends_of = np.pad(self._ends_of, ((0, 0), (0, number)))
+            self._removes_of = np.pad(self._removes_of, ((0, number), (0, 0)))
+        while len(removes) > self._removes_of.shape[1]:
+            self._removes_of = np.pad(self._removes_of, ((0, 0), (0, self._removes_of.shape[1])))
         start, end = self._pool_size, self._pool_size + len(tails)
         if end > len(self._pool_tails):
             self._pool_tails = np.resize(self._pool_tails, 2 * end)
             self._pool_gains = np.resize(self._pool_gains, 2 * end)
         self._pool_tails[start:end], self._pool_gains[start:end] = tails, gains
         self._pool_size = end
-        return _Gains(score, start, end, removes)
+        self._scores[number], self._ends_of[:, number] = score, (start, end)
+        self._removes_of[number, : len(removes)] = removes
 
     def _refresh(self, children: Iterable[int]) -> None:
         """Look up or compute what is known of some nodes with their present parents."""
@@ -171,10 +174,11 @@ class EdgeMoves:
         fresh = [key for key in keys if key not in self._families]
         if fresh:
             self._compute(fresh)
-        for key in keys:
-            child, found = key[0], self._families[key]
-            self._now[child], self._start[child], self._end[child] = found.score, found.start, found.end
-            self._removes[child, : len(found.removes)] = found.removes
+        nodes, numbers = [key[0] for key in keys], [self._families[key] for key in keys]
+        self._now[nodes] = self._scores[numbers]
+        self._start[nodes], self._end[nodes] = self._ends_of[:, numbers]
+        width = min(self._removes.shape[1], self._removes_of.shape[1])
+        self._removes[nodes, :width] = self._removes_of[numbers, :width]
 
     def _compute(self, families: Sequence[Family]) -> None:
         asked = []
@@ -191,7 +195,7 @@ class EdgeMoves:
             removes = values[at : at + len(own)] - values[k]
             removes[self.rules.required[list(own), child]] = -np.inf
             at += len(own)
-            self._families[child, own] = self._noted(float(values[k]), *found, removes)
+            self._note((child, own), float(values[k]), *found, removes)
 
     def gains(self) -> "Gains":
         """Return what each move gains; minus infinity where it is not legal or gains no more than `least`."""
@@ -262,10 +266,9 @@ class EdgeMoves:
 
     def _relink(self, add: int = -1, remove: int = -1) -> None:
         """Put an edge into the list of edges, or take one out."""
-        if add >= 0:
-            self._edges = np.insert(self._edges, int(np.searchsorted(self._edges, add)), add)
-        else:
-            self._edges = np.delete(self._edges, int(np.searchsorted(self._edges, remove)))
+        at = int(np.searchsorted(self._edges, max(add, remove)))
+        kept = self._edges[at + (remove >= 0) :]
+        self._edges = np.concatenate([self._edges[:at], *([[add]] if add >= 0 else []), kept])
 
     def _write(self, node: int) -> None:
         """Copy a node's parents to the arrays."""
@@ -295,8 +298,9 @@ class EdgeMoves:
         if done:
             turned = edges[edges != self._edges]
             touched = np.unique(np.concatenate([turned // self.n, turned % self.n])).tolist()
-            for node in touched:
-                self.parents[node] = self._up[node, : self._n_up[node]].tolist()
+            rows, sizes = self._up[touched].tolist(), self._n_up[touched].tolist()
+            for node, row, size in zip(touched, rows, sizes, strict=True):
+                self.parents[node] = row[:size]
             self._edges = np.sort(edges)
             self._stale.update(touched)
             self._lost = True

@@ -39,8 +39,6 @@ SHARED_WORK = 2**22
 """Rows times families from which threads share the work."""
 MOST_STATES = 2**16
 """Columns with more states go the plain way."""
-MOST_PLANES = 64
-"""Columns with more states have no bit planes: they would take more room than they save time."""
 MERGED_ROWS = 2**15
 """From so many rows on, equal rows are put together where there can only be few different ones."""
 
@@ -174,6 +172,8 @@ class _Packed:
     """Rows in memory as the compiled code reads them: small codes, and bit planes of the states where these are few."""
 
     def __init__(self, table: CodedTable, names: Sequence[str], cards: NDArray[np.int64]) -> None:
+        from markovia.kernels.structure.bit_planes import bit_planes
+
         place = {name: k for k, name in enumerate(table.variables)}
         codes, weights = table.codes[[place[n] for n in names]], table.weights
         n_rows = codes.shape[1]
@@ -184,19 +184,13 @@ class _Packed:
         self.cards = cards
         self.weights = np.zeros(0) if weights is None else np.array(weights, dtype=np.float64)
         self.xlogx = np.zeros(0)
-        words = -(-n_rows // 64)
-        self.plane_start = np.concatenate([[0], np.cumsum(np.where(cards <= MOST_PLANES, cards - 1, 0))])
-        self.planes = np.zeros((0, words), dtype=np.uint64)
+        # weighted rows are not counted by bits
+        self.planes, self.plane_start = bit_planes(
+            self.codes if weights is None else self.codes[:, :0], cards
+        )
         if weights is None:
             whole = np.arange(min(n_rows, 2**16) + 1, dtype=np.float64)
             self.xlogx = whole * np.log(np.maximum(whole, 1.0))
-            self.planes = np.zeros((int(self.plane_start[-1]), words), dtype=np.uint64)
-            bits = np.zeros(words * 64, dtype=bool)
-            for v, column in enumerate(self.codes):
-                for k in range(1, int(cards[v]) if cards[v] <= MOST_PLANES else 1):
-                    np.equal(column, k, out=bits[:n_rows])
-                    packed = np.packbits(bits, bitorder="little").view("<u8")
-                    self.planes[self.plane_start[v] + k - 1] = packed
 
     def run(self, kernel: Any, groups: Sequence[Extension], kind: int, sample_size: float) -> Array:
         sizes = np.array([len(fresh) for _, _, fresh in groups], dtype=np.int64)
