@@ -13,6 +13,5 @@ ROOMS = {
     "fields": ("undirected and conditional fields", 6),
     "structure": ("structure learning", 6),
     "counting": ("counting", 3),
-    "uncounted_arrays": ("arrays", 1),
 }
 """What the rooms of kernels are for, and about how many seconds compiling one takes, once an installation."""

@@ -1,4 +1,8 @@
-"""A flat factor graph as kernels take it: the arrays of `inference.flat_graphs.flat_graph.FlatGraph` in one tuple."""
+"""Flat factor graphs as kernels take them, each in one tuple.
+
+`Graph` holds the arrays of `inference.flat_graphs.flat_graph.FlatGraph`, `ListedGraph` those of
+`inference.message_passing.message_graph.MessageGraph`.
+"""
 
 from typing import NamedTuple
 
@@ -19,3 +23,24 @@ class Graph(NamedTuple):
     edge_ptr: Ints
     edges: Ints
     edge_factor: Ints
+
+
+class ListedGraph(NamedTuple):
+    """A graph with factors given by their entries after its tables, and where the message of each edge begins."""
+
+    cards: Ints
+    starts: Ints
+    unary: Array
+    scope_ptr: Ints
+    scope: Ints
+    strides: Ints
+    table_ptr: Ints
+    values: Array
+    edge_ptr: Ints
+    edges: Ints
+    edge_factor: Ints
+    at: Ints
+    entry_ptr: Ints
+    code_ptr: Ints
+    codes: Ints
+    logs: Array

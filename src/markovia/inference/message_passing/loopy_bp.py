@@ -218,21 +218,35 @@ class Beliefs:
 
 def _weighed(graph: MessageGraph, messages: Messages) -> Beliefs:
     """Return beliefs and the Bethe log partition function of messages."""
-    from markovia.kernels.messages.messages import beliefs, log_edges
+    from markovia.kernels.messages.messages import beliefs
 
     flat = np.zeros(int(graph.flat.starts[-1]))
     if not messages.possible:
         return Beliefs(messages, flat, -np.inf)
-    kind, ints, floats = messages.kind, graph.ints, graph.floats(messages.kind)
-    total = float(beliefs(kind, ints, floats, messages.incoming, flat))
+    kind, arrays = messages.kind, graph.arrays if messages.kind == SUM else graph.log_arrays
+    total = float(beliefs(arrays, kind, messages.incoming, flat))
     if total == -np.inf or not graph.n_factors:
         return Beliefs(messages, flat, total + graph.log_scale)
     log_z = np.empty(graph.n_factors)
     send(graph, kind, graph.flooding, messages.incoming, messages.outgoing, working_room(graph), log_z=log_z)
     total += float(log_z.sum())
     if total > -np.inf:
-        total -= float(log_edges(kind, ints, messages.incoming, messages.outgoing))
+        total -= _log_edges(graph, messages)
     return Beliefs(messages, flat, total + graph.log_scale if total < np.inf else -np.inf)
+
+
+def _log_edges(graph: MessageGraph, messages: Messages) -> float:
+    """Return the sum over edges of the log of the total of both messages multiplied; minus infinity if one is zero."""
+    first = graph.message_ptr[:-1]
+    if messages.kind == SUM:
+        with np.errstate(divide="ignore"):
+            return float(np.log(np.add.reduceat(messages.incoming * messages.outgoing, first)).sum())
+    both = messages.incoming + messages.outgoing
+    top = np.maximum.reduceat(both, first)
+    if np.isneginf(top).any():
+        return -np.inf
+    scaled = np.exp(both - np.repeat(top, np.diff(graph.message_ptr)))
+    return float((top + np.log(np.add.reduceat(scaled, first))).sum())
 
 
 def _factor_belief(graph: MessageGraph, messages: Messages, targets: list[int]) -> Factor | None:

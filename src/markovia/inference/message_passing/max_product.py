@@ -134,7 +134,7 @@ class MaxProduct(Approximate):
         )
         if not messages.possible:
             return Tables([], -np.inf, record)
-        beliefs(MAX, graph.ints, graph.floats(MAX), messages.incoming, flat)
+        beliefs(graph.log_arrays, MAX, messages.incoming, flat)
         return Tables(graph.flat.tables(flat, targets), np.nan, record)
 
     def _best_weight(self, problem: Problem) -> float:
@@ -164,23 +164,17 @@ def _configuration(graph: MessageGraph, messages: Messages) -> tuple[Ints, float
 
     cards = graph.flat.cards
     state = np.full(len(cards), -1, dtype=np.int64)
-    ints, floats, dense = graph.ints, graph.floats(MAX), graph.flat.n_factors
-    strides = np.concatenate(
-        [graph.flat.strides, np.zeros(len(graph.scope) - len(graph.flat.strides), np.int64)]
-    )
+    arrays, dense = graph.log_arrays, graph.flat.n_factors
     room, score = np.empty(graph.room), np.empty(max(1, int(cards.max(initial=1))))
     width = int(np.diff(graph.scope_ptr).max(initial=1))
-    axes, count = np.empty(width, dtype=np.int64), np.empty(width, dtype=np.int64)
+    given = messages.outgoing, state, room, score, *np.empty((2, width), dtype=np.int64)
     order, _ = graph.walk
     send(graph, MAX, np.arange(len(cards)), messages.incoming, messages.outgoing, working_room(graph))
-    decode(
-        order[order >= 0], dense, strides, ints, floats, messages.incoming, messages.outgoing, state, room, score, axes,
-        count,
-    )  # fmt: skip
+    decode(arrays, order[order >= 0], dense, messages.incoming, *given)
     changes = 0
     for _ in range(MAX_POLISHING):
-        made = int(polish(dense, strides, ints, floats, messages.outgoing, state, room, score, axes, count))
+        made = int(polish(arrays, dense, *given))
         changes += made
         if not made:
             break
-    return state, float(log_weight(dense, strides, ints, floats, state)) + graph.log_scale, changes
+    return state, float(log_weight(arrays, dense, state)) + graph.log_scale, changes

@@ -25,6 +25,7 @@ from markovia.inference.flat_graphs.flat_graph import (
 )
 from markovia.inference.message_passing.causal_chains import causal_chain
 from markovia.inference.problem import Piece, Problem
+from markovia.kernels.flat_graph import ListedGraph
 from markovia.runtime.array_types import Array, Ints
 
 REMEMBERED = "message graph"
@@ -79,35 +80,28 @@ class MessageGraph:
         return found
 
     @cached_property
-    def ints(self) -> tuple[Ints, ...]:
-        """The integer arrays in the order of `kernels/messages.py`."""
-        return (
-            self.flat.cards,
-            self.flat.starts,
-            self.scope_ptr,
-            self.scope,
-            self.flat.table_ptr,
-            self.edge_ptr,
-            self.edges,
-            self.message_ptr,
-            self.entry_ptr,
-            self.code_ptr,
-            self.codes,
-            self.edge_factor,
-        )
+    def arrays(self) -> ListedGraph:
+        """The arrays as kernels take them."""
+        more = np.zeros(len(self.scope) - len(self.flat.strides), dtype=np.int64)
+        strides = np.concatenate([self.flat.strides, more]) if len(more) else self.flat.strides
+        tables = self.flat.arrays._replace(
+            scope_ptr=self.scope_ptr, scope=self.scope, strides=strides,
+            edge_ptr=self.edge_ptr, edges=self.edges, edge_factor=self.edge_factor,
+        )  # fmt: skip
+        return ListedGraph(*tables, self.message_ptr, self.entry_ptr, self.code_ptr, self.codes, self.logs)
 
-    def floats(self, kind: int) -> tuple[Array, Array, Array]:
-        """Return the numbers in the order of `kernels/messages.py`, in logarithms unless the kind is 0."""
-        if kind == 0:
-            return self.flat.unary, self.flat.values, self.logs
-        return self.flat.log_unary, self.flat.log_values, self.logs
+    @cached_property
+    def log_arrays(self) -> ListedGraph:
+        """The arrays as kernels take them, with logs in place of weights."""
+        return self.arrays._replace(unary=self.flat.log_unary, values=self.flat.log_values)
 
     @cached_property
     def walk(self) -> tuple[Ints, bool]:
         """All nodes in breadth-first order, and whether the graph has no loop."""
         from markovia.kernels.messages.messages import breadth_first
 
-        order, parts = breadth_first(self.scope_ptr, self.scope, self.edge_ptr, self.edges, self.edge_factor)
+        order = np.empty(len(self.flat.cards) + self.n_factors, dtype=np.int64)
+        parts = breadth_first(self.arrays, order, np.zeros(len(order), dtype=np.int8))
         return order, len(self.scope) == len(order) - parts
 
     @cached_property
@@ -160,7 +154,8 @@ class MessageGraph:
         else:
             from markovia.kernels.messages.factor_messages import room_needed
 
-            most = int(room_needed(cards, self.scope_ptr, self.scope, self.flat.n_factors))
+            stack = np.empty(512, dtype=np.int64)
+            most = int(room_needed(cards, self.scope_ptr, self.scope, self.flat.n_factors, stack))
         return max(most, int(cards.max(initial=1)), 8)
 
 

@@ -96,8 +96,6 @@ class _Run:
         self.graph = graph
         self.kind = kind
         self.settings = settings
-        self.ints = graph.ints
-        self.floats = graph.floats(kind)
         self.incoming = _start(graph, kind, settings)
         self.outgoing = np.full(int(graph.message_ptr[-1]), 1.0 if kind == SUM else 0.0)
         self.started = now()
@@ -168,11 +166,12 @@ class _Run:
         urgency = np.ones(count)
         each = max(1, (len(self.incoming) + len(graph.flat.values) + len(graph.logs)) // count)
         made, most = 0, self.settings.max_iterations * count
+        arrays = graph.arrays if self.kind == SUM else graph.log_arrays
         while self._go_on():
             steps, moved = residual(
-                self.kind, self.settings.damping, self.settings.tolerance, graph.flat.n_factors,
-                min(max(1, SLICE // (4 * each)), most - made), heap, place, urgency, self.ints, self.floats,
-                self.incoming, self.outgoing, *self.room,
+                arrays, self.kind, self.settings.damping, self.settings.tolerance, graph.flat.n_factors,
+                min(max(1, SLICE // (4 * each)), most - made), heap, place, urgency, self.incoming, self.outgoing,
+                *self.room,
             )  # fmt: skip
             made += int(steps)
             self.rounds = -(-made // count)
@@ -250,30 +249,18 @@ def send(
 
     If `log_z` is given, factors do not send but write there the log of their total weight under the incoming messages.
     """
-    floats = graph.floats(kind)
+    given = damping, tolerance, rounds
     if kind == SUM and graph.only_pairs:
         from markovia.kernels.messages.pair_sweeps import sweep_pairs
 
-        made, moved = sweep_pairs(
-            damping,
-            tolerance,
-            rounds,
-            order,
-            backward,
-            graph.ints,
-            floats,
-            incoming,
-            outgoing,
-            room[0],
-            log_z,
-        )
+        made, moved = sweep_pairs(graph.arrays, *given, order, backward, incoming, outgoing, room[0], log_z)
     else:
         from markovia.kernels.messages.messages import sweeps
 
+        arrays = graph.arrays if kind == SUM else graph.log_arrays
         made, moved = sweeps(
-            kind, damping, tolerance, rounds, graph.flat.n_factors, order, backward, graph.ints, floats, incoming,
-            outgoing, *room, log_z,
-        )  # fmt: skip
+            arrays, kind, *given, graph.flat.n_factors, order, backward, incoming, outgoing, *room, log_z
+        )
     return int(made), float(moved)
 
 

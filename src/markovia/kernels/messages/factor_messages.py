@@ -8,59 +8,48 @@ either half with the product of its messages, and the two far smaller tables tha
 factor runs over its listed entries, in logarithms.
 """
 
-import numpy as np
+from math import exp, inf, log
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import pointers
 
 
-@inner
-def _room_for(cards, scope, first, last, stack):
-    """Return the room that the contraction of one table takes."""
-    total = 0
-    depth = 1
-    stack[0] = first
-    stack[1] = last
-    while depth > 0:
-        depth -= 1
-        a = stack[2 * depth]
-        b = stack[2 * depth + 1]
-        if b - a < 2:
-            continue
-        middle = (a + b) // 2
-        left = 1
-        right = 1
-        for e in range(a, middle):
-            left *= cards[scope[e]]
-        for e in range(middle, b):
-            right *= cards[scope[e]]
-        total += 3 * (left + right)
-        stack[2 * depth] = a
-        stack[2 * depth + 1] = middle
-        stack[2 * depth + 2] = middle
-        stack[2 * depth + 3] = b
-        depth += 2
-    return total
-
-
-@kernel
-def room_needed(cards, scope_ptr, scope, n_dense):
+@kernel(bare=True)
+def room_needed(cards, scope_ptr, scope, n_dense, stack):
     """Return how many numbers of working room the largest contraction and the longest factor take."""
-    stack = np.empty(512, np.int64)
+    n_factors = len(scope_ptr) - 1
+    cards, scope_ptr, scope, stack = pointers((cards, scope_ptr, scope, stack))
     most = 0
-    for f in range(len(scope_ptr) - 1):
+    for f in range(n_factors):
+        first, last = scope_ptr[f], scope_ptr[f + 1]
         states = 0
-        for e in range(scope_ptr[f], scope_ptr[f + 1]):
+        for e in range(first, last):
             states += cards[scope[e]]
-        need = states
-        if f < n_dense and scope_ptr[f + 1] - scope_ptr[f] > 2:
-            need += _room_for(cards, scope, scope_ptr[f], scope_ptr[f + 1], stack)
-        else:
-            need += 3 * states + scope_ptr[f + 1] - scope_ptr[f] + 2
+        need = 4 * states + last - first + 2
+        if f < n_dense and last - first > 2:
+            need = states
+            depth = 1
+            stack[0], stack[1] = first, last
+            while depth > 0:
+                depth -= 1
+                a, b = stack[2 * depth], stack[2 * depth + 1]
+                if b - a < 2:
+                    continue
+                middle = (a + b) // 2
+                left, right = 1, 1
+                for e in range(a, middle):
+                    left *= cards[scope[e]]
+                for e in range(middle, b):
+                    right *= cards[scope[e]]
+                need += 3 * (left + right)
+                stack[2 * depth + 1] = middle
+                stack[2 * depth + 2], stack[2 * depth + 3] = middle, b
+                depth += 2
         most = max(most, need)
     return most
 
 
-@inner
+@inner(bare=True)
 def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
     """Contract a left-by-right table with a vector on either side, in one pass (two for sums of exponentials)."""
     if kind == 0:
@@ -78,11 +67,11 @@ def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
                     work[orr + r] += x[row + r] * w
         return
     for r in range(right):
-        work[orr + r] = -np.inf
+        work[orr + r] = -inf
     for i in range(left):
         w = work[wl + i]
         row = t + i * right
-        top = -np.inf
+        top = -inf
         for r in range(right):
             value = x[row + r]
             top = max(top, value + work[wr + r])
@@ -96,25 +85,25 @@ def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
         w = work[wl + i]
         row = t + i * right
         top = work[ol + i]
-        if top == -np.inf:
+        if top == -inf:
             total = 1.0
         else:
             total = 0.0
             for r in range(right):
-                total += np.exp(x[row + r] + work[wr + r] - top)
-        work[ol + i] = top + np.log(total)
-        if w == -np.inf:
+                total += exp(x[row + r] + work[wr + r] - top)
+        work[ol + i] = top + log(total)
+        if w == -inf:
             continue
         for r in range(right):
             high = work[orr + r]
-            if high > -np.inf:
-                work[spare + r] += np.exp(x[row + r] + w - high)
+            if high > -inf:
+                work[spare + r] += exp(x[row + r] + w - high)
     for r in range(right):
-        if work[orr + r] > -np.inf:
-            work[orr + r] += np.log(work[spare + r])
+        if work[orr + r] > -inf:
+            work[orr + r] += log(work[spare + r])
 
 
-@inner
+@inner(bare=True)
 def _outer(kind, first, last, at, n, work, w):
     """Write the product of the messages of some edges as one vector over their joint states."""
     size = 1
@@ -130,7 +119,7 @@ def _outer(kind, first, last, at, n, work, w):
     return size
 
 
-@inner
+@inner(bare=True)
 def _pair(kind, t, ka, kb, oa, ob, values, n, raw):
     """Compute both messages of a table over two variables into raw[: ka + kb]."""
     if kind == 0:
@@ -147,11 +136,11 @@ def _pair(kind, t, ka, kb, oa, ob, values, n, raw):
             raw[i] = total
         return
     for j in range(kb):
-        raw[ka + j] = -np.inf
+        raw[ka + j] = -inf
     for i in range(ka):
         row = t + i * kb
         a = n[oa + i]
-        top = -np.inf
+        top = -inf
         for j in range(kb):
             x = values[row + j]
             top = max(top, x + n[ob + j])
@@ -161,22 +150,22 @@ def _pair(kind, t, ka, kb, oa, ob, values, n, raw):
         return
     for i in range(ka):
         top = raw[i]
-        if top > -np.inf:
+        if top > -inf:
             total = 0.0
             for j in range(kb):
-                total += np.exp(values[t + i * kb + j] + n[ob + j] - top)
-            raw[i] = top + np.log(total)
+                total += exp(values[t + i * kb + j] + n[ob + j] - top)
+            raw[i] = top + log(total)
     for j in range(kb):
         top = raw[ka + j]
-        if top > -np.inf:
+        if top > -inf:
             total = 0.0
             for i in range(ka):
-                total += np.exp(values[t + i * kb + j] + n[oa + i] - top)
-            raw[ka + j] = top + np.log(total)
+                total += exp(values[t + i * kb + j] + n[oa + i] - top)
+            raw[ka + j] = top + log(total)
 
 
-@inner
-def _wide(kind, first, last, t, at, values, n, work, stack):
+@inner(bare=True)
+def _wide(at, kind, first, last, t, values, n, work, stack):
     """Compute all messages of a table over three or more variables into work[: states of its variables]."""
     base = at[first]
     free = at[last] - base
@@ -221,9 +210,11 @@ def _wide(kind, first, last, t, at, values, n, work, stack):
         depth += 2
 
 
-@inner
-def _sparse(kind, first, last, begin, end, code, at, codes, logs, n, work):
+@inner(bare=True)
+def _sparse(g, kind, first, last, listed, n, work):
     """Compute all messages of a listed factor into work[: states]; return the log that was divided out of edge one."""
+    at, codes, logs = g.at, g.codes, g.logs
+    begin, end, code = g.entry_ptr[listed], g.entry_ptr[listed + 1], g.code_ptr[listed]
     base = at[first]
     states = at[last] - base
     arity = last - first
@@ -233,9 +224,9 @@ def _sparse(kind, first, last, begin, end, code, at, codes, logs, n, work):
     for s in range(states):
         value = n[base + s]
         if kind == 0:
-            value = np.log(value) if value > 0.0 else -np.inf
+            value = log(value) if value > 0.0 else -inf
         work[mine + s] = value
-        work[top + s] = -np.inf
+        work[top + s] = -inf
         work[s] = 0.0
     for t in range(begin, end):
         row = code + (t - begin) * arity
@@ -247,49 +238,43 @@ def _sparse(kind, first, last, begin, end, code, at, codes, logs, n, work):
             s = at[first + j] - base + codes[row + j]
             value = work[ahead + j] + behind
             behind += work[mine + s]
-            if value == -np.inf:
+            if value == -inf:
                 continue
             if value > work[top + s]:
                 if kind < 2:
-                    work[s] = work[s] * np.exp(work[top + s] - value) + 1.0
+                    work[s] = work[s] * exp(work[top + s] - value) + 1.0
                 work[top + s] = value
             elif kind < 2:
-                work[s] += np.exp(value - work[top + s])
+                work[s] += exp(value - work[top + s])
     shift = 0.0
     for e in range(first, last):
         a = at[e] - base
         b = at[e + 1] - base
-        high = -np.inf
+        high = -inf
         for s in range(a, b):
             high = max(high, work[top + s])
-        if e == first and kind == 0 and high > -np.inf:
+        if e == first and kind == 0 and high > -inf:
             shift = high
         for s in range(a, b):
             if kind == 2:
                 work[s] = work[top + s]
             elif kind == 1:
-                work[s] = work[top + s] + np.log(work[s]) if work[top + s] > -np.inf else -np.inf
+                work[s] = work[top + s] + log(work[s]) if work[top + s] > -inf else -inf
             else:
-                work[s] = work[s] * np.exp(work[top + s] - high) if work[top + s] > -np.inf else 0.0
+                work[s] = work[s] * exp(work[top + s] - high) if work[top + s] > -inf else 0.0
     return shift
 
 
-@inner
-def factor_messages(
-    kind, f, n_dense, scope_ptr, table_ptr, values, at, entry_ptr, code_ptr, codes, logs, n, work, stack
-):
+@inner(bare=True)
+def factor_messages(g, kind, f, n_dense, n, work, stack):
     """Compute the messages of one factor, not normalised, into work; return the log divided out of the first one."""
-    first = scope_ptr[f]
-    last = scope_ptr[f + 1]
+    first, last = g.scope_ptr[f], g.scope_ptr[f + 1]
+    shift = 0.0
     if f >= n_dense:
-        g = f - n_dense
-        return _sparse(
-            kind, first, last, entry_ptr[g], entry_ptr[g + 1], code_ptr[g], at, codes, logs, n, work
-        )
-    if last - first == 2:
-        ka = at[first + 1] - at[first]
-        kb = at[last] - at[first + 1]
-        _pair(kind, table_ptr[f], ka, kb, at[first], at[first + 1], values, n, work)
+        shift = _sparse(g, kind, first, last, f - n_dense, n, work)
+    elif last - first == 2:
+        a, b = g.at[first], g.at[first + 1]
+        _pair(kind, g.table_ptr[f], b - a, g.at[last] - b, a, b, g.values, n, work)
     else:
-        _wide(kind, first, last, table_ptr[f], at, values, n, work, stack)
-    return 0.0
+        _wide(g.at, kind, first, last, g.table_ptr[f], g.values, n, work, stack)
+    return shift

@@ -1,26 +1,27 @@
 """Reading a best configuration off max-product messages, and polishing it.
 
-All numbers are logarithms. The arrays are those of `kernels/messages.py`; `strides` are the strides of each edge in its
-factor's table. `codes` is the configuration, -1 where a variable has no state yet.
+All numbers are logarithms; the graph is a `ListedGraph`, messages are as in `messages`. `state` is the configuration, -1
+where a variable has no state yet.
 """
 
-import numpy as np
+from math import inf
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import pointer, pointers
 
 
-@inner
-def _dense_scores(e, first, last, t, at, strides, scope, values, n, state, room, axes, count, score):
+@inner(bare=True)
+def _dense_scores(g, e, first, last, t, n, state, room, axes, count, score):
     """Add to score what a table gives each state of edge e, maximised over variables without a state."""
-    k = at[e + 1] - at[e]
+    k = g.at[e + 1] - g.at[e]
     base = t
     free = 0
     decided = False
     for j in range(first, last):
         if j == e:
             continue
-        if state[scope[j]] >= 0:
-            base += strides[j] * state[scope[j]]
+        if state[g.scope[j]] >= 0:
+            base += g.strides[j] * state[g.scope[j]]
             decided = True
         else:
             axes[free] = j
@@ -29,19 +30,19 @@ def _dense_scores(e, first, last, t, at, strides, scope, values, n, state, room,
     if not decided:
         return False
     for s in range(k):
-        room[s] = -np.inf
+        room[s] = -inf
     while True:
         where = base
         more = 0.0
         for i in range(free):
-            where += strides[axes[i]] * count[i]
-            more += n[at[axes[i]] + count[i]]
+            where += g.strides[axes[i]] * count[i]
+            more += n[g.at[axes[i]] + count[i]]
         for s in range(k):
-            room[s] = max(room[s], values[where + s * strides[e]] + more)
+            room[s] = max(room[s], g.values[where + s * g.strides[e]] + more)
         i = free - 1
         while i >= 0:
             count[i] += 1
-            if count[i] < at[axes[i] + 1] - at[axes[i]]:
+            if count[i] < g.at[axes[i] + 1] - g.at[axes[i]]:
                 break
             count[i] = 0
             i -= 1
@@ -52,83 +53,55 @@ def _dense_scores(e, first, last, t, at, strides, scope, values, n, state, room,
     return True
 
 
-@inner
-def _sparse_scores(e, first, last, begin, end, code, at, scope, codes, logs, n, state, room, score):
+@inner(bare=True)
+def _sparse_scores(g, e, first, last, listed, n, state, room, score):
     """Add to score what a factor given by its entries gives each state of edge e."""
-    k = at[e + 1] - at[e]
+    k = g.at[e + 1] - g.at[e]
+    begin, end, code = g.entry_ptr[listed], g.entry_ptr[listed + 1], g.code_ptr[listed]
     for s in range(k):
-        room[s] = -np.inf
+        room[s] = -inf
     arity = last - first
     for t in range(begin, end):
         row = code + (t - begin) * arity
-        value = logs[t]
+        value = g.logs[t]
         fits = True
         for j in range(arity):
             if first + j == e:
                 continue
-            now = state[scope[first + j]]
+            now = state[g.scope[first + j]]
             if now < 0:
-                value += n[at[first + j] + codes[row + j]]
-            elif now != codes[row + j]:
+                value += n[g.at[first + j] + g.codes[row + j]]
+            elif now != g.codes[row + j]:
                 fits = False
                 break
         if fits:
-            s = codes[row + e - first]
+            s = g.codes[row + e - first]
             room[s] = max(room[s], value)
     for s in range(k):
         score[s] += room[s]
 
 
-@kernel
-def decode(order, n_dense, strides, ints, floats, m, n, state, room, score, axes, count):
+@kernel(bare=True)
+def decode(graph, order, n_dense, m, n, state, room, score, axes, count):
     """Give the variables of `order` a state each, the best one given those before it and the messages of the rest."""
-    (
-        cards,
-        starts,
-        scope_ptr,
-        scope,
-        table_ptr,
-        edge_ptr,
-        edges,
-        at,
-        entry_ptr,
-        code_ptr,
-        codes,
-        edge_factor,
-    ) = ints
-    unary, values, logs = floats
-    for v in order:
-        k = cards[v]
+    variables = len(order)
+    g, order = pointers(graph), pointer(order)
+    m, n, state, room, score, axes, count = pointers((m, n, state, room, score, axes, count))
+    for i in range(variables):
+        v = order[i]
+        k = g.cards[v]
         for s in range(k):
-            score[s] = unary[starts[v] + s]
-        for p in range(edge_ptr[v], edge_ptr[v + 1]):
-            e = edges[p]
-            f = edge_factor[e]
-            first = scope_ptr[f]
-            last = scope_ptr[f + 1]
+            score[s] = g.unary[g.starts[v] + s]
+        for p in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
+            e = g.edges[p]
+            f = g.edge_factor[e]
+            first = g.scope_ptr[f]
+            last = g.scope_ptr[f + 1]
             if f >= n_dense:
-                g = f - n_dense
-                _sparse_scores(
-                    e,
-                    first,
-                    last,
-                    entry_ptr[g],
-                    entry_ptr[g + 1],
-                    code_ptr[g],
-                    at,
-                    scope,
-                    codes,
-                    logs,
-                    n,
-                    state,
-                    room,
-                    score,
-                )
-            elif not _dense_scores(
-                e, first, last, table_ptr[f], at, strides, scope, values, n, state, room, axes, count, score
-            ):
+                _sparse_scores(g, e, first, last, f - n_dense, n, state, room, score)
+            elif not _dense_scores(g, e, first, last, g.table_ptr[f], n, state, room, axes, count, score):
                 for s in range(k):
-                    score[s] += m[at[e] + s]
+                    score[s] += m[g.at[e] + s]
         best = 0
         for s in range(1, k):
             if score[s] > score[best]:
@@ -136,108 +109,65 @@ def decode(order, n_dense, strides, ints, floats, m, n, state, room, score, axes
         state[v] = best
 
 
-@kernel
-def polish(n_dense, strides, ints, floats, n, state, room, score, axes, count):
+@kernel(bare=True)
+def polish(graph, n_dense, n, state, room, score, axes, count):
     """Go once through the variables and give each its best state, all others as they are; return the changes."""
-    (
-        cards,
-        starts,
-        scope_ptr,
-        scope,
-        table_ptr,
-        edge_ptr,
-        edges,
-        at,
-        entry_ptr,
-        code_ptr,
-        codes,
-        edge_factor,
-    ) = ints
-    unary, values, logs = floats
+    variables = len(graph.cards)
+    g = pointers(graph)
+    n, state, room, score, axes, count = pointers((n, state, room, score, axes, count))
     changes = 0
-    for v in range(len(cards)):
-        k = cards[v]
+    for v in range(variables):
+        k = g.cards[v]
         for s in range(k):
-            score[s] = unary[starts[v] + s]
-        for p in range(edge_ptr[v], edge_ptr[v + 1]):
-            e = edges[p]
-            f = edge_factor[e]
-            first = scope_ptr[f]
-            last = scope_ptr[f + 1]
+            score[s] = g.unary[g.starts[v] + s]
+        for p in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
+            e = g.edges[p]
+            f = g.edge_factor[e]
+            first = g.scope_ptr[f]
+            last = g.scope_ptr[f + 1]
             if f >= n_dense:
-                g = f - n_dense
-                _sparse_scores(
-                    e,
-                    first,
-                    last,
-                    entry_ptr[g],
-                    entry_ptr[g + 1],
-                    code_ptr[g],
-                    at,
-                    scope,
-                    codes,
-                    logs,
-                    n,
-                    state,
-                    room,
-                    score,
-                )
+                _sparse_scores(g, e, first, last, f - n_dense, n, state, room, score)
             else:
-                _dense_scores(
-                    e,
-                    first,
-                    last,
-                    table_ptr[f],
-                    at,
-                    strides,
-                    scope,
-                    values,
-                    n,
-                    state,
-                    room,
-                    axes,
-                    count,
-                    score,
-                )
+                _dense_scores(g, e, first, last, g.table_ptr[f], n, state, room, axes, count, score)
         best = state[v]
         now = score[best]
         for s in range(k):
             if score[s] > score[best]:
                 best = s
-        if best != state[v] and (now == -np.inf or score[best] - now > 1e-12 * max(1.0, abs(now))):
+        if best != state[v] and (now == -inf or score[best] - now > 1e-12 * max(1.0, abs(now))):
             state[v] = best
             changes += 1
     return changes
 
 
-@kernel
-def log_weight(n_dense, strides, ints, floats, state):
+@kernel(bare=True)
+def log_weight(graph, n_dense, state):
     """Return the log weight of a configuration."""
-    cards, starts, scope_ptr, scope, table_ptr, _, _, _, entry_ptr, code_ptr, codes, _ = ints
-    unary, values, logs = floats
+    variables, n_factors = len(graph.cards), len(graph.scope_ptr) - 1
+    g, state = pointers(graph), pointer(state)
     total = 0.0
-    for v in range(len(cards)):
-        total += unary[starts[v] + state[v]]
-    for f in range(len(scope_ptr) - 1):
-        first = scope_ptr[f]
-        last = scope_ptr[f + 1]
+    for v in range(variables):
+        total += g.unary[g.starts[v] + state[v]]
+    for f in range(n_factors):
+        first = g.scope_ptr[f]
+        last = g.scope_ptr[f + 1]
         if f < n_dense:
-            where = table_ptr[f]
+            where = g.table_ptr[f]
             for e in range(first, last):
-                where += strides[e] * state[scope[e]]
-            total += values[where]
+                where += g.strides[e] * state[g.scope[e]]
+            total += g.values[where]
             continue
-        g = f - n_dense
-        found = -np.inf
-        for t in range(entry_ptr[g], entry_ptr[g + 1]):
-            row = code_ptr[g] + (t - entry_ptr[g]) * (last - first)
+        listed = f - n_dense
+        found = -inf
+        for t in range(g.entry_ptr[listed], g.entry_ptr[listed + 1]):
+            row = g.code_ptr[listed] + (t - g.entry_ptr[listed]) * (last - first)
             fits = True
             for j in range(last - first):
-                if codes[row + j] != state[scope[first + j]]:
+                if g.codes[row + j] != state[g.scope[first + j]]:
                     fits = False
                     break
             if fits:
-                found = logs[t]
+                found = g.logs[t]
                 break
         total += found
     return total

@@ -6,45 +6,38 @@ Buffers as in `messages.py`. Each table is contracted in one pass with loops of 
 from math import log
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.uncounted_arrays import bare_floats, bare_ints
+from markovia.kernels.pointers import beyond, pointer, pointers
 
 TINY = 1e-100
 """Products below it are scaled up."""
 
 
-@kernel
-def sweep_pairs(damping, tolerance, rounds, order, backward, ints, floats, m, n, work, log_z):
+@kernel(bare=True)
+def sweep_pairs(graph, damping, tolerance, rounds, order, backward, m, n, work, log_z):
     """Let nodes send as `messages.sweeps` does, where every factor is a table over two variables."""
-    cards, starts, scope_ptr, table_ptr = (
-        bare_ints(ints[0]),
-        bare_ints(ints[1]),
-        bare_ints(ints[2]),
-        bare_ints(ints[4]),
-    )
-    edge_ptr, edges, at = bare_ints(ints[5]), bare_ints(ints[6]), bare_ints(ints[7])
-    unary, values = bare_floats(floats[0]), bare_floats(floats[1])
-    m, n, work = bare_floats(m), bare_floats(n), bare_floats(work)
-    weigh = len(log_z) > 0
+    nodes, weigh = len(order), len(log_z) > 0
+    g, order, m, n = pointers(graph), pointer(order), pointer(m), pointer(n)
+    work, log_z = pointer(work), pointer(log_z)
     moved = 0.0
     for r in range(rounds):
         moved = 0.0
-        for i in range(len(order)):
-            node = order[len(order) - 1 - i] if backward else order[i]
+        for i in range(nodes):
+            node = order[nodes - 1 - i] if backward else order[i]
             if node >= 0:
-                gather_sums(node, cards, starts, unary, edge_ptr, edges, at, m, n, work)
+                gather_sums(g, node, m, n, work)
                 continue
             f = -1 - node
-            e = scope_ptr[f]
+            e = g.scope_ptr[f]
             if weigh:
-                a, b, row = at[e], at[e + 1], table_ptr[f]
+                a, b, row = g.at[e], g.at[e + 1], g.table_ptr[f]
                 total = 0.0
                 for s in range(b - a):
-                    for t in range(at[e + 2] - b):
-                        total += n[a + s] * values[row] * n[b + t]
+                    for t in range(g.at[e + 2] - b):
+                        total += n[a + s] * g.values[row] * n[b + t]
                         row += 1
                 log_z[f] = log(total)
                 continue
-            step = send_pair(damping, table_ptr[f], e, at, values, n, m, work)
+            step = send_pair(g, damping, g.table_ptr[f], e, n, m, work)
             if step < 0.0:
                 return r + 1, -1.0
             moved = max(moved, step)
@@ -53,18 +46,18 @@ def sweep_pairs(damping, tolerance, rounds, order, backward, ints, floats, m, n,
     return rounds, moved
 
 
-@inner
-def gather_sums(v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
+@inner(bare=True)
+def gather_sums(g, v, m, n, room):
     """Compute the messages from one variable to all its factors: products of all messages but one."""
-    k = cards[v]
-    u = starts[v]
-    first = edge_ptr[v]
-    last = edge_ptr[v + 1]
+    k = g.cards[v]
+    u = g.starts[v]
+    first = g.edge_ptr[v]
+    last = g.edge_ptr[v + 1]
     many = last - first > 4
     for s in range(k):
-        room[s] = unary[u + s]
+        room[s] = g.unary[u + s]
     for p in range(first, last):
-        o = at[edges[p]]
+        o = g.at[g.edges[p]]
         for s in range(k):
             n[o + s] = room[s]
             room[s] *= m[o + s]
@@ -73,7 +66,7 @@ def gather_sums(v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
     for s in range(k):
         room[s] = 1.0
     for p in range(last - 1, first - 1, -1):
-        o = at[edges[p]]
+        o = g.at[g.edges[p]]
         for s in range(k):
             n[o + s] *= room[s]
             room[s] *= m[o + s]
@@ -82,7 +75,7 @@ def gather_sums(v, cards, starts, unary, edge_ptr, edges, at, m, n, room):
         rescale(n, o, k)
 
 
-@inner
+@inner(bare=True)
 def rescale(x, o, k):
     """Divide a message by its largest entry if that is tiny."""
     top = x[o]
@@ -93,11 +86,11 @@ def rescale(x, o, k):
             x[o + s] /= top
 
 
-@inner
-def send_pair(damping, t, e, at, values, n, m, work):
+@inner(bare=True)
+def send_pair(g, damping, t, e, n, m, work):
     """Send both messages of a table over two variables, of edges e and e + 1; return the larger move, or -1."""
-    a, b = at[e], at[e + 1]
-    ka, kb = b - a, at[e + 2] - b
+    a, b, values = g.at[e], g.at[e + 1], g.values
+    ka, kb = b - a, g.at[e + 2] - b
     if ka == 4 and kb == 4:
         return _pair_of_four(damping, t, a, b, values, n, m)
     if ka == 2 and kb == 2:
@@ -105,25 +98,24 @@ def send_pair(damping, t, e, at, values, n, m, work):
     return _pair_of_any(damping, t, ka, kb, a, b, values, n, m, work)
 
 
-@inner
+@inner(bare=True)
 def _pair_of_four(damping, t, oa, ob, values, n, m):
     """Send both messages of a table over two variables of four states; return the larger move, or -1."""
-    b0 = n[ob]
-    b1 = n[ob + 1]
-    b2 = n[ob + 2]
-    b3 = n[ob + 3]
-    a0 = n[oa]
-    a1 = n[oa + 1]
-    a2 = n[oa + 2]
-    a3 = n[oa + 3]
-    r0 = values[t] * b0 + values[t + 1] * b1 + values[t + 2] * b2 + values[t + 3] * b3
-    r1 = values[t + 4] * b0 + values[t + 5] * b1 + values[t + 6] * b2 + values[t + 7] * b3
-    r2 = values[t + 8] * b0 + values[t + 9] * b1 + values[t + 10] * b2 + values[t + 11] * b3
-    r3 = values[t + 12] * b0 + values[t + 13] * b1 + values[t + 14] * b2 + values[t + 15] * b3
-    c0 = values[t] * a0 + values[t + 4] * a1 + values[t + 8] * a2 + values[t + 12] * a3
-    c1 = values[t + 1] * a0 + values[t + 5] * a1 + values[t + 9] * a2 + values[t + 13] * a3
-    c2 = values[t + 2] * a0 + values[t + 6] * a1 + values[t + 10] * a2 + values[t + 14] * a3
-    c3 = values[t + 3] * a0 + values[t + 7] * a1 + values[t + 11] * a2 + values[t + 15] * a3
+    x, y, v = beyond(n, oa), beyond(n, ob), beyond(values, t)
+    a0, a1, a2, a3 = x[0], x[1], x[2], x[3]
+    b0, b1, b2, b3 = y[0], y[1], y[2], y[3]
+    v0, v1, v2, v3 = v[0], v[1], v[2], v[3]
+    r0 = v0 * b0 + v1 * b1 + v2 * b2 + v3 * b3
+    c0, c1, c2, c3 = v0 * a0, v1 * a0, v2 * a0, v3 * a0
+    v0, v1, v2, v3 = v[4], v[5], v[6], v[7]
+    r1 = v0 * b0 + v1 * b1 + v2 * b2 + v3 * b3
+    c0, c1, c2, c3 = c0 + v0 * a1, c1 + v1 * a1, c2 + v2 * a1, c3 + v3 * a1
+    v0, v1, v2, v3 = v[8], v[9], v[10], v[11]
+    r2 = v0 * b0 + v1 * b1 + v2 * b2 + v3 * b3
+    c0, c1, c2, c3 = c0 + v0 * a2, c1 + v1 * a2, c2 + v2 * a2, c3 + v3 * a2
+    v0, v1, v2, v3 = v[12], v[13], v[14], v[15]
+    r3 = v0 * b0 + v1 * b1 + v2 * b2 + v3 * b3
+    c0, c1, c2, c3 = c0 + v0 * a3, c1 + v1 * a3, c2 + v2 * a3, c3 + v3 * a3
     ra = (r0 + r1) + (r2 + r3)
     rb = (c0 + c1) + (c2 + c3)
     if not (ra > 0.0 and rb > 0.0):
@@ -158,7 +150,7 @@ def _pair_of_four(damping, t, oa, ob, values, n, m):
     return max(left, max(max(abs(e0), abs(e1)), max(abs(e2), abs(e3))))
 
 
-@inner
+@inner(bare=True)
 def _pair_of_two(damping, t, oa, ob, values, n, m):
     """Send both messages of a table over two variables of two states; return the larger move, or -1."""
     r0 = values[t] * n[ob] + values[t + 1] * n[ob + 1]
@@ -180,7 +172,7 @@ def _pair_of_two(damping, t, oa, ob, values, n, m):
     return max(max(abs(d0), abs(d1)), max(abs(e0), abs(e1)))
 
 
-@inner
+@inner(bare=True)
 def _pair_of_any(damping, t, ka, kb, oa, ob, values, n, m, work):
     """Send both messages of a table over two variables in one pass over it; return the larger move, or -1."""
     total = 0.0
