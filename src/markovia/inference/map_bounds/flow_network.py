@@ -59,7 +59,7 @@ class FlowNetwork:
         self.n, m = n, len(tails)
         self.first, self.place = np.zeros(n + 1, dtype=np.int64), np.empty(m, dtype=np.int64)
         self.head, self.rev = np.empty((2, 2 * m), dtype=np.int32)
-        pairs = np.asarray(tails, dtype=np.int64), np.asarray(heads, dtype=np.int64)
+        pairs = [np.ascontiguousarray(ends, dtype=np.int64) for ends in (tails, heads)]
         link_arcs(*pairs, self.first, np.empty(n, dtype=np.int64), self.head, self.rev, self.place)
 
     def cut(self, there: Array, back: Array, terminal: Array, deadline: float = np.inf) -> Cut:
@@ -81,29 +81,26 @@ class FlowNetwork:
 
     def solve(self, cap: Array, terminal: Array, deadline: float = np.inf) -> Cut:
         """Return a minimum cut for capacities in the order of the arcs; both arrays are used up."""
-        from markovia.kernels.maximising.max_flow import SOURCE, STATE_SIZE, push_flow
+        from markovia.kernels.maximising.max_flow import CURRENT, DONE, SOURCE, STATE_SIZE, push_flow
 
         n = self.n
         terminal = np.array(terminal, dtype=np.float64)
         finite = max(_largest(cap), _largest(np.abs(terminal)))
         eps = RELATIVE * finite
-        tree = np.zeros(n, dtype=np.int8)
-        parent = np.full(n, -1, dtype=np.int32)
-        stamp = np.zeros(n, dtype=np.int64)
-        dist = np.zeros(n, dtype=np.int32)
-        ring = np.zeros(n, dtype=np.int32)
-        orphans = np.zeros(n, dtype=np.int32)
-        waiting = np.zeros(n, dtype=np.int8)
+        tree, waiting = np.zeros((2, n), dtype=np.int8)
+        dist, ring, orphans = np.zeros((3, n), dtype=np.int32)
         state = np.zeros(STATE_SIZE, dtype=np.int64)
-        arrays = (self.first, self.head, self.rev, cap, terminal, tree, parent, stamp, dist)
+        arcs, flows = (self.first, self.head, self.rev), (cap, terminal)
+        trees = tree, np.full(n, -1, dtype=np.int32), np.zeros(n, dtype=np.int64), dist
+        queues = ring, orphans, waiting, state
         flow = 0.0
         finished = n == 0
         while not finished:
-            flow += float(push_flow(SLICE, eps, *arrays, ring, orphans, waiting, state))
-            finished = state[5] == -2
+            flow += float(push_flow(SLICE, eps, n, arcs, flows, trees, queues))
+            finished = bool(state[CURRENT] == DONE)
             if now() > deadline:
                 break
-        return Cut((tree != SOURCE).astype(np.int64), flow, bool(finished))
+        return Cut((tree != SOURCE).astype(np.int64), flow, finished)
 
 
 def _largest(numbers: Array) -> float:

@@ -264,8 +264,8 @@ class MoveSearch:
         cap, terminal = np.zeros(len(network.head)), np.zeros(len(zero))
         self.truncated += int(
             move_costs(
-                zero, one, present, graph.starts, self.unary, self.left, self.right, graph.table_ptr, self.stride,
-                self.costs, network.place, network.rev, cap, terminal,
+                (zero, one, present), (graph.starts, self.unary, graph.table_ptr, self.costs),
+                (self.left, self.right, self.stride), (network.place, network.rev), cap, terminal,
             )
         )  # fmt: skip
         cut = network.solve(cap, terminal, self.deadline)

@@ -157,6 +157,8 @@ class PairSweeps:
     """The messages of a pairwise model and the bound they prove."""
 
     def __init__(self, graph: FlatGraph) -> None:
+        from markovia.kernels.maximising.dual_sweeps import Links
+
         self.graph = graph
         n = len(graph.cards)
         other_edge = np.arange(len(graph.scope)) ^ 1
@@ -170,18 +172,18 @@ class PairSweeps:
         arrives = np.concatenate(([0], np.cumsum(graph.cards[self.owner]))).astype(np.int64)
         link_of = np.empty(len(links), dtype=np.int64)
         link_of[links] = np.arange(len(links))
-        self.theirs = arrives[link_of[other_edge[links]]]
         factor = graph.edge_factor[links]
-        self.places = np.ascontiguousarray(np.stack([arrives[:-1], graph.table_ptr[factor]]))
-        self.second = links % 2 == 1
-        self.potts = _potts(graph)[factor]
         self.incoming = np.zeros(int(arrives[-1]))
         self.peaks = np.zeros(n)
         self.codes = np.zeros(n, dtype=np.int64)
         later = np.diff(self.ends) - earlier
         self.shares = 1.0 / np.maximum(np.maximum(later, earlier), 1.0)
-        widest = int(graph.cards.max(initial=1))
-        self.room = [np.zeros(widest), np.zeros(widest)]
+        self.arrays = Links(
+            self.shares, graph.starts, graph.log_unary, graph.log_values, self.ends, self.splits, self.others,
+            arrives[link_of[other_edge[links]]], arrives[:-1], graph.table_ptr[factor], (links % 2).astype(np.int8),
+            _potts(graph)[factor].astype(np.int8), self.incoming, self.peaks, self.codes,
+            *np.zeros((2, int(graph.cards.max(initial=1)))),
+        )  # fmt: skip
         self.bound = graph.log_scale
         work = graph.table_ptr[-1] / max(n, 1)
         self.step = max(1, int(CHUNK / max(work, 1.0)))
@@ -202,12 +204,7 @@ class PairSweeps:
             low, high = (
                 (done, min(done + self.step, n)) if forward else (max(n - done - self.step, 0), n - done)
             )
-            possible = sweep_pairs(
-                low, high, forward, decoding, self.shares, graph.starts, graph.log_unary, graph.log_values, self.ends,
-                self.splits, self.others, self.theirs, self.places, self.second, self.potts, self.incoming, self.peaks,
-                self.codes, *self.room,
-            )  # fmt: skip
-            if not possible:
+            if not sweep_pairs(self.arrays, low, high, forward, decoding):
                 self.bound = -np.inf
                 return False
         self.bound = min(self.bound, graph.log_scale + float(self.peaks.sum()))

@@ -7,31 +7,60 @@ keep the log weight of every configuration and never let the bound rise. States 
 infinity and stay out.
 """
 
+from math import inf
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.pointers import pointers
+from markovia.runtime.array_types import Array, Ints
 
 
-@kernel(_nrt=False)
-def sweep_pairs(
-    low, high, forward, decoding, shares, starts, unary, tables, ends, splits, others, theirs, places, second, potts,
-    incoming, peaks, codes, belief, outgoing,
-):  # fmt: skip
+class Links(NamedTuple):
+    """A pairwise model for `sweep_pairs`.
+
+    Variable s has the links `ends[s] : ends[s + 1]`, those to variables before it up to `splits[s]`. `arrive[k]` is where
+    the message along link k arrives at s, `theirs[k]` where the one at the other end does, `table[k]` where the table
+    begins, `second[k]` whether s is its second variable, `potts[k]` whether it has but two values. `peaks` holds the
+    greatest belief of each variable when it last sent; their sum over a full sweep is the bound.
+    """
+
+    shares: Array
+    starts: Ints
+    unary: Array
+    tables: Array
+    ends: Ints
+    splits: Ints
+    others: Ints
+    theirs: Ints
+    arrive: Ints
+    table: Ints
+    second: NDArray[np.int8]
+    potts: NDArray[np.int8]
+    incoming: Array
+    peaks: Array
+    codes: Ints
+    belief: Array
+    outgoing: Array
+
+
+@kernel(bare=True)
+def sweep_pairs(links, low, high, forward, decoding):
     """Send the messages of variables low to high to those after them, or backwards from high to low to those before.
 
-    Variable s has the links `ends[s] : ends[s + 1]`, those to variables before it up to `splits[s]`. `places[0, k]`
-    is where the message along link k arrives at s, `theirs[k]` where the one at the other end does, `places[1, k]`
-    where the table begins, `second[k]` whether s is its second variable, `potts[k]` whether it has but two values.
-    `peaks` holds the greatest belief of each variable when it last sent; their sum over a full sweep is the bound.
     With `decoding` each variable takes the best state given those already visited and the messages of the others.
     Returns False if a variable has no possible state.
     """
+    shares, starts, unary, tables, ends, splits, others, theirs, arrive, table, second, potts, incoming, peaks, codes, \
+        belief, outgoing = pointers(links)  # fmt: skip
     for step in range(high - low):
         s = low + step if forward else high - 1 - step
         base = starts[s]
         card = starts[s + 1] - base
         first, split, last = ends[s], splits[s], ends[s + 1]
-        mine = places[0, first] if last > first else 0
+        mine = arrive[first] if last > first else 0
         share = shares[s]
         begin, end = (split, last) if forward else (first, split)
         if card == 2:
@@ -51,7 +80,7 @@ def sweep_pairs(
         for x in range(1, card):
             peak = belief[x] if belief[x] > peak else peak
         peaks[s] = peak
-        if peak == -np.inf:
+        if peak == -inf:
             return False
         if decoding:
             for x in range(card):
@@ -65,23 +94,23 @@ def sweep_pairs(
                     t = others[k]
                     width = starts[t + 1] - starts[t]
                     down, across = (1, card) if second[k] else (width, 1)
-                    row = places[1, k] + codes[t] * across
+                    row = table[k] + codes[t] * across
                     for x in range(card):
                         outgoing[x] += tables[row + x * down]
             best = -1
             for x in range(card):
-                if belief[x] > -np.inf and (best < 0 or outgoing[x] > outgoing[best]):
+                if belief[x] > -inf and (best < 0 or outgoing[x] > outgoing[best]):
                     best = x
             codes[s] = best
         for k in range(begin, end):
             at = mine + (k - first) * card
             to = theirs[k]
-            row = places[1, k]
+            row = table[k]
             t = others[k]
             width = starts[t + 1] - starts[t]
             if card == 2:
-                u0 = share * (belief[0] - peak) - incoming[at] if belief[0] > -np.inf else -np.inf
-                u1 = share * (belief[1] - peak) - incoming[at + 1] if belief[1] > -np.inf else -np.inf
+                u0 = share * (belief[0] - peak) - incoming[at] if belief[0] > -inf else -inf
+                u1 = share * (belief[1] - peak) - incoming[at + 1] if belief[1] > -inf else -inf
                 outgoing[0], outgoing[1] = u0, u1
                 if width == 2:
                     c, d = (row + 1, row + 2) if second[k] else (row + 2, row + 1)
@@ -93,7 +122,7 @@ def sweep_pairs(
             else:
                 for x in range(card):
                     u = share * (belief[x] - peak) - incoming[at + x]
-                    outgoing[x] = u if belief[x] > -np.inf else -np.inf
+                    outgoing[x] = u if belief[x] > -inf else -inf
             if potts[k]:
                 top = outgoing[0]
                 for x in range(1, card):

@@ -9,25 +9,30 @@ Arcs come in pairs: `rev[a]` goes the other way. Those leaving node i are `first
 is what is left of the arc from the source (positive) or to the sink (negative). Capacities may be infinite.
 """
 
+from math import inf
+
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.pointers import pointer, pointers
 
 FREE, SOURCE, SINK = 0, 1, 2
-NONE, ROOT, ORPHAN = -1, -2, -3
+NONE, ROOT, ORPHAN = np.int64(-1), np.int64(-2), np.int64(-3)
+DONE = np.int64(-2)
 # places in `state`
 ACTIVE_FIRST, ACTIVE_COUNT, ORPHAN_FIRST, ORPHAN_COUNT, TIME, CURRENT, STARTED = 0, 1, 2, 3, 4, 5, 6
 STATE_SIZE = 8
-FAR = 1 << 30
+FAR = np.int64(1 << 30)
 
 
-@kernel(_nrt=False)
+@kernel(bare=True)
 def link_arcs(tails, heads, first, fill, head, rev, place):
     """Fill in first, head, rev and, for each pair, the place of the arc from its tail to its head.
 
     `first` is zero at the start; `fill` is room for a number a node.
     """
     m, n = len(tails), len(fill)
+    tails, heads, first, fill, head, rev, place = pointers((tails, heads, first, fill, head, rev, place))
     for k in range(m):
         first[tails[k] + 1] += 1
         first[heads[k] + 1] += 1
@@ -46,15 +51,16 @@ def link_arcs(tails, heads, first, fill, head, rev, place):
         place[k] = a
 
 
-@kernel(_nrt=False)
-def push_flow(
-    slices, eps, first, head, rev, cap, terminal, tree, parent, stamp, dist, ring, orphans, waiting, state
-):
-    """Push flow along up to `slices` paths and return the flow; `state[CURRENT]` is -2 when no path is left.
+@kernel(bare=True)
+def push_flow(slices, eps, n, arcs, flows, trees, queues):
+    """Push flow along up to `slices` paths and return the flow; `state[CURRENT]` is DONE when no path is left.
 
     A flow that is infinite has no finite cut. Residual capacities up to `eps` count as none.
     """
-    n = len(terminal)
+    first, head, rev = pointers(arcs)
+    cap, terminal = pointers(flows)
+    tree, parent, stamp, dist = pointers(trees)
+    ring, orphans, waiting, state = pointers(queues)
     flow = 0.0
     if state[STARTED] == 0:
         state[STARTED] = 1
@@ -91,7 +97,7 @@ def push_flow(
                     i = j
                     break
             if i == NONE:
-                current = -2
+                current = DONE
                 break
         middle = -1
         side = tree[i]
@@ -142,9 +148,9 @@ def push_flow(
             j = head[p]
         if -terminal[j] < least:
             least = -terminal[j]
-        if least == np.inf:
-            current = -2
-            flow = np.inf
+        if least == inf:
+            current = DONE
+            flow = inf
             break
         flow += least
         cap[middle] -= least
@@ -241,19 +247,24 @@ def push_flow(
     return flow
 
 
-@kernel(_nrt=False)
-def move_costs(
-    zero, one, now, starts, unary, left, right, table_ptr, stride, costs, place, rev, cap, terminal
-):
+@kernel(bare=True)
+def move_costs(labels, tables, pairs, arcs, cap, terminal):
     """Fill in the capacities of a move in which variable i takes label zero[i] or one[i]; `now` is its present choice.
 
+    `labels` are zero, one and now, `pairs` the ends of each table and its first stride.
     The cut puts i on the source side for label zero. Pairs whose four costs are not submodular are truncated so
     that the true cost cannot rise: a present cost is lowered, or an absent one raised. Returns how many were.
     """
+    n, n_pairs = len(terminal), len(pairs[0])
+    zero, one, now = pointers(labels)
+    starts, unary, table_ptr, costs = pointers(tables)
+    left, right, stride = pointers(pairs)
+    place, rev = pointers(arcs)
+    cap, terminal = pointer(cap), pointer(terminal)
     truncated = 0
-    for i in range(len(zero)):
+    for i in range(n):
         terminal[i] = unary[starts[i] + one[i]] - unary[starts[i] + zero[i]]
-    for k in range(len(left)):
+    for k in range(n_pairs):
         i, j = left[k], right[k]
         base, s = table_ptr[k], stride[k]
         a = costs[base + zero[i] * s + zero[j]]
