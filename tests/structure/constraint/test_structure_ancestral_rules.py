@@ -63,13 +63,13 @@ def marked(n, edges):
 
 def test_rule_ten_makes_a_cause_of_what_two_diverging_paths_lead_to():
     # a o-> c with parents b and d of c, and uncovered paths a, m, b and a, d that may be directed; m and d are apart
-    a, b, c, d, m = range(5)
+    a, b, c, d, m, e = range(6)
     edges = [(a, c, CIRCLE, ARROW), (b, c, TAIL, ARROW), (d, c, TAIL, ARROW), (a, m, CIRCLE, CIRCLE),
              (m, b, CIRCLE, CIRCLE), (a, d, CIRCLE, CIRCLE)]  # fmt: skip
     apart = {(b, d): (a,), (a, b): (m,), (d, m): (a,)}
 
     def after(edges, apart):
-        pag = Ancestral(marked(5, edges), dict(apart))
+        pag = Ancestral(marked(6, edges), dict(apart))
         while _rule_8(pag) | _rule_9(pag) | _rule_10(pag):
             pass
         return pag.marks
@@ -82,7 +82,13 @@ def test_rule_ten_makes_a_cause_of_what_two_diverging_paths_lead_to():
     assert (found == after(edges[1:] + edges[:1], apart)).all()
     # nothing follows where one piece of it is missing
     for less in (
-        (edges, {k: v for k, v in apart.items() if k != (d, m)}),  # the first steps may be adjacent
+        # the first steps that lead to parents may be adjacent; e, which is apart from both, leads to none
+        ([*edges, (a, e, CIRCLE, CIRCLE)], {(b, d): (a,), (a, b): (m,), (d, e): (a,), (m, e): (a,)}),
+        # both paths lead to b; the other parent, e, is not reached
+        (
+            [*changed((d, c, TAIL, ARROW), (d, b, CIRCLE, CIRCLE)), (e, c, TAIL, ARROW)],
+            {(a, b): (m,), (d, m): (a,)},
+        ),
         (edges, {k: v for k, v in apart.items() if k != (a, b)}),  # the path is covered
         (changed((b, c, TAIL, ARROW), (b, c, ARROW, ARROW)), apart),  # b is no parent
         (changed((b, c, TAIL, ARROW), (b, c, CIRCLE, ARROW)), apart),  # b may be no parent

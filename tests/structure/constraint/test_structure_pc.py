@@ -138,7 +138,7 @@ def test_of_two_v_structures_that_contradict_each_other_the_one_with_the_larger_
         test = _Measured(list(order), {("a", "c", ""): left, ("b", "d", ""): right, ("a", "d", ""): 0.5})
         found = mk.learn_structure(method="pc", test=test)
         assert found.graph == mk.graphs.MixedGraph(edges, nodes=list(order))
-        assert {(c.tail, c.head) for c in found.details["conflicts"]} == lost
+        assert {(c.tail, c.head) for c in found.details.conflicts} == lost
 
 
 def test_a_distribution_may_be_the_oracle():

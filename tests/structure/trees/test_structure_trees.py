@@ -143,7 +143,7 @@ def test_the_gain_of_a_forest_is_its_formula(forest):
         gains[a, b] = value - charge * free
     expected = {("a", "b"), ("b", "c")} | ({("b", "weak")} if forest == "aic" else set())
     assert {tuple(sorted(e)) for e in found.edges} == expected
-    assert found.details["gain"] == pytest.approx(sum(gains[e] for e in expected))
+    assert found.details.gain == pytest.approx(sum(gains[e] for e in expected))
     assert gains["b", "weak"] * (1 if forest == "aic" else -1) > 0
 
 
@@ -161,7 +161,7 @@ def test_an_edge_of_measurements_costs_one_parameter_and_of_states_all_but_one(f
     second = -0.5 * n * np.log(1 - np.corrcoef(x, y)[0, 1] ** 2) - charge
     found = mk.learn_structure(rows, "chow-liu", forest=forest)
     assert found.skeleton.edges == [("group", "x"), ("x", "y")]
-    assert found.details["gain"] == pytest.approx(first + second)
+    assert found.details.gain == pytest.approx(first + second)
 
 
 @pytest.mark.parametrize("seed", range(5))

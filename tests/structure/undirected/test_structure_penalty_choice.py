@@ -44,16 +44,16 @@ def test_extended_bic_of_the_graphical_lasso_is_its_formula(gamma):
     n, p = rows.shape
     cov = np.corrcoef(rows.T)
     found = mk.learn_structure(table(rows), method="graphical-lasso", choose="ebic", gamma=gamma, n_rhos=10)
-    choice = found.details["choice"]
+    choice = found.details.choice
     wanted = []
-    for rho in choice["rhos"]:
+    for rho in choice.penalties:
         edges = (sparse_precision(cov, rho).precision != 0) & ~np.eye(p, dtype=bool)
         k = edges.sum() // 2
         minus_two_log_likelihood = n * (np.linalg.slogdet(covariance_of_graph(cov, edges))[1] + p)
         wanted.append(minus_two_log_likelihood + k * np.log(n) + 4 * gamma * k * np.log(p))
     assert len(wanted) >= 7
-    np.testing.assert_allclose(choice["criterion"], wanted, atol=1e-3)
-    assert found.details["rho"] == choice["rhos"][np.argmin(wanted)]
+    np.testing.assert_allclose(choice.criterion, wanted, atol=1e-3)
+    assert found.details.rho == choice.penalties[np.argmin(wanted)]
 
 
 def residual(rows, target, support):
@@ -84,9 +84,9 @@ def test_extended_bic_of_neighbourhoods_turns_where_two_supports_cost_the_same(p
     assert equal > 0.1
     for gamma, expected in ((equal - 1e-4, [1, 2]), (equal + 1e-4, [1])):
         found = mk.learn_structure(table(rows), method="neighbourhood", choose="ebic", gamma=gamma)
-        assert np.flatnonzero(found.details["coefficients"][0]).tolist() == expected
+        assert np.flatnonzero(found.details.coefficients[0]).tolist() == expected
     plain = mk.learn_structure(table(rows), method="neighbourhood", choose="bic", gamma=equal + 1)
-    assert np.flatnonzero(plain.details["coefficients"][0]).tolist() == [1, 2]
+    assert np.flatnonzero(plain.details.coefficients[0]).tolist() == [1, 2]
 
 
 def test_bic_of_neighbourhoods_turns_where_a_neighbour_is_worth_the_logarithm_of_rows():
@@ -99,7 +99,7 @@ def test_bic_of_neighbourhoods_turns_where_a_neighbour_is_worth_the_logarithm_of
     for total, expected in ((turn - 0.01, [1]), (turn + 0.01, [1, 2])):
         weights = np.full(60, total / 60)
         found = mk.learn_structure(table(rows), method="neighbourhood", choose="bic", weights=weights)
-        assert np.flatnonzero(found.details["coefficients"][0]).tolist() == expected
+        assert np.flatnonzero(found.details.coefficients[0]).tolist() == expected
 
 
 def log_loss(columns, target, support):
@@ -122,7 +122,7 @@ def test_extended_bic_of_spins_turns_where_two_supports_cost_the_same(p):
     assert equal > 0.1
     for gamma, expected in ((equal - 2e-4, [1, 2]), (equal + 2e-4, [1])):
         found = mk.learn_structure(table(spins), method="ising", choose="ebic", gamma=gamma)
-        assert np.flatnonzero(found.details["coefficients"][0]).tolist() == expected
+        assert np.flatnonzero(found.details.coefficients[0]).tolist() == expected
 
 
 def pseudo_log_likelihood(columns, cards, edges):
@@ -173,15 +173,15 @@ def test_extended_bic_of_pseudo_likelihood_is_its_formula(penalty, gamma):
     settings = {"method": "l1-pseudo-likelihood", "penalty": penalty}
     found = mk.learn_structure(table(columns), choose="ebic", gamma=gamma, n_alphas=6, **settings)
     wanted = []
-    for alpha in found.details["alphas"]:
+    for alpha in found.details.choice.penalties:
         joined = mk.learn_structure(table(columns), alpha=alpha, **settings).edges
         edges = [(i, j) for i, j in combinations(range(3), 2) if (f"x{i}", f"x{j}") in joined]
         free = sum((cards[i] - 1) * (cards[j] - 1) for i, j in edges)
         fit = pseudo_log_likelihood(columns, cards, edges)
         wanted.append(-2 * fit + 2 * free * np.log(n) + 4 * gamma * len(edges) * np.log(3))
     assert max(wanted) > min(wanted) + 1
-    np.testing.assert_allclose(found.details["criterion"], wanted, atol=0.02)
-    assert found.details["alpha"] == found.details["alphas"][np.argmin(wanted)]
+    np.testing.assert_allclose(found.details.choice.criterion, wanted, atol=0.02)
+    assert found.details.alpha == found.details.choice.penalties[np.argmin(wanted)]
 
 
 # rows left out: with a fold a row nothing depends on how rows are shared out
@@ -200,17 +200,17 @@ def test_the_score_of_rows_left_out_of_the_graphical_lasso_is_their_likelihood()
     found = mk.learn_structure(
         table(rows), method="graphical-lasso", choose="cv", folds=14, n_rhos=5, smallest=0.1, weights=weights
     )
-    choice = found.details["choice"]
+    choice = found.details.choice
     wanted = np.zeros(5)
     for k in range(14):
         others = np.arange(14) != k
         mean, cov = weighted(unit[others], weights[others])
-        for at, rho in enumerate(choice["rhos"]):
+        for at, rho in enumerate(choice.penalties):
             q = sparse_precision(cov, rho).precision
             gap = unit[k] - mean
             wanted[at] += weights[k] * (gap @ q @ gap - np.linalg.slogdet(q)[1])
-    np.testing.assert_allclose(choice["criterion"], wanted, rtol=1e-4)
-    assert found.details["rho"] == choice["rhos"][np.argmin(wanted)]
+    np.testing.assert_allclose(choice.criterion, wanted, rtol=1e-4)
+    assert found.details.rho == choice.penalties[np.argmin(wanted)]
 
 
 def test_neighbourhoods_by_rows_left_out_have_the_least_squared_error_of_prediction():
@@ -233,5 +233,5 @@ def test_neighbourhoods_by_rows_left_out_have_the_least_squared_error_of_predict
                 model.fit(unit[others][:, rest], unit[others, node], sample_weight=weights[others])
                 cost[at] += weights[k] * (unit[k, node] - model.predict(unit[[k]][:, rest])[0]) ** 2
         places.append(int(np.argmin(cost)))
-        assert found.details["alpha"][node] == pytest.approx(levels[places[-1]])
+        assert found.details.alpha[node] == pytest.approx(levels[places[-1]])
     assert len(set(places)) > 1
