@@ -3,9 +3,10 @@
 A new engine is one new file with a dataclass that has these methods, and one line in `_REGISTRY`.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -106,8 +107,10 @@ _ALSO_CALLED = {
 """Other names that people know engines by; accepted, not listed."""
 
 
-@contextmanager
-def asking(engine: Engine, problem: Problem) -> Iterator[None]:
+_AS_USUAL: AbstractContextManager[None] = nullcontext()
+
+
+def asking(engine: Engine, problem: Problem) -> AbstractContextManager[None]:
     """Open while a model asks an engine: pieces that it does not treat are refused, and `progress=False` is silence.
 
     Examples
@@ -125,8 +128,7 @@ def asking(engine: Engine, problem: Problem) -> Iterator[None]:
         raise UnsupportedModel(
             f"engine {engine.name!r} treats pieces of kind {', '.join(sorted(treated))}, not {strange}; {cure}"
         )
-    with quietly(getattr(engine, "progress", None)):
-        yield
+    return quietly() if getattr(engine, "progress", None) is False else _AS_USUAL
 
 
 def engine_names() -> list[str]:
@@ -175,5 +177,11 @@ def _engine(engine: "str | Engine") -> Engine:
         raise UnknownEngine(
             f"unknown engine {engine!r}; there are {', '.join(engine_names())}{did_you_mean(engine, engine_names())}"
         )
-    made: Engine = resolve(_REGISTRY[engine])()
+    return _default(_REGISTRY[engine])
+
+
+@cache
+def _default(home: str) -> Engine:
+    """Return an engine with default settings; engines do not change, so one serves all."""
+    made: Engine = resolve(home)()
     return made

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from markovia.factors.tables.conditional import Conditional
-from markovia.factors.tables.evidence import Findings
+from markovia.factors.tables.evidence import Finding, Findings
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.sparse import SparseFactor
 from markovia.factors.tables.variable import Variable
@@ -39,7 +39,8 @@ class Problem:
     @property
     def free(self) -> list[str]:
         """The variables that are not fixed to one state, in model order."""
-        return [n for n in self.variables if not (n in self.findings and self.findings[n].hard)]
+        fixed = {n for n, f in self.findings.items() if f.code is not None}
+        return [n for n in self.variables if n not in fixed] if fixed else list(self.variables)
 
     def with_findings(self, findings: Findings) -> "Problem":
         """Return the same problem under other findings."""
@@ -78,8 +79,8 @@ class Problem:
         states alike. What hard findings separate shares no variable any more.
         """
         fixed = {n: f.code for n, f in self.findings.items() if f.code is not None}
-        found = [Part(_left(p, fixed), partial(_cut, p, fixed)) for p in self.relevant(targets)]
-        found.extend([Part((f.variable,), f.factor) for f in self.findings.values() if not f.hard])
+        found = [Part(_left(p, fixed), partial(cut_piece, p, fixed), p) for p in self.relevant(targets)]
+        found.extend([Part((f.variable,), f.factor, f) for f in self.findings.values() if not f.hard])
         found.extend([Part((v,), partial(_ones, v)) for v in self.unmentioned() if v.name not in fixed])
         return found
 
@@ -89,7 +90,7 @@ class Problem:
 
     def cut(self, piece: Piece) -> Factor:
         """Fix the hard findings in one piece and drop their axes."""
-        return _cut(piece, {n: f.code for n, f in self.findings.items() if f.code is not None})
+        return cut_piece(piece, {n: f.code for n, f in self.findings.items() if f.code is not None})
 
     def unmentioned(self) -> list[Variable]:
         """Return the variables that no piece mentions; their states all weigh alike."""
@@ -104,10 +105,11 @@ class Problem:
 
 
 class Part(NamedTuple):
-    """A factor still to be built: its variables, and how to build it."""
+    """A factor still to be built: its variables, how to build it, and the piece or the finding that it comes from."""
 
     variables: tuple[Variable, ...]
     build: Callable[[], Factor]
+    source: Piece | Finding | None = None
 
 
 def _others(piece: Piece) -> tuple[Variable, ...]:
@@ -120,7 +122,8 @@ def _left(piece: Piece, fixed: Mapping[str, int]) -> tuple[Variable, ...]:
     return tuple([v for v in variables if v.name not in fixed]) if fixed else variables
 
 
-def _cut(piece: Piece, fixed: Mapping[str, int]) -> Factor:
+def cut_piece(piece: Piece, fixed: Mapping[str, int]) -> Factor:
+    """Return what is left of a piece when some variables are fixed to a state, given by code."""
     if isinstance(piece, Conditional | SparseFactor):
         return piece.cut(fixed)
     if not any(n in fixed for n in piece.names):

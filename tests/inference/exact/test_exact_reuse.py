@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from math import log
 
 import numpy as np
@@ -24,6 +25,7 @@ from exact_checks import (
     some_of,
 )
 from markovia.inference.engine import get_engine
+from markovia.inference.exact import junction_tree
 from model_strategies import (
     KINDS,
     Case,
@@ -69,6 +71,57 @@ def check_sequence(seed, engine, steps):
 def test_evidence_entered_changed_and_retracted_leaves_no_trace(engine):
     for seed in range(30):
         check_sequence(seed, engine, 15)
+
+
+@pytest.fixture
+def reduced_questions(monkeypatch):
+    """Let the junction tree compile what matters for each question, as it does for models too large as a whole."""
+    monkeypatch.setattr(junction_tree, "SMALL", 0)
+    monkeypatch.setattr(junction_tree, "WHOLE", 0)
+    monkeypatch.setattr(junction_tree, "KEPT_TREES", 3)
+
+
+def test_trees_kept_for_reduced_questions_leave_no_trace(reduced_questions):
+    for seed in range(200, 240):
+        check_sequence(seed, "junction-tree", 15)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_states_of_the_same_variables_are_entered_into_the_tree_of_the_question(
+    reduced_questions, kind
+):
+    rng = np.random.default_rng(7)
+    for seed in range(8):
+        case = random_case([seed, 71], kind)
+        names = [n for n, k in case.cards.items() if k > 1][:2]
+        for _ in range(8):
+            check_one_question(
+                case, {n: int(rng.integers(case.cards[n])) for n in names}, "junction-tree", rng
+            )
+
+
+def test_a_reduced_question_is_compiled_once_for_all_states_observed(reduced_questions):
+    engine, model = mk.engines.JunctionTree(), mk.examples.asia()
+    trees = [
+        engine.compiled(model._problem({"xray": x, "smoke": s}), ["lung"])[0]
+        for x, s in product(("yes", "no"), repeat=2)
+    ]
+    assert all(tree is trees[0] for tree in trees)
+    assert engine.compiled(model._problem({"xray": "yes"}), ["lung"])[0] is not trees[0]
+
+
+def test_a_question_asked_often_moves_from_the_tree_of_the_model_to_its_own(monkeypatch):
+    monkeypatch.setattr(junction_tree, "SMALL", 0)
+    engine, model, rng = mk.engines.JunctionTree(), mk.examples.asia(), np.random.default_rng(3)
+    expected = mk.examples.asia()
+    for states in rng.choice(["yes", "no"], size=(12, 2)).tolist():
+        given = dict(zip(("smoke", "bronc"), states, strict=True))
+        answer = model.query("lung", given=given, engine=engine)
+        by_listing = expected.query("lung", given=given, engine="enumeration")
+        np.testing.assert_allclose(answer.values, by_listing.values, atol=1e-12)
+    problem = model._problem({"smoke": "yes", "bronc": "no"})
+    own, others = engine.compiled(problem, ["lung"])[0], engine.compiled(problem, ["xray"])[0]
+    assert len(own.variables) < len(others.variables) == len(model)
 
 
 @pytest.mark.slow

@@ -5,11 +5,11 @@ elimination by smallest tables, stopped as soon as they are astronomically too l
 """
 
 from collections.abc import Sequence
-from math import log2
 
 import numpy as np
 
 from markovia.factors.tables.factor import Factor
+from markovia.inference.exact.tree_plan import Structure, structure_of
 from markovia.inference.problem import Problem
 
 SMALL = 300
@@ -21,20 +21,33 @@ HOPELESS = 55.0
 
 
 def hopeless(problem: Problem, targets: Sequence[str] | None) -> bool:
-    """Say whether a junction tree of the problem is out of reach."""
-    if len(problem.variables) <= SMALL:
+    """Say whether a junction tree of the problem is out of reach; it is not where the whole model's is within."""
+    if len(problem.variables) <= SMALL or not _wide_as_a_whole(problem):
         return False
-    if not problem.findings and all(isinstance(p, Factor) for p in problem.pieces):
-        scopes = [p.names for p in problem.pieces if len(p.names) > 1]
-    else:
-        scopes = [tuple([v.name for v in part.variables]) for part in problem.parts(targets)]
-        scopes = [s for s in scopes if len(s) > 1]
+    if not problem.findings and (targets is None or all(isinstance(p, Factor) for p in problem.pieces)):
+        return True
+    scopes = [tuple([v.name for v in part.variables]) for part in problem.parts(targets)]
     number = {n: i for i, n in enumerate(problem.variables)}
-    card = np.array([max(len(v), 1) for v in problem.variables.values()], dtype=np.int64)
-    if any(sum(log2(card[number[n]]) for n in s) > HOPELESS for s in scopes if len(s) > WIDE):
+    card = [max(len(v), 1) for v in problem.variables.values()]
+    return _wide(Structure(card, [[number[name] for name in s] for s in scopes if len(s) > 1]))
+
+
+def _wide_as_a_whole(problem: Problem) -> bool:
+    """Say whether the model is too wide when nothing is observed, once a model."""
+    structure, memory = structure_of(problem), problem.memory
+    if memory is None:
+        return _wide(structure)
+    known = memory.get(_wide)
+    if known is None or known[0] is not structure:
+        known = memory[_wide] = structure, _wide(structure)
+    return bool(known[1])
+
+
+def _wide(structure: Structure) -> bool:
+    starts, scope, card = structure.scope_start, structure.scope, np.maximum(structure.card, 1)
+    wide = np.flatnonzero(np.diff(starts) > WIDE)
+    if any(np.log2(card[scope[starts[i] : starts[i + 1]]]).sum() > HOPELESS for i in wide):
         return True
     from markovia.kernels.clique_trees.elimination import wider_than
 
-    starts = np.cumsum([0, *(len(s) for s in scopes)])
-    flat = np.array([number[name] for s in scopes for name in s], dtype=np.int64)
-    return wider_than(starts, flat, card, HOPELESS)
+    return wider_than(starts, scope, card, HOPELESS)

@@ -5,7 +5,8 @@ property, and pass messages over it, up and down, in compiled code. The tree is 
 by structure) and keeps its messages between questions: new evidence, or evidence taken back, is propagated only through
 what it changes, and a question about a few variables only down to their cliques. Several targets that no clique holds are
 answered from the conditionals between their cliques. Maxima give the best configurations, sums give exact draws.
-For a large model, a question is first reduced to what matters for it, and compiled for that alone if it is smaller.
+For a large model, or when it is asked again and again with other states observed, a question is reduced to what matters for
+it and compiled for that alone if it is smaller; its tree is kept too, and only the tables that findings cut change in it.
 References: Lauritzen & Spiegelhalter (1988); Jensen, Lauritzen & Olesen (1990); Shafer & Shenoy (1990); Dawid (1992) and
 Nilsson (1998) for maxima.
 Cost: the total of the clique tables a run, in time; in memory only separators and small cliques, since large cliques are
@@ -24,7 +25,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.evidence import Findings
+from markovia.factors.tables.evidence import Finding, Findings
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.tree_answers import by_regret, cut_up, onto, subtree
 from markovia.inference.exact.tree_plan import (
@@ -33,23 +34,31 @@ from markovia.inference.exact.tree_plan import (
     Structure,
     plan_for,
     scope_of,
+    structure_of,
 )
 from markovia.inference.exact.tree_state import ALL, NOTHING, OutOfRange, TreeState
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Tables
 from markovia.kernels.clique_trees.program_sections import SLOT
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Bytes, Kind, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
 T = TypeVar("T")
-WHOLE = 1 << 21
-"""Entries up to which the whole model is compiled at once; above, each question is reduced first."""
-FEW = 40
+SMALL, WHOLE = 1 << 14, 1 << 21
+"""Entries up to which the tree of the whole model answers every question, and every one that is not asked often; others
+are reduced first to what matters for them."""
+OFTEN = 3
+"""How often a question is asked, whatever states are observed, until it is worth a tree of its own."""
+MOST_COUNTED = 1000
+"""Questions that are counted."""
+FEW = 100
 """Pieces up to which the first question of a model compiles all of it, whatever is observed."""
 ALL_AT_ONCE = 2000
 """Pieces up to which the first question about marginals compiles all of a model."""
+KEPT_TREES, KEPT_BYTES = 16, 1 << 28
+"""How many trees of questions are kept with a model that is not compiled as a whole, and how much memory they may take."""
 DENSE = 1 << 22
 """Entries up to which a structured conditional, such as a noisy-or, is written out as a table."""
 
@@ -194,7 +203,7 @@ class JunctionTree:
 
     def plan(self, problem: Problem) -> Plan:
         """Return the compiled plan of the whole problem, its findings left aside."""
-        return self._whole(problem).plan
+        return self._whole(problem)
 
     def compiled(self, problem: Problem, targets: Sequence[str] | None) -> tuple[CompiledTree, Findings]:
         """Return the tree to answer a question with, and the findings to enter into it.
@@ -204,13 +213,36 @@ class JunctionTree:
         TooLarge
             If the tree does not fit the budget.
         """
-        whole = self._known(problem)
+        kept = self._kept(problem)
+        question = (None if targets is None else tuple(targets), _observed(problem.findings))
+        tree = None if kept.serves(SMALL) else kept.trees.get(question)
+        if tree is None and kept.plan is None:
+            hard = any(f.code is not None for f in problem.findings.values())
+            if kept.asked or not hard or len(problem.pieces) <= FEW:
+                self._whole(problem, kept)
+            kept.asked = True
+        if tree is None and kept.serves(WHOLE):
+            everything = targets is None or len(targets) == len(problem.free)
+            if everything or kept.serves(SMALL) or kept.times(question) < OFTEN:
+                if kept.tree is None:
+                    self._check(kept.known_plan)
+                tree = kept.loaded()
+        if tree is None:
+            tree = self._reduced(kept, problem, targets)
+            kept.keep(question, tree)
+        elif self.max_bytes is not None:
+            self._check(tree.plan)
+        return tree, problem.findings
+
+    def _reduced(self, kept: "_Kept", problem: Problem, targets: Sequence[str] | None) -> CompiledTree:
+        """Compile what matters for a question; return the tree of the whole model where that is hardly larger."""
         hard = any(f.code is not None for f in problem.findings.values())
-        if whole is None and not (hard and len(problem.pieces) > FEW and self._first_time(problem)):
-            whole = self._whole(problem)
-        if whole is not None and not whole.structured and whole.plan.total <= WHOLE:
-            self._check(whole.plan)
-            return self._loaded(whole, problem), problem.findings
+        everything = targets is None or len(targets) == len(problem.free)
+        usable = kept.tree is not None or (
+            everything and kept.plan is not None and not kept.structured and self._fits(kept.known_plan)
+        )
+        if usable and everything and not hard:
+            return kept.loaded()
         parts = problem.parts(targets)
         names = {v.name: v for part in parts for v in part.variables}
         ids = {n: i for i, n in enumerate(names)}
@@ -218,74 +250,45 @@ class JunctionTree:
             [len(v.states) for v in names.values()], [[ids[v.name] for v in part.variables] for part in parts]
         )
         order = None if self.order is None else [ids[n] for n in self.order if n in ids]
-        everything = targets is None or len(targets) == len(problem.free)
-        if whole is not None and not whole.structured and everything and self._fits(whole.plan):
-            if not hard:
-                return self._loaded(whole, problem), problem.findings
-            plan = plan_for(structure, effort=self.search, order=order)
-            if whole.plan.entries_given(self._codes(whole, problem)) <= 1.2 * plan.total:
-                return self._loaded(whole, problem), problem.findings
-        else:
-            plan = plan_for(structure, effort=self.search, order=order)
+        plan = plan_for(structure, effort=self.search, order=order)
+        if usable and kept.known_plan.entries_given(kept.codes(problem.findings)) <= 1.2 * plan.total:
+            return kept.loaded()
         self._check(plan)
-        return CompiledTree(plan, list(names.values()), [part.build().values for part in parts]), {}
+        tables, cuts = [], []
+        for i, part in enumerate(parts):
+            source = part.source
+            if isinstance(source, Finding) or (
+                source is not None and len(scope_of(source)) > len(part.variables)
+            ):
+                cuts.append((i, source))
+                tables.append(np.ones([len(v.states) for v in part.variables]))
+            else:
+                tables.append(part.build().values)
+        return CompiledTree(plan, list(names.values()), tables, cuts)
 
     @property
     def _key(self) -> tuple[Any, ...]:
         return (self.name, None if self.order is None else tuple(self.order), self.search)
 
-    def _first_time(self, problem: Problem) -> bool:
-        """Say whether a model is asked for the first time, and remember that it was."""
-        if problem.memory is None:
-            return True
-        asked = (*self._key, "asked")
-        first = asked not in problem.memory
-        problem.memory[asked] = True
-        return first
+    def _kept(self, problem: Problem) -> "_Kept":
+        """Return what is kept with a model, anew where its pieces have changed."""
+        memory = problem.memory
+        if memory is None:
+            return _Kept(problem)
+        key = self._key
+        kept: _Kept | None = memory.get(key)
+        if kept is None or not kept.fits(problem):
+            kept = memory[key] = _Kept(problem)
+        return kept
 
-    def _known(self, problem: Problem) -> "_Whole | None":
-        """Return the whole model's plan if it was made and the pieces are still the same."""
-        known: _Whole | None = problem.memory.get(self._key) if problem.memory is not None else None
-        pieces = problem.pieces
-        if (
-            known is None
-            or len(known.pieces) != len(pieces)
-            or len(known.variables) != len(problem.variables)
-        ):
-            return None
-        return known if all(map(is_, known.pieces, pieces)) else None
-
-    def _loaded(self, whole: "_Whole", problem: Problem) -> CompiledTree:
-        if whole.tree is None:
-            whole.tree = CompiledTree(whole.plan, whole.variables, [_dense(p) for p in problem.pieces])
-        return whole.tree
-
-    def _codes(self, whole: "_Whole", problem: Problem) -> Ints:
-        """Return the observed state of each slot of the whole model's tree, -1 for none."""
-        code = np.full(len(whole.plan.card), -1, dtype=np.int64)
-        slots = whole.plan.section(SLOT)
-        for i, v in enumerate(whole.variables):
-            finding = problem.findings.get(v.name)
-            if finding is not None and finding.code is not None:
-                code[slots[i]] = finding.code
-        return code
-
-    def _whole(self, problem: Problem) -> "_Whole":
+    def _whole(self, problem: Problem, kept: "_Kept | None" = None) -> Plan:
         """Return the whole model's plan, kept with the model until its pieces change."""
-        known = self._known(problem)
-        if known is not None:
-            return known
-        pieces = problem.pieces
-        variables = list(problem.variables.values())
-        ids = {v.name: i for i, v in enumerate(variables)}
-        structure = Structure([len(v.states) for v in variables], [_ids(p, ids) for p in pieces])
-        order = None if self.order is None else _complete_order(self.order, ids)
-        plan = plan_for(structure, effort=self.search, order=order)
-        structured = any(type(p) is not ConditionalTable and _too_wide(p) for p in pieces)
-        made = _Whole(list(pieces), variables, plan, structured)
-        if problem.memory is not None:
-            problem.memory[self._key] = made
-        return made
+        kept = self._kept(problem) if kept is None else kept
+        if kept.plan is None:
+            order = None if self.order is None else _complete_order(self.order, list(problem.variables))
+            kept.structured = any(type(p) is not ConditionalTable and _too_wide(p) for p in kept.pieces)
+            kept.plan = plan_for(structure_of(problem), effort=self.search, order=order)
+        return kept.plan
 
     def _budget(self) -> float:
         return default_budget() if self.max_bytes is None else self.max_bytes
@@ -356,15 +359,73 @@ class JunctionTree:
         return VariableElimination(max_bytes=self.max_bytes).joint(Problem(variables, factors, {}), targets)
 
 
-class _Whole:
-    """A model's own plan, and its compiled tree once something was asked of it."""
+class _Kept:
+    """What is kept with a model: its own plan and tree once they were made, and the trees of questions about parts of it."""
 
-    def __init__(self, pieces: list[Piece], variables: list[Any], plan: Plan, structured: bool) -> None:
-        self.pieces = pieces
-        self.variables = variables
-        self.plan = plan
-        self.structured = structured
+    def __init__(self, problem: Problem) -> None:
+        self.pieces = list(problem.pieces)
+        self.variables = list(problem.variables.values())
+        self.asked = False
+        self.plan: Plan | None = None
+        self.structured = False
         self.tree: CompiledTree | None = None
+        self.trees: dict[Any, CompiledTree] = {}
+        self.counts: dict[Any, int] = {}
+
+    def fits(self, problem: Problem) -> bool:
+        """Say whether the pieces are still the same."""
+        pieces = problem.pieces
+        same = len(self.pieces) == len(pieces) and len(self.variables) == len(problem.variables)
+        return same and all(map(is_, self.pieces, pieces))
+
+    @property
+    def known_plan(self) -> Plan:
+        """The whole model's plan, which was made."""
+        assert self.plan is not None
+        return self.plan
+
+    def serves(self, entries: int) -> bool:
+        """Say whether the whole model was planned, can be written out, and has no more entries than that."""
+        return self.plan is not None and not self.structured and self.plan.total <= entries
+
+    def times(self, question: Any) -> int:
+        """Count how often a question is asked."""
+        if len(self.counts) > MOST_COUNTED:
+            self.counts = {}
+        times = self.counts[question] = self.counts.get(question, 0) + 1
+        return times
+
+    def loaded(self) -> CompiledTree:
+        """Return the tree of the whole model."""
+        if self.tree is None:
+            self.tree = CompiledTree(self.known_plan, self.variables, [p.values for p in self.pieces])
+        return self.tree
+
+    def codes(self, findings: Findings) -> Ints:
+        """Return the observed state of each slot of the whole model's tree, -1 for none."""
+        code = np.full(len(self.variables), -1, dtype=np.int64)
+        slots = self.known_plan.section(SLOT)
+        for i, v in enumerate(self.variables):
+            finding = findings.get(v.name)
+            if finding is not None and finding.code is not None:
+                code[slots[i]] = finding.code
+        return code
+
+    def keep(self, question: Any, tree: CompiledTree) -> None:
+        """Remember the tree of a question; the oldest are forgotten where there are many or they take much memory."""
+        if tree.plan.bytes > KEPT_BYTES and tree is not self.tree:
+            return
+        trees = self.trees
+        trees[question] = tree
+        while len(trees) > KEPT_TREES or (
+            len(trees) > 1
+            and sum(t.plan.bytes for t in list(trees.values()) if t is not self.tree) > KEPT_BYTES
+        ):
+            trees.pop(next(iter(trees), None), None)
+
+
+def _observed(findings: Findings) -> frozenset[tuple[str, bool]]:
+    return frozenset([(n, f.code is None) for n, f in findings.items()])
 
 
 def _told(found: T) -> T:
@@ -378,7 +439,8 @@ def _told(found: T) -> T:
     return Ranked(found, record)  # type: ignore[return-value]
 
 
-def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:
+def _complete_order(names: Sequence[str], known: list[str]) -> list[int]:
+    ids = {n: i for i, n in enumerate(known)}
     order = [ids[n] for n in names if n in ids]
     if len(set(order)) != len(order):
         raise InvalidArgument("the elimination order names a variable twice")
@@ -386,19 +448,6 @@ def _complete_order(names: Sequence[str], ids: dict[str, int]) -> list[int]:
     if missing:
         raise InvalidArgument(f"the elimination order leaves out {', '.join(map(repr, missing[:5]))}")
     return order
-
-
-def _ids(piece: Piece, ids: dict[str, int]) -> list[int]:
-    """Return the numbers of a piece's variables in the order of its table's axes."""
-    if isinstance(piece, Factor):
-        return [ids[v.name] for v in piece.variables]
-    found = [ids[v.name] for v in piece.parents]
-    found.append(ids[piece.variable.name])
-    return found
-
-
-def _dense(piece: Piece) -> Array:
-    return piece.values
 
 
 def _too_wide(piece: Piece) -> bool:

@@ -8,16 +8,18 @@ plan with one model's tables loaded into it; it never changes and may be shared 
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.evidence import Finding
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.exact.plan_details import PlanDetails
-from markovia.inference.problem import Piece
+from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Record
 from markovia.kernels.clique_trees import program_sections as at
 from markovia.runtime.array_types import Array, Ints
@@ -73,6 +75,32 @@ class Structure:
     def key(self) -> tuple[bytes, bytes, bytes]:
         """What two structures of the same shape share."""
         return self.card.tobytes(), self.scope_start.tobytes(), self.scope.tobytes()
+
+
+STRUCTURE = "structure of the whole model"
+
+
+def structure_of(problem: Problem) -> Structure:
+    """Return the structure of all pieces of a problem, kept with the model until they change."""
+    pieces, memory = problem.pieces, problem.memory
+    if memory is not None and STRUCTURE in memory:
+        known: Sequence[Piece]
+        made: Structure
+        known, made = memory[STRUCTURE]
+        if (
+            len(known) == len(pieces)
+            and len(made.card) == len(problem.variables)
+            and all(map(is_, known, pieces))
+        ):
+            return made
+    ids = {n: i for i, n in enumerate(problem.variables)}
+    made = Structure(
+        [len(v.states) for v in problem.variables.values()],
+        [[ids[v.name] for v in scope_of(piece)] for piece in pieces],
+    )
+    if memory is not None:
+        memory[STRUCTURE] = pieces, made
+    return made
 
 
 class Schedule(NamedTuple):
@@ -169,7 +197,7 @@ class Plan:
     @lazy
     def record(self) -> Record:
         """What an answer tells about the plan."""
-        return Record(details=PlanDetails(self.width, int(self.largest), self.n_maximal))
+        return Record("junction-tree", details=PlanDetails(self.width, int(self.largest), self.n_maximal))
 
     @lazy
     def n_maximal(self) -> int:
@@ -266,9 +294,12 @@ def plan_for(
     order
         An elimination order to use instead of a search.
     """
-    known = known_plan(structure, last, effort, order)
-    if known is not None:
-        return known
+    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
+    with _lock:
+        known = _plans.get(key)
+        if known is not None:
+            _plans.move_to_end(key)
+            return known
     from markovia.kernels.clique_trees.tree_program import compile_program
 
     stage = np.zeros(len(structure.card), dtype=np.int64)
@@ -284,35 +315,11 @@ def plan_for(
         None if order is None else np.array(order, dtype=np.int64),
     )
     made = Plan(program, total, largest)
-    remember_plan(structure, made, last, effort, order)
-    return made
-
-
-def known_plan(
-    structure: Structure, last: Sequence[int] = (), effort: float = 1.0, order: Sequence[int] | None = None
-) -> Plan | None:
-    """Return the plan of a structure if it is in the cache."""
-    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
     with _lock:
-        known = _plans.get(key)
-        if known is not None:
-            _plans.move_to_end(key)
-        return known
-
-
-def remember_plan(
-    structure: Structure,
-    plan: Plan,
-    last: Sequence[int] = (),
-    effort: float = 1.0,
-    order: Sequence[int] | None = None,
-) -> None:
-    """Put a plan into the cache."""
-    key = (*structure.key, tuple(last), effort, None if order is None else tuple(order))
-    with _lock:
-        _plans[key] = plan
+        _plans[key] = made
         while len(_plans) > CACHED_PLANS:
             _plans.popitem(last=False)
+    return made
 
 
 def forget_plans() -> None:
@@ -332,14 +339,22 @@ class CompiledTree:
         Idle evaluation states, for sums and for maxima, each taken by one thread while it works.
     runs
         How often the tree was run.
+    cuts
+        For a tree of what findings leave of a model, the factors that they change, each with the piece or finding that it
+        comes from: in `raw` they are all ones, and a state writes them for the findings that it is given. None for others.
     supports
         The non-zero entries of large cliques that are mostly zero, listed once the tree is used again and again.
     """
 
     def __init__(
-        self, plan: Plan, variables: Sequence[Variable], tables: Sequence[NDArray[np.float64]]
+        self,
+        plan: Plan,
+        variables: Sequence[Variable],
+        tables: Sequence[NDArray[np.float64]],
+        cuts: Sequence[tuple[int, Piece | Finding]] | None = None,
     ) -> None:
         self.plan = plan
+        self.cuts = cuts
         self.variables = variables
         slots: list[int] = plan.section(at.SLOT).tolist()
         self.slot_of = dict(zip([v.name for v in variables], slots, strict=True))
@@ -353,4 +368,4 @@ class CompiledTree:
 
 def scope_of(piece: Piece) -> tuple[Variable, ...]:
     """Return the variables of a piece in the order of its table's axes."""
-    return (*piece.parents, piece.variable) if isinstance(piece, Conditional) else piece.variables
+    return piece.variables if isinstance(piece, Factor) else (*piece.parents, piece.variable)

@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Finding, Findings
 from markovia.inference.exact.tree_plan import SPLIT, CompiledTree
+from markovia.inference.problem import Piece, cut_piece
 from markovia.kernels.clique_trees.program_sections import (
+    AXIS_SOURCE,
+    AXIS_START,
+    FACTOR_AT,
+    FACTOR_HOME,
     KEPT,
     LONGEST_ROW,
     N_VALUES,
@@ -55,7 +60,8 @@ class TreeState:
         n_floats, n_ints, n_flags, _, _ = plan.lengths
         n, _, k, n_values, n_factor_values, n_tables, n_marginals, *_ = plan.header
         floats = np.empty(n_floats)
-        ints = np.full(n_ints, -1, dtype=np.int64)
+        ints = np.empty(n_ints, dtype=np.int64)
+        ints.fill(-1)
         flags = np.zeros(n_flags, dtype=np.int8)
         at = n_values + n_tables
         self.tables_at = n_values
@@ -73,9 +79,10 @@ class TreeState:
         self._wanted = flags[4 * n :]
         self.packed = (program, floats, ints, flags)
         self._own = self.room()
-        self._factor_scale: float = load_tables(
-            program, tree.raw, floats, floats[at + 2 * n : n_floats - k], self._own[1]
-        )
+        self._low: Array = floats[at + 2 * n : n_floats - k]
+        self._factor_scale: float = load_tables(program, tree.raw, floats, self._low, self._own[1])
+        self._uncut_scale = self._factor_scale
+        self._cut_scale: dict[int, float] = {}
         self._soft_scale = 0.0
         self._soft_in_use = False
         self._in_range = True
@@ -88,13 +95,15 @@ class TreeState:
         old = self.findings
         if not old and not findings:
             return
+        if self.tree.cuts is not None:
+            self._cut(self.tree.cuts, findings)
+            return
         slot_of = self.tree.slot_of
         for name in old:
             if name not in findings:
                 self._set(slot_of[name], None)
         for name, finding in findings.items():
-            before = old.get(name)
-            if before is None or before.code != finding.code or before.likelihood is not finding.likelihood:
+            if name not in old or not _same(finding, old[name]):
                 self._set(slot_of[name], finding)
         self.findings = dict(findings)
         soft = [f.likelihood for f in findings.values() if f.likelihood is not None]
@@ -129,6 +138,38 @@ class TreeState:
             soft_at[slot] = -1
             dirty[self.plan.home[slot]] = 1
 
+    def _cut(self, cuts: Sequence[tuple[int, Piece | Finding]], findings: Findings) -> None:
+        """Write the factors that findings change in a tree of what they leave of a model."""
+        old, self.findings = self.findings, findings
+        changed = {n for n, f in findings.items() if n not in old or not _same(f, old[n])}
+        if not changed:
+            return
+        fixed = {n: f.code for n, f in findings.items() if f.code is not None}
+        plan, floats = self.plan, self._floats
+        axis_start, axis_source = plan.section(AXIS_START), plan.section(AXIS_SOURCE)
+        for i, source in cuts:
+            if isinstance(source, Finding):
+                if source.variable.name not in changed:
+                    continue
+                table = findings[source.variable.name].weights()
+            elif changed.isdisjoint(source.names):
+                continue
+            else:
+                table = cut_piece(source, fixed).values.transpose(
+                    axis_source[axis_start[i] : axis_start[i + 1]]
+                )
+            top = float(table.max())
+            self._cut_scale[i] = -np.inf
+            if top > 0.0:
+                at = int(plan.section(FACTOR_AT)[i])
+                floats[at : at + table.size] = table.ravel() / top
+                self._low[i] = low = log2(float(table[table > 0.0].min())) - log2(top)
+                self._cut_scale[i] = log(top) if low >= -960.0 else np.nan
+                home = int(plan.section(FACTOR_HOME)[i])
+                if home >= 0:
+                    self._dirty[home] = 1
+        self._factor_scale = fsum([self._uncut_scale, *self._cut_scale.values()])
+
     def ask(self, findings: Findings, wanted: int) -> float | None:
         """Enter hard evidence and bring one slot up to date (or `ALL`, or `NOTHING`), in one compiled call.
 
@@ -141,12 +182,16 @@ class TreeState:
         """
         if not self.plan.small or self.maximise or self._soft_scale != 0.0 or self._soft_in_use:
             return None
-        code = np.full(len(self.code), -1, dtype=np.int64)
-        slot_of = self.tree.slot_of
-        for name, finding in findings.items():
-            if finding.code is None:
-                return None
-            code[slot_of[name]] = finding.code
+        code = np.empty(len(self.code), dtype=np.int64)
+        code.fill(-1)
+        if self.tree.cuts is not None:
+            self._cut(self.tree.cuts, findings)
+        else:
+            slot_of = self.tree.slot_of
+            for name, finding in findings.items():
+                if finding.code is None:
+                    return None
+                code[slot_of[name]] = finding.code
         if self._factor_scale != self._factor_scale:
             raise OutOfRange
         if self._factor_scale == -np.inf:
@@ -421,6 +466,10 @@ class TreeState:
 
         in_parallel(part, range(n), self.room)
         part(n, self._own)
+
+
+def _same(one: Finding, other: Finding) -> bool:
+    return one.code == other.code and one.likelihood is other.likelihood
 
 
 def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:

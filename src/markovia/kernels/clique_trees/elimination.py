@@ -295,7 +295,7 @@ def find_order(
     order = np.empty(n, np.int64)
     if n == 0:
         return order, 0.0, 0
-    room = 15 * n + 64 + 4 * int((np.diff(scope_start) ** 2).sum())
+    room = 15 * n + 64 + 24 * len(scope)
     numbers = np.empty(7 * n + 1)
     while True:
         work = np.empty(room, np.int64)
