@@ -201,7 +201,7 @@ class _Packed:
         base = np.array([v for _, own, _ in groups for v in own], dtype=np.int64)
         out = np.empty(len(further))
 
-        def stretch(ends: tuple[int, int], _: None) -> None:
+        def stretch(ends: tuple[int, int], room: Any) -> None:
             low, high = ends
             kernel.score_groups(
                 self.codes,
@@ -218,9 +218,16 @@ class _Packed:
                 kind,
                 sample_size,
                 out,
+                *room,
             )
 
-        in_parallel(stretch, self._stretches(sizes), lambda: None)
+        size = (
+            self.codes.shape[1],
+            self.planes.shape[1],
+            int(self.cards.max(initial=1)),
+            len(self.weights) > 0,
+        )
+        in_parallel(stretch, self._stretches(sizes), lambda: kernel.room(*size))
         return out
 
     def _stretches(self, sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
