@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import beyond, pointer, pointers
 
 INDICATORS, HELD, FRESH = 0, 1, 2
 """What a record adds up: states, the conditionals the sampler left in `held`, or conditionals worked out anew."""
@@ -60,52 +61,6 @@ class Chain(NamedTuple):
 
 
 @inner
-def conditional(graph, unary, values, i, here, offset, w):
-    """Write the full conditional of variable i into w, summing to one."""
-    cards, edge_factor, edge_ptr, edge_stride = (
-        graph.cards,
-        graph.edge_factor,
-        graph.edge_ptr,
-        graph.edge_stride,
-    )
-    starts = graph.starts
-    card = cards[i]
-    start = starts[i]
-    if card == 2:
-        w0, w1 = unary[start], unary[start + 1]
-        for p in range(edge_ptr[i], edge_ptr[i + 1]):
-            stride = edge_stride[p]
-            base = offset[edge_factor[p]] - here * stride
-            w0 *= values[base]
-            w1 *= values[base + stride]
-            if w0 < TINY and w1 < TINY:
-                w0 /= TINY
-                w1 /= TINY
-        total = w0 + w1
-        w[0] = w0 / total
-        w[1] = w1 / total
-        return
-    for k in range(card):
-        w[k] = unary[start + k]
-    for p in range(edge_ptr[i], edge_ptr[i + 1]):
-        stride = edge_stride[p]
-        base = offset[edge_factor[p]] - here * stride
-        top = 0.0
-        for k in range(card):
-            w[k] *= values[base + k * stride]
-            if w[k] > top:
-                top = w[k]
-        if top < TINY:
-            for k in range(card):
-                w[k] /= TINY
-    total = 0.0
-    for k in range(card):
-        total += w[k]
-    for k in range(card):
-        w[k] /= total
-
-
-@inner
 def pick(w, card, u):
     """Return the state that a uniform number falls on; never one of weight zero."""
     last = 0
@@ -129,103 +84,106 @@ def put(graph, x, offset, i, new):
         x[i] = new
 
 
-@kernel
+@kernel(bare=True)
 def place(graph, x, offset):
     """Work out the positions in the tables that belong to the states x."""
-    scope, scope_ptr, strides, table_ptr = graph.scope, graph.scope_ptr, graph.strides, graph.table_ptr
-    for f in range(len(table_ptr) - 1):
-        at = table_ptr[f]
-        for e in range(scope_ptr[f], scope_ptr[f + 1]):
-            at += x[scope[e]] * strides[e]
+    n_factors = len(offset)
+    g, x, offset = pointers(graph), pointer(x), pointer(offset)
+    for f in range(n_factors):
+        at = g.table_ptr[f]
+        for e in range(g.scope_ptr[f], g.scope_ptr[f + 1]):
+            at += x[g.scope[e]] * g.strides[e]
         offset[f] = at
 
 
-@kernel
+@kernel(bare=True)
 def log_weight(graph, x, offset):
     """Return the log weight of the states x, less the graph's scale."""
-    log_unary, log_values, starts = graph.log_unary, graph.log_values, graph.starts
+    n, n_factors = len(x), len(offset)
+    g, x, offset = pointers(graph), pointer(x), pointer(offset)
     total = 0.0
-    for i in range(len(x)):
-        total += log_unary[starts[i] + x[i]]
-    for f in range(len(offset)):
-        total += log_values[offset[f]]
+    for i in range(n):
+        total += g.log_unary[g.starts[i] + x[i]]
+    for f in range(n_factors):
+        total += g.log_values[offset[f]]
     return total
 
 
-@inner
-def refresh(graph, x, offset, held):
-    """Write the full conditionals of all variables into `held`."""
-    starts, unary, values = graph.starts, graph.unary, graph.values
-    edge_ptr, edge_factor, edge_stride = graph.edge_ptr, graph.edge_factor, graph.edge_stride
-    for i in range(len(x)):
-        start, end = starts[i], starts[i + 1]
-        for s in range(start, end):
-            held[s] = unary[s]
-        for p in range(edge_ptr[i], edge_ptr[i + 1]):
-            stride = edge_stride[p]
-            at = offset[edge_factor[p]] - x[i] * stride
-            top = 0.0
-            for s in range(start, end):
-                held[s] *= values[at]
-                top = max(top, held[s])
-                at += stride
-            if top < TINY:
-                for s in range(start, end):
-                    held[s] /= TINY
-        total = 0.0
-        for s in range(start, end):
-            total += held[s]
-        for s in range(start, end):
-            held[s] /= total
+@inner(bare=True)
+def _conditional(g, i, here, offset, w):
+    """Write the full conditional of variable i into w, summing to one."""
+    card, start = g.cards[i], g.starts[i]
+    for k in range(card):
+        w[k] = g.unary[start + k]
+    for p in range(g.edge_ptr[i], g.edge_ptr[i + 1]):
+        stride = g.edge_stride[p]
+        at = offset[g.edge_factor[p]] - here * stride
+        top = 0.0
+        for k in range(card):
+            w[k] *= g.values[at]
+            top = max(top, w[k])
+            at += stride
+        if top < TINY:
+            for k in range(card):
+                w[k] /= TINY
+    total = 0.0
+    for k in range(card):
+        total += w[k]
+    for k in range(card):
+        w[k] /= total
 
 
-@kernel
+@kernel(bare=True)
 def remember_best(chain):
     """Keep the current states if they are the heaviest yet."""
-    if chain.scalars[LOG_WEIGHT] > chain.scalars[BEST] and len(chain.best):
-        chain.scalars[BEST] = chain.scalars[LOG_WEIGHT]
-        for i in range(len(chain.x)):
-            chain.best[i] = chain.x[i]
+    n = len(chain.best)
+    c = pointers(chain)
+    if c.scalars[LOG_WEIGHT] > c.scalars[BEST] and n > 0:
+        c.scalars[BEST] = c.scalars[LOG_WEIGHT]
+        for i in range(n):
+            c.best[i] = c.x[i]
 
 
-@kernel
+@kernel(bare=True)
 def record(graph, chain, t, draws, mode):
     """Write draw number t into the chain's record; `scalars[LOG_WEIGHT]` and `offset` must be up to date."""
-    x = chain.x
-    sums = chain.sums[t * len(chain.sums) // draws]
-    if mode == HELD:
-        for s in range(len(sums)):
-            sums[s] += chain.held[s]
-    elif mode == FRESH:
-        refresh(graph, x, chain.offset, chain.held)
-        for s in range(len(sums)):
-            sums[s] += chain.held[s]
+    variables, n_traced, n_kept, n = (
+        len(chain.x),
+        len(chain.traced),
+        len(chain.kept_variables),
+        len(chain.joint_variables),
+    )
+    batches, n_states = chain.sums.shape
+    g, c = pointers(graph), pointers(chain)
+    sums = beyond(c.sums, t * batches // draws * n_states)
+    x, held = c.x, c.held
+    if mode == FRESH:
+        for i in range(variables):
+            _conditional(g, i, x[i], c.offset, beyond(held, g.starts[i]))
+    if mode == INDICATORS:
+        for i in range(variables):
+            sums[g.starts[i] + x[i]] += 1.0
     else:
-        for i in range(len(x)):
-            sums[graph.starts[i] + x[i]] += 1.0
-    row = chain.trace[t]
-    row[0] = chain.scalars[LOG_WEIGHT]
-    for q in range(len(chain.traced)):
-        at, i = chain.traced[q], chain.traced_owner[q]
+        for s in range(n_states):
+            sums[s] += held[s]
+    row = beyond(c.trace, t * (n_traced + 1))
+    row[0] = c.scalars[LOG_WEIGHT]
+    for q in range(n_traced):
+        at, i = c.traced[q], c.traced_owner[q]
         if mode == INDICATORS:
-            row[q + 1] = 1.0 if graph.starts[i] + x[i] == at else 0.0
+            row[q + 1] = 1.0 if g.starts[i] + x[i] == at else 0.0
         else:
-            row[q + 1] = chain.held[at]
-    for q in range(len(chain.kept_variables)):
-        chain.kept[t, q] = x[chain.kept_variables[q]]
-    n = len(chain.joint_variables)
-    if n and mode == INDICATORS:
-        at = 0
+            row[q + 1] = held[at]
+    for q in range(n_kept):
+        c.kept[t * n_kept + q] = x[c.kept_variables[q]]
+    at = 0
+    for j in range(n):
+        at += x[c.joint_variables[j]] * c.joint_strides[j]
+    if n > 0 and mode == INDICATORS:
+        c.joint[at] += 1.0
+    elif n > 0:
         for j in range(n):
-            at += x[chain.joint_variables[j]] * chain.joint_strides[j]
-        chain.joint[at] += 1.0
-    elif n:
-        at = 0
-        for j in range(n):
-            at += x[chain.joint_variables[j]] * chain.joint_strides[j]
-        for j in range(n):
-            i = chain.joint_variables[j]
-            base = at - x[i] * chain.joint_strides[j]
-            conditional(graph, graph.unary, graph.values, i, x[i], chain.offset, chain.room)
-            for k in range(graph.cards[i]):
-                chain.joint[base + k * chain.joint_strides[j]] += chain.room[k] / n
+            i, stride = c.joint_variables[j], c.joint_strides[j]
+            _conditional(g, i, x[i], c.offset, c.room)
+            for k in range(g.cards[i]):
+                c.joint[at + (k - x[i]) * stride] += c.room[k] / n

@@ -10,6 +10,7 @@ from math import exp, log
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import pointer, pointers
 from markovia.kernels.random_numbers import advance, below, uniform
 from markovia.kernels.sampling.chains import (
     INDICATORS,
@@ -24,17 +25,19 @@ from markovia.kernels.sampling.chains import (
 SYSTEMATIC, RANDOM = 0, 1
 
 
-@kernel
+@kernel(bare=True)
 def update(graph, unary, values, x, offset, held, rng, room, order, low, high, scan):
     """Draw the variables order[low:high] (or as many at random) from their full conditionals.
 
     Returns the change of the log weight under the tables given. The full conditional is written out here, since a call for
     every update would cost more than the work.
     """
-    cards, starts = graph.cards, graph.starts
-    edge_ptr, edge_factor, edge_stride = graph.edge_ptr, graph.edge_factor, graph.edge_stride
-    gained = 0.0
     n = len(order)
+    cards, starts = pointer(graph.cards), pointer(graph.starts)
+    edge_ptr, edge_factor, edge_stride = pointers((graph.edge_ptr, graph.edge_factor, graph.edge_stride))
+    unary, values, x, offset = pointers((unary, values, x, offset))
+    held, rng, room, order = pointers((held, rng, room, order))
+    gained = 0.0
     for at in range(low, high):
         i = order[at] if scan == SYSTEMATIC else order[below(rng, n)]
         old = x[i]
@@ -107,19 +110,9 @@ def run(graph, chain, order, scan, thin, first, count, draws, mode, warm):
         gained = 0.0
         for _ in range(thin):
             gained += update(
-                graph,
-                graph.unary,
-                graph.values,
-                chain.x,
-                chain.offset,
-                chain.held,
-                chain.rng,
-                chain.room,
-                order,
-                0,
-                len(order),
-                scan,
-            )
+                graph, graph.unary, graph.values, chain.x, chain.offset, chain.held, chain.rng, chain.room, order, 0,
+                len(order), scan,
+            )  # fmt: skip
         chain.scalars[LOG_WEIGHT] += gained
         if t % 64 == 0 or not np.isfinite(chain.scalars[LOG_WEIGHT]):
             chain.scalars[LOG_WEIGHT] = log_weight(graph, chain.x, chain.offset)
