@@ -4,6 +4,7 @@ All of them are `MarkoviaError`; each is also the built-in exception a Python us
 (`KeyError` for an unknown name, `ValueError` for a bad value, `TypeError` for a wrong keyword).
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -80,16 +81,19 @@ class InvalidEvidence(MarkoviaError, ValueError):
 
 
 class ImpossibleEvidence(MarkoviaError, ValueError):
-    """Evidence of probability zero; `evidence` is a minimal subset that is already impossible."""
+    """Evidence of probability zero; `evidence` is a minimal subset that is already impossible, `row` whose it is."""
 
-    def __init__(self, evidence: dict[str, object]) -> None:
+    def __init__(self, evidence: dict[str, object], row: object = None) -> None:
         shown = ", ".join(f"{k}={v!r}" for k, v in evidence.items())
+        what = "the evidence" if row is None else f"the evidence of row {row!r}"
+        cure = "" if row is None else "; impossible='nan' or 'prior' answers the other rows"
         super().__init__(
-            f"the evidence has probability zero; already these together are impossible: {shown}"
+            f"{what} has probability zero; already these together are impossible: {shown}{cure}"
             if evidence
             else "the model gives every configuration weight zero"
         )
         self.evidence = dict(evidence)
+        self.row = row
 
 
 class TooLarge(MarkoviaError, MemoryError):
@@ -124,6 +128,10 @@ class ConvergenceWarning(UserWarning):
 
 class ApproximateWarning(UserWarning):
     """A number or rows that are approximate because no exact engine fits; only answers without an `info` need it."""
+
+
+class IgnoredColumnWarning(UserWarning):
+    """Columns of the data that are no variables of the model, and are not looked at."""
 
 
 class UnknownFormat(MarkoviaError, ValueError):
@@ -168,3 +176,11 @@ def did_you_mean(wrong: object, known: Iterable[object]) -> str:
         folded.setdefault(str(candidate).casefold(), candidate)
     near = get_close_matches(str(wrong).casefold(), folded, n=1, cutoff=0.6)
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+
+
+def outside() -> int:
+    """Return the stack level of the caller outside this package, as seen from the function that warns."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "markovia":
+        frame, level = frame.f_back, level + 1
+    return level

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from markovia.data.distant_rows import is_far
 from markovia.data.in_memory import eager_columns
 from markovia.errors import InvalidArgument
+from markovia.factors.tables.evidence import is_missing
 from markovia.runtime.array_types import Array
 
 Codes: TypeAlias = NDArray[np.intp]
@@ -124,7 +125,9 @@ def _as_array(values: Any, name: str) -> NDArray[Any]:
 
 def _refuse_missing(name: str, column: NDArray[Any]) -> None:
     if column.dtype.kind == "O":
-        missing = np.array([_is_missing(value) for value in column])
+        missing = np.array(
+            [is_missing(v) or (isinstance(v, float | np.floating) and not math.isfinite(v)) for v in column]
+        )
     elif column.dtype.kind in "fcmM":
         missing = ~np.isfinite(column)
     else:
@@ -134,13 +137,6 @@ def _refuse_missing(name: str, column: NDArray[Any]) -> None:
         raise InvalidArgument(
             f"column {name!r} has a missing or infinite value at row {row}; drop or fill such rows first"
         )
-
-
-def _is_missing(value: object) -> bool:
-    if isinstance(value, float | np.floating):
-        return not math.isfinite(value)
-    same: object = value == value  # false for NaT, neither true nor false for pandas.NA
-    return value is None or not isinstance(same, bool | np.bool_) or not same
 
 
 def same_length(expected: int, found: int, first: str, second: str) -> None:

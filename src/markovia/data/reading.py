@@ -5,8 +5,9 @@ them into memory as codes, for whatever answers row by row. `markovia.data.readi
 some are measurements.
 """
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from markovia.data.file_sources import open_files, open_relation
 from markovia.data.frame_sources import open_lazy
 from markovia.data.in_memory import coded_columns, eager_columns
 from markovia.data.row_sources import CodedTable, RowSource
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import IgnoredColumnWarning, InvalidArgument, UnknownVariable, did_you_mean, outside
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Codes
 
@@ -84,7 +85,7 @@ def ordered_rows(
     variables: Mapping[str, Variable],
     *,
     leave_out: Collection[str] = (),
-    others: str = "error",
+    others: Literal["note", "ignore"] = "note",
 ) -> OrderedRows:
     """Return rows of any accepted form as codes, in their order.
 
@@ -98,12 +99,12 @@ def ordered_rows(
     leave_out
         Columns that are not looked at.
     others
-        What a column is that is no variable: "error", or "ignore".
+        Whether a column that is no variable is left out with a warning or in silence.
 
     Raises
     ------
     UnknownVariable
-        For a column that is no variable, unless it is ignored.
+        If there are columns and none is a variable.
     UnknownState
         For a cell that is no state of its column's variable.
     """
@@ -144,12 +145,22 @@ def _known(
 ) -> list[str]:
     """Return the columns that are looked at."""
     wanted = [n for n in names if n not in leave_out]
-    if others == "ignore":
-        return [n for n in wanted if n in variables]
-    for name in wanted:
-        if name not in variables:
-            raise UnknownVariable(name, variables)
-    return wanted
+    found = [n for n in wanted if n in variables]
+    strange = [n for n in wanted if n not in variables]
+    if others == "note" and strange:
+        if not found:
+            raise UnknownVariable(strange[0], variables)
+        absent = [n for n in variables if n not in found]
+        meant = next((said for n in strange if (said := did_you_mean(n, absent))), "")
+        listed = ", ".join(map(repr, strange[:5])) + (
+            f" and {len(strange) - 5} more" if len(strange) > 5 else ""
+        )
+        warnings.warn(
+            f"not looked at, being no variables of the model: {listed}{meant}",
+            IgnoredColumnWarning,
+            stacklevel=outside(),
+        )
+    return found
 
 
 def _narrow(codes: Codes, variables: Mapping[str, Variable], names: Sequence[str]) -> Codes:

@@ -13,7 +13,9 @@ from markovia.errors import ImpossibleEvidence
 from markovia.inference.problem import Problem
 
 
-def impossible(problem: Problem, log_mass: Callable[[Problem], float]) -> ImpossibleEvidence:
+def impossible(
+    problem: Problem, log_mass: Callable[[Problem], float], row: object = None
+) -> ImpossibleEvidence:
     """Return the error that names a minimal set of findings which together have probability zero."""
 
     def contradicts(names: list[str]) -> bool:
@@ -32,4 +34,4 @@ def impossible(problem: Problem, log_mass: Callable[[Problem], float]) -> Imposs
 
     names = list(problem.findings)
     conflict = [] if not names or contradicts([]) else needed([], False, names)
-    return ImpossibleEvidence({n: problem.findings[n].said for n in names if n in set(conflict)})
+    return ImpossibleEvidence({n: problem.findings[n].said for n in names if n in set(conflict)}, row)

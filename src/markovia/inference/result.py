@@ -1,12 +1,11 @@
 """What an engine gives back: tables or assignments, and how they were obtained."""
 
-import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from markovia.errors import ConvergenceWarning
+from markovia.errors import ConvergenceWarning, outside
 from markovia.factors.tables.factor import Factor
 from markovia.runtime.array_types import Ints
 
@@ -113,14 +112,6 @@ def warn_unconverged(info: Info | Record) -> None:
         ConvergenceWarning,
         stacklevel=outside(),
     )
-
-
-def outside() -> int:
-    """Return the stack level of the caller outside this package, as seen from the function that warns."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "markovia":
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 NOTHING_TO_SAY = Record()

@@ -354,7 +354,6 @@ def test_forms_of_evidence_are_checked(sprinkler):
         "zero": ({"wet": [0, 0]}, mk.errors.InvalidEvidence, "zero for every state"),
         "negative": ({"wet": [-1, 2]}, mk.errors.InvalidEvidence, "not negative"),
         "left out": ({"wet": {"yes": 0.5}}, mk.errors.InvalidEvidence, "leaves out 'no'"),
-        "none": ({"wet": None}, mk.errors.InvalidEvidence, "leave the variable out"),
         "all": ({"wet": mk.Not("yes", "no")}, mk.errors.InvalidEvidence, "every state"),
         "state": ({"wet": "damp"}, mk.errors.UnknownState, "damp"),
         "name": ({"wett": "yes"}, mk.errors.UnknownVariable, "did you mean 'wet'"),

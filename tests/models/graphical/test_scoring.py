@@ -39,10 +39,9 @@ def test_what_was_latent_in_the_fit_is_latent_in_scores_even_with_a_column():
     assert bn.log_likelihood(named, latent=()) < bn.fit_.log_likelihood
 
 
-def test_a_column_that_lacks_is_an_error_unless_it_is_called_latent():
+def test_a_column_that_lacks_is_summed_out_unless_another_is_called_latent():
     bn, rows = latent_class(1)
-    with pytest.raises(mk.errors.UnknownVariable, match=r"say latent=\['z'\]"):
-        bn.score(rows)
+    assert bn.score(rows) == pytest.approx(bn.score(rows, latent="z"))
     with pytest.raises(mk.errors.UnknownVariable, match="'y'"):
         bn.score(rows, latent="y")
     with pytest.raises(mk.errors.InvalidArgument, match="'z' is not observed"):

@@ -131,14 +131,31 @@ def read_evidence(variables: Mapping[str, Variable], given: Mapping[str, Any] | 
     """
     if given is None:
         return {}
-    if not isinstance(given, Mapping):
+    if not isinstance(given, Mapping) and not (hasattr(given, "items") and hasattr(given, "index")):
         raise InvalidEvidence(f"given= is a mapping such as {{'rain': 'yes'}}, not {type(given).__name__}")
     findings: Findings = {}
-    for name, said in given.items():
+    for name, said in given.items():  # of a mapping or a pandas Series
         if name not in variables:
             raise UnknownVariable(name, variables)
-        findings[name] = read_finding(variables[name], said)
+        if type(said) in _PLAIN or not is_missing(said):
+            findings[name] = read_finding(variables[name], said)
     return findings
+
+
+def is_missing(value: object) -> bool:
+    """Say whether a value stands for one that is not known: None, NaN, NaT or pandas.NA.
+
+    Examples
+    --------
+    >>> [is_missing(v) for v in (None, float("nan"), 0, "", [0.5, 0.5])]
+    [True, True, False, False, False]
+    """
+    if value is None or isinstance(value, float | np.floating):
+        return value is None or bool(value != value)
+    if isinstance(value, list | tuple | dict | np.ndarray):
+        return False
+    same: object = value == value  # false for NaT, neither true nor false for pandas.NA
+    return not isinstance(same, bool | np.bool_) or not same
 
 
 def read_finding(variable: Variable, said: Any) -> Finding:
@@ -158,8 +175,6 @@ def read_finding(variable: Variable, said: Any) -> Finding:
         return _from_weights(variable, said, _numbers(variable, _by_state(variable, said, "likelihood")))
     if isinstance(said, list | tuple | np.ndarray) and not (isinstance(said, np.ndarray) and said.ndim == 0):
         return _from_weights(variable, said, _numbers(variable, said))
-    if said is None:
-        raise InvalidEvidence(f"None is no evidence for {variable.name!r}; leave the variable out of given=")
     return Finding(variable, said, code=variable.index(said))
 
 

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from markovia.errors import ApproximateWarning, TooLarge
+from markovia.errors import ApproximateWarning, TooLarge, outside
 from markovia.inference.exact.bucket_tree import Net
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Draws, LogMass, Ranked, Record, Tables, outside
+from markovia.inference.result import Draws, LogMass, Ranked, Record, Tables
 from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 

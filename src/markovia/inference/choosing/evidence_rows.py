@@ -83,6 +83,7 @@ def answers(
     table: Codes,
     program: RowProgram | None,
     advance: Callable[[int], object],
+    to_the_end: bool = True,
 ) -> Iterator[Answers]:
     """Answer rows in order, a stretch at a time.
 
@@ -98,15 +99,16 @@ def answers(
         From `compiled_for`; None asks the engine for every distinct row.
     advance
         Called with the number of rows done since the last call.
+    to_the_end
+        Whether rows after an impossible one are of any interest.
 
     Yields
     ------
     Answers
-        An impossible row has log mass minus infinity and posteriors that are not numbers. With targets, rows after the
-        first stretch with an impossible one need not be answered.
+        An impossible row has log mass minus infinity and posteriors that are not numbers.
     """
     if program is None:
-        yield _row_by_row(problem, engine, targets, columns, table, advance)
+        yield _row_by_row(problem, engine, targets, columns, table, advance, to_the_end)
         return
     first, stretch = 0, FIRST_STRETCH
     while first < len(table):
@@ -155,8 +157,9 @@ def _row_by_row(
     columns: Sequence[str],
     table: Codes,
     advance: Callable[[int], object],
+    to_the_end: bool,
 ) -> Answers:
-    """Ask the engine once for every distinct row, in order; with targets, up to the first impossible one."""
+    """Ask the engine once for every distinct row, in order."""
     distinct, index, where, times = np.unique(
         table, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -165,7 +168,7 @@ def _row_by_row(
     found = np.full((len(distinct), width), np.nan)
     for r in np.argsort(index).tolist():
         log_mass[r], found[r] = _ask(row_problem(problem, columns, distinct[r]), engine, targets, width)
-        if targets and log_mass[r] == -np.inf:
+        if not to_the_end and log_mass[r] == -np.inf:
             last = int(index[r]) + 1
             where = where.reshape(-1)[:last]
             return Answers(0, last, log_mass[where], found[where])

@@ -14,11 +14,17 @@ from typing import Any
 import numpy as np
 
 from markovia.data.row_sources import CodedTable, RowSource
-from markovia.errors import ApproximateWarning, ConvergenceWarning, InvalidArgument, TooLarge, did_you_mean
+from markovia.errors import (
+    ApproximateWarning,
+    ConvergenceWarning,
+    InvalidArgument,
+    TooLarge,
+    did_you_mean,
+    outside,
+)
 from markovia.factors.potentials.log_linear import Feature
 from markovia.inference.markov_chains.gibbs import Gibbs
 from markovia.inference.message_passing.loopy_bp import LoopyBP
-from markovia.inference.result import outside
 from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.tree_reweighted import TreeReweighted
 from markovia.learning.fields.approximate_expectations import BOUND, ApproximateExpectations

@@ -133,7 +133,7 @@ class ExpectedCounter:
         shown = {
             f.variable.name: f.variable.states[c] for f, c in zip(self.families, codes, strict=True) if c >= 0
         }
-        error = ImpossibleEvidence(shown)
+        error = ImpossibleEvidence(shown, row)
         error.args = (
             f"row {row} has probability zero under the tables: "
             + ", ".join(f"{n}={s!r}" for n, s in list(shown.items())[:8])

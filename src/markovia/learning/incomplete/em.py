@@ -21,10 +21,15 @@ from typing import Any, Literal
 import numpy as np
 
 from markovia.data.row_sources import CodedTable
-from markovia.errors import ApproximateWarning, ConvergenceWarning, ImpossibleEvidence, InvalidArgument
+from markovia.errors import (
+    ApproximateWarning,
+    ConvergenceWarning,
+    ImpossibleEvidence,
+    InvalidArgument,
+    outside,
+)
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.engine import Engine, get_engine
-from markovia.inference.result import outside
 from markovia.learning.incomplete.e_step import Expectation, ExpectedCounter
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.table_learner import TableLearner

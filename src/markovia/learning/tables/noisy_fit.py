@@ -18,10 +18,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.factors.local_models.noisy import NoisyMaxConditional, NoisyOrConditional
 from markovia.factors.tables.conditional import Conditional
-from markovia.inference.result import outside
 from markovia.learning.tables.row_counts import RowCounts
 from markovia.runtime.array_types import Array, Codes, Flags
 

@@ -17,11 +17,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning
+from markovia.errors import ConvergenceWarning, outside
 from markovia.factors.local_models.logistic import LogisticConditional, SoftmaxConditional
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.inference.result import outside
 from markovia.learning.regression.iteratively_reweighted import newton
 from markovia.learning.regression.objectives import SoftmaxObjective
 from markovia.learning.regression.separated_data import separated_classes

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
@@ -28,6 +28,8 @@ Rows = (
     | Sequence[str | PathLike[str]]
 )
 """Many rows of evidence: a frame of any library, a list of mappings, an array, or data files."""
+Impossible = Literal["raise", "nan", "prior"]
+"""What becomes of a row of probability zero: an error, no answer, or the answer without evidence."""
 
 
 def list_of_names(names: str | Iterable[str], what: str) -> list[str]:

@@ -29,7 +29,7 @@ from markovia.inference.posterior import Explanation, Marginals, Posterior, RowM
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
 from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, warn_unconverged
-from markovia.models.graphical.arguments import Given, Rows, list_of_names
+from markovia.models.graphical.arguments import Given, Impossible, Rows, list_of_names
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
@@ -226,6 +226,7 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
+        impossible: Impossible = "raise",
     ) -> RowMarginals: ...
 
     @guided
@@ -236,6 +237,7 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
+        impossible: Impossible = "raise",
     ) -> Marginals | RowMarginals:
         """Return the posterior of every unobserved variable (or of the named ones), by name.
 
@@ -243,7 +245,7 @@ class GraphicalModel(ABC):
         ----------
         given
             Evidence as in `query`, or many rows of it: a frame of any library, a list of mappings from name to state, or
-            data files; a missing cell is None or NaN.
+            data files; a missing cell is None, NaN, NaT or pandas.NA.
         targets
             The variables to ask for; by default all that are not observed (in some row).
         engine
@@ -252,6 +254,8 @@ class GraphicalModel(ABC):
             For rows, whether to show a progress bar; by default on a terminal if it takes long.
         time_limit
             As in `query`; not for rows.
+        impossible
+            For rows, what becomes of one of probability zero: "raise", "nan" (no answer) or "prior" (without evidence).
 
         Returns
         -------
@@ -275,7 +279,7 @@ class GraphicalModel(ABC):
         if rows is not None:
             names = None if targets is None else self._names(targets)
             tables: RowMarginals = rows.marginals(
-                self, given, names, get_engine(engine, time_limit), progress
+                self, given, names, get_engine(engine, time_limit), progress, impossible
             )
             return tables
         problem = self._problem(cast("Given", given), engine)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.engine import Engine, get_engine
+from markovia.models.graphical.arguments import Impossible
 from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.keyword_advice import guided
 
@@ -27,7 +28,8 @@ class RowVerbs(GraphicalModel):
         ----------
         frame
             Rows in any form that `fit` takes: a frame of any library, a mapping of columns, a list of mappings, an array,
-            a DuckDB relation, CSV or Parquet files by their paths; a missing cell is None or NaN.
+            a DuckDB relation, CSV or Parquet files by their paths; a missing cell is None, NaN, NaT or pandas.NA. A column
+            that is no variable is not looked at, with a warning.
         engine
             Who sums; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
         progress
@@ -51,12 +53,22 @@ class RowVerbs(GraphicalModel):
 
     @overload
     def predict(
-        self, frame: Any, target: str, engine: str | Engine = "auto", progress: bool | None = None
+        self,
+        frame: Any,
+        target: str,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        impossible: Impossible = "raise",
     ) -> "pd.Series[Any]": ...
 
     @overload
     def predict(
-        self, frame: Any, target: Sequence[str], engine: str | Engine = "auto", progress: bool | None = None
+        self,
+        frame: Any,
+        target: Sequence[str],
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        impossible: Impossible = "raise",
     ) -> "pd.DataFrame": ...
 
     @guided
@@ -66,6 +78,7 @@ class RowVerbs(GraphicalModel):
         target: str | Sequence[str],
         engine: str | Engine = "auto",
         progress: bool | None = None,
+        impossible: Impossible = "raise",
     ) -> "pd.Series[Any] | pd.DataFrame":
         """Return the most probable state of the target for every row, from the row's other cells.
 
@@ -86,7 +99,7 @@ class RowVerbs(GraphicalModel):
         """
         from markovia.models.graphical import rows
 
-        table = rows.predict(self, frame, self._names(target), get_engine(engine), progress)
+        table = rows.predict(self, frame, self._names(target), get_engine(engine), progress, impossible)
         return table[target] if isinstance(target, str) else table
 
     @guided
@@ -96,6 +109,7 @@ class RowVerbs(GraphicalModel):
         target: str | Sequence[str],
         engine: str | Engine = "auto",
         progress: bool | None = None,
+        impossible: Impossible = "raise",
     ) -> "pd.DataFrame":
         """Return the posterior of the target for every row, one column a state.
 
@@ -110,11 +124,15 @@ class RowVerbs(GraphicalModel):
             Who answers; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
         progress
             Whether to show a progress bar; by default on a terminal if it takes long.
+        impossible
+            What becomes of a row of probability zero: "raise", "nan" (no answer), or "prior" (the answer without
+            evidence).
 
         Raises
         ------
         ImpossibleEvidence
-            If a row has probability zero; the error names a minimal conflict in the first such row.
+            Unless told otherwise, if a row has probability zero; the error names the first such row and a minimal conflict
+            in it.
 
         Examples
         --------
@@ -127,5 +145,5 @@ class RowVerbs(GraphicalModel):
         """
         from markovia.models.graphical import rows
 
-        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine), progress)
+        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine), progress, impossible)
         return cast("pd.DataFrame", table[target]) if isinstance(target, str) else table

@@ -8,7 +8,7 @@ NumPy.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
 from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
-from markovia.inference.impossible_evidence import impossible
+from markovia.inference.impossible_evidence import impossible as conflict
 from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
+from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.checks import check_choice
 from markovia.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -68,29 +70,40 @@ def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool
 
 
 def predict(
-    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine, progress: bool | None
+    model: "GraphicalModel",
+    frame: Any,
+    names: Sequence[str],
+    engine: Engine,
+    progress: bool | None,
+    impossible: Impossible,
 ) -> "pd.DataFrame":
-    """Return the mode of each target's posterior for every row, one column a target."""
+    """Return the mode of each target's posterior for every row, one column a target; None where there is none."""
     import pandas as pd
 
     data = ordered_rows(frame, _variables(model), leave_out=names)
     ends = _ends(model, names)
     best = {n: np.empty(len(data.codes), dtype=np.intp) for n in names}
-    for part in _posteriors(model, data, names, engine, progress):
+    for part in _posteriors(model, data, names, engine, progress, impossible):
         for n, (low, high) in zip(names, ends, strict=True):
-            best[n][part.first : part.last] = part.posteriors[:, low:high].argmax(axis=1)
-    modes = {n: np.array(model.variable(n).states, dtype=object)[best[n]] for n in names}
+            found = part.posteriors[:, low:high]
+            best[n][part.first : part.last] = np.where(np.isnan(found[:, 0]), -1, found.argmax(axis=1))
+    modes = {n: np.array([*model.variable(n).states, None], dtype=object)[best[n]] for n in names}
     return pd.DataFrame(modes, index=data.index).infer_objects()
 
 
 def predict_proba(
-    model: "GraphicalModel", frame: Any, names: Sequence[str], engine: Engine, progress: bool | None
+    model: "GraphicalModel",
+    frame: Any,
+    names: Sequence[str],
+    engine: Engine,
+    progress: bool | None,
+    impossible: Impossible,
 ) -> "pd.DataFrame":
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
     data = ordered_rows(frame, _variables(model), leave_out=names)
-    tables = _tables(model, data, names, engine, progress)
+    tables = _tables(model, data, names, engine, progress, impossible)
     return pd.concat(tables, axis=1, names=["target", "state"])
 
 
@@ -100,23 +113,29 @@ def marginals(
     names: Sequence[str] | None,
     engine: Engine,
     progress: bool | None,
+    impossible: Impossible = "raise",
 ) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
     data = ordered_rows(frame, _variables(model))
     if names is None:
         whole = {n for k, n in enumerate(data.names) if (data.codes[:, k] != MISSING).all()}
         names = [n for n in model.variables if n not in whole]
-    return RowMarginals(_tables(model, data, names, engine, progress))
+    return RowMarginals(_tables(model, data, names, engine, progress, impossible))
 
 
 def _tables(
-    model: "GraphicalModel", data: OrderedRows, names: Sequence[str], engine: Engine, progress: bool | None
+    model: "GraphicalModel",
+    data: OrderedRows,
+    names: Sequence[str],
+    engine: Engine,
+    progress: bool | None,
+    impossible: Impossible,
 ) -> dict[str, "pd.DataFrame"]:
     import pandas as pd
 
     ends = _ends(model, names)
     flat = np.empty((len(data.codes), ends[-1][1] if ends else 0))
-    for part in _posteriors(model, data, names, engine, progress):
+    for part in _posteriors(model, data, names, engine, progress, impossible):
         flat[part.first : part.last] = part.posteriors
     return {
         n: pd.DataFrame(flat[:, low:high], index=data.index, columns=pd.Index(model.variable(n).states))
@@ -125,19 +144,37 @@ def _tables(
 
 
 def _posteriors(
-    model: "GraphicalModel", data: OrderedRows, names: Sequence[str], engine: Engine, progress: bool | None
+    model: "GraphicalModel",
+    data: OrderedRows,
+    names: Sequence[str],
+    engine: Engine,
+    progress: bool | None,
+    impossible: Impossible,
 ) -> Iterator[Answers]:
-    """Yield the posteriors of the targets, a stretch of rows at a time; refuse impossible rows."""
-    columns, table, _ = data
+    """Yield the posteriors of the targets, a stretch of rows at a time."""
+    check_choice("impossible", impossible, get_args(Impossible))
+    columns, table, index = data
     problem = _problem(model)
     program = compiled_for(problem, engine, names, columns, table)
     with progress_bar(progress, len(table), unit="row", scale=True) as advance:
-        for part in answers(problem, engine, names, columns, table, program, advance) if len(table) else ():
+        for part in (
+            answers(problem, engine, names, columns, table, program, advance, impossible != "raise")
+            if len(table)
+            else ()
+        ):
             bad = np.flatnonzero(np.isneginf(part.log_mass))
-            if len(bad):
+            if len(bad) and impossible == "raise":
                 judge = engine.log_mass if engine.exact else judged_log_mass
-                raise impossible(row_problem(problem, columns, table[part.first + bad[0]]), judge)
+                first = part.first + int(bad[0])
+                label = first if index is None else index[first : first + 1].tolist()[0]
+                raise conflict(row_problem(problem, columns, table[first]), judge, label)
+            if len(bad):
+                part.posteriors[bad] = np.nan if impossible == "nan" else _priors(problem, engine, names)
             yield part
+
+
+def _priors(problem: Problem, engine: Engine, names: Sequence[str]) -> Array:
+    return np.concatenate([t.values for t in engine.marginals(problem, names).tables])
 
 
 def _ends(model: "GraphicalModel", names: Sequence[str]) -> list[tuple[int, int]]:

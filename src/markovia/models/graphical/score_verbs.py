@@ -67,14 +67,14 @@ class ScoreVerbs(DirectedModel):
         Parameters
         ----------
         data
-            Rows in any form that `fit` takes. Missing cells are summed out.
+            Rows in any form that `fit` takes. Missing cells and columns are summed out.
         by
             None for the total; "family" for a Series with what each node adds given its parents (complete rows only,
             since with missing cells the sum does not fall apart); "row" for an array with one number a row, unweighted.
         weights
             The name of a column, or one number a row.
         latent
-            Variables that have no column; they are summed out. By default those that were latent in the last fit.
+            Variables to sum out. By default those that have no column, or were latent in the last fit.
 
         Examples
         --------
@@ -94,7 +94,7 @@ class ScoreVerbs(DirectedModel):
         if by not in (None, "family", "row"):
             raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
         self.pieces()
-        hidden = self._latent(latent)
+        hidden = self._latent(latent, data)
         source = read_rows(self, data, weights, None, hidden)
         gaps = sum(source.missing().values())
         if by == "family" and (gaps or hidden):
@@ -137,7 +137,7 @@ class ScoreVerbs(DirectedModel):
         """
         from markovia.models.graphical.fitting import read_rows
 
-        hidden = self._latent(latent)
+        hidden = self._latent(latent, data)
         source = read_rows(self, data, weights, None, hidden)
         if not source.total > 0:
             raise InvalidArgument("there are no rows to score")
@@ -176,11 +176,15 @@ class ScoreVerbs(DirectedModel):
 
         return impute(self, frame, method, seed)
 
-    def _latent(self, latent: str | Iterable[str] | None) -> "dict[str, Variable]":
+    def _latent(self, latent: str | Iterable[str] | None, data: Any) -> "dict[str, Variable]":
         """Return the variables that have no column in the data."""
+        from markovia.data.reading import column_names
+
         if latent is None:
-            names = () if self.fit_ is None else self.fit_.details.get("latent", ())
-            return {n: self._variables[n] for n in names if n in self._variables}
+            seen = set(getattr(data, "variables", None) or column_names(data))
+            some = not seen.isdisjoint(self._variables)  # else the columns have no names, or wrong ones
+            fitted = () if self.fit_ is None else self.fit_.details.get("latent", ())
+            return {n: v for n, v in self._variables.items() if n in fitted or (some and n not in seen)}
         return {n: self.variable(n) for n in ([latent] if isinstance(latent, str) else latent)}
 
     def _summed_log_likelihood(self, table: "CodedTable") -> float:
