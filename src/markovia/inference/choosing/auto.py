@@ -16,6 +16,7 @@ The choice, in this order:
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
@@ -28,6 +29,7 @@ from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Ranked, Record, Tables
+from markovia.kernels.compiled_code import loaded, on_disk
 from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 
@@ -222,12 +224,12 @@ class Auto:
         self, engine: Exact, problem: Problem, question: Question, targets: Sequence[str] | None
     ) -> Exact:
         """Return the engine, a large tree with a longer search for its order; refuse one that takes too long."""
+        memory = problem.memory
+        if self.time_limit is None and memory is not None and SMALL_TREE in memory:
+            return engine
         from markovia.inference.exact.junction_tree import JunctionTree
 
-        memory = problem.memory
-        if not isinstance(engine, JunctionTree) or (
-            self.time_limit is None and memory is not None and memory.get(SMALL_TREE)
-        ):
+        if not isinstance(engine, JunctionTree):
             return engine
         everything = question in ("best", "sample")
         asked = None if everything or targets is None else targets
@@ -280,9 +282,14 @@ class Auto:
         return self._tree() if seconds > limit else elimination
 
     def _tree(self) -> "JunctionTree":
-        from markovia.inference.exact.junction_tree import JunctionTree
+        return _junction_tree(self.max_bytes)
 
-        return JunctionTree(max_bytes=self.max_bytes)
+
+@cache
+def _junction_tree(max_bytes: float | None) -> "JunctionTree":
+    from markovia.inference.exact.junction_tree import JunctionTree
+
+    return JunctionTree(max_bytes=max_bytes)
 
 
 def _by(engine: str, record: Record) -> Record:
@@ -316,15 +323,11 @@ def _refuse_hopeless(problem: Problem, question: Question, targets: Sequence[str
 
 def kernels_loaded() -> bool:
     """Say whether the compiled kernels are in memory."""
-    from markovia.kernels.compiled_code import loaded
-
     return loaded(RUN)
 
 
 def kernels_on_disk() -> bool:
     """Say whether compiled kernels of an earlier run are on disk for this version of Python."""
-    from markovia.kernels.compiled_code import on_disk
-
     return on_disk(RUN)
 
 
