@@ -218,7 +218,23 @@ def graphs(draw: st.DrawFn, marks: list[tuple[Mark, Mark]]) -> DAG | MixedGraph:
     chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     if draw(st.booleans()):
         return DAG(chosen, nodes=nodes)
-    return MixedGraph([(a, b, *draw(st.sampled_from(marks))) for a, b in chosen], nodes=nodes)
+    graph = MixedGraph([(a, b, *draw(st.sampled_from(marks))) for a, b in chosen], nodes=nodes)
+    assume(len(graph.directed_edges()) < graph.n_edges or not has_cycle(graph))
+    return graph
+
+
+def has_cycle(graph: MixedGraph) -> bool:
+    try:
+        graph.to_dag()
+    except mk.errors.CycleError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("write", [write_dagitty, write_lavaan])
+def test_a_graph_that_could_not_be_read_again_is_not_written(write) -> None:
+    with pytest.raises(mk.errors.UnsupportedModel, match="no directed cycle"):
+        write(MixedGraph(["a --> b", "b --> c", "c --> a"]))
 
 
 def mixed(graph: DAG | MixedGraph) -> MixedGraph:

@@ -169,6 +169,11 @@ def as_mixed(model: object, format_name: str) -> MixedGraph:
     if isinstance(graph, UndirectedGraph):
         return MixedGraph.from_undirected(graph)
     if isinstance(graph, MixedGraph):
+        if len(graph.directed_edges()) == graph.n_edges:  # read again it would be a DAG
+            try:
+                graph.to_dag()
+            except CycleError as error:
+                raise UnsupportedModel(f"{format_name} holds no directed cycle: {error}") from None
         return graph
     raise UnsupportedModel(
         f"{format_name} holds a directed, undirected or mixed graph, and {type(model).__name__} has none"
