@@ -1,6 +1,7 @@
 """The command line: right numbers, one sentence for bad input, JSON for scripts, and good manners in pipes."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -596,6 +597,25 @@ def test_a_malformed_file_is_reported_with_its_position(asia_file: Path):
     assert text.splitlines()[int(position[1]) - 1].startswith("improbability")
 
 
+def test_a_classic_that_is_not_bundled_says_where_it_is():
+    assert "download alarm.bif.gz from the Bayesian network repository" in complaint("info", "alarm")
+
+
+def test_a_file_of_a_process_is_refused_with_the_way_out(tmp_path: Path):
+    steps = mk.BayesianNetwork("x@-1->x", tables="uniform")
+    path = tmp_path / "process.json"
+    mk.DynamicBayesianNetwork(mk.BayesianNetwork("x", tables="uniform"), steps).save(path)
+    assert "unroll(steps)" in complaint("query", str(path), "x")
+
+
+def test_names_that_uai_loses_are_told(tmp_path: Path):
+    result = run("convert", "asia", str(tmp_path / "asia.uai"))
+    assert "UAI has no names: variables were written as x0, x1, ..." in result.stderr
+    again = run("convert", str(tmp_path / "asia.uai"), str(tmp_path / "again.uai"))
+    assert again.exit_code == 0
+    assert again.stderr == ""
+
+
 def test_a_directory_is_not_a_model(tmp_path: Path):
     assert "is a directory" in complaint("info", str(tmp_path))
 
@@ -719,6 +739,40 @@ def test_a_dash_is_standard_input_and_output(asia_file: Path):
     )
 
 
+@pytest.mark.parametrize("name", ["bif", "xmlbif", "net", "xdsl", "dne", "dsc", "json", "dagitty", "uai"])
+def test_the_format_of_standard_input_is_seen_from_its_beginning(name: str):
+    text = mk.io.dumps(mk.examples.asia(), name)
+    told = json.loads(CliRunner().invoke(app, ["info", "-", "--json"], input=text).stdout)
+    assert len(told["variables"]) == 8 if isinstance(told["variables"], list) else told["variables"] == 8
+
+
+def test_standard_input_that_begins_like_no_format_gets_one_sentence():
+    for text, hint in [("hello", "say it with --format"), (b"\x1f\x8b\x08", "gunzip")]:
+        result = CliRunner().invoke(app, ["info", "-"], input=text)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 1
+        assert hint in result.stderr
+    malformed = CliRunner().invoke(app, ["info", "-", "--format", "bif"], input="net")
+    assert "<stdin>:1:1" in malformed.stderr
+
+
+def test_rows_may_come_through_standard_input(tmp_path: Path):
+    rows = mk.examples.asia().sample(50, seed=1)
+    path = tmp_path / "rows.csv"
+    rows.to_csv(path, index=False)
+    plain, packed = path.read_bytes(), gzip.compress(path.read_bytes())
+    for words in (["score", "asia"], ["predict", "asia", "-t", "lung"], ["learn"]):
+        by_name = run(*words[:2], str(path), *words[2:], "--json")
+        told = json.loads(by_name.stdout)
+        for data in (plain, packed):
+            piped = CliRunner().invoke(app, [*words[:2], "-", *words[2:], "--json"], input=data)
+            again = json.loads(piped.stdout)
+            assert again.pop("data") == "-"
+            assert {k: v for k, v in again.items() if k != "seconds"} == {
+                k: v for k, v in told.items() if k not in ("data", "seconds")
+            }
+
+
 def test_standard_output_is_utf8_whatever_the_terminal_speaks(tmp_path: Path):
     bn = mk.BayesianNetwork()
     bn.add("größe", states=["klein", "groß"], p=[0.5, 0.5])
@@ -735,15 +789,17 @@ def test_standard_output_is_utf8_whatever_the_terminal_speaks(tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["info", "-"], "say its format with --format"),
-        (["convert", "-", "out.bif"], "say its format with --from"),
+        (["info", "-"], "standard input is empty"),
+        (["convert", "-", "out.bif"], "standard input is empty"),
+        (["score", "-", "-"], "not both"),
+        (["score", "asia", "-"], "standard input is empty; data begin with a line of column names"),
+        (["learn", "-"], "standard input is empty"),
         (["convert", "asia", "-"], "say the format with --to"),
         (["convert", "asia", "-", "--to", "bif", "--json"], "cannot both go to standard output"),
         (["sample", "asia", "-o", "-", "--json"], "cannot both go to standard output"),
         (["info", "-", "--format", "bif.gz"], "gunzip"),
         (["convert", "asia", "-", "--to", "bif.gz"], "gzip"),
         (["info", "-", "--format", "nonsense"], "unknown format 'nonsense'"),
-        (["info", "-", "--format", "bif"], "<stdin>:1:1"),
     ],
 )
 def test_a_dash_that_cannot_work_gets_one_sentence(

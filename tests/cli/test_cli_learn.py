@@ -28,7 +28,7 @@ def test_a_network_is_learned_fitted_and_written(rows: str, tmp_path: Path):
     model = mk.load(out)
     assert model.allclose(found.fit(prior=mk.priors.BDeu(4)), atol=1e-6)
     assert f"directed graph with 4 nodes and {found.n_edges} edges, by hill-climb (bic)" in result.stdout
-    assert f"wrote {out}" in result.stdout
+    assert f"wrote BayesianNetwork with 4 variables to {out} (" in result.stdout
     for a, b in found.edges:
         assert f"{a} --> {b}" in result.stdout
 
@@ -188,6 +188,28 @@ def test_what_is_wrong_is_said_in_one_sentence(rows: str, tmp_path: Path):
     assert "no such file" in complaint("learn", str(tmp_path / "none.csv"))
     assert "--time-limit" in complaint("learn", rows, "--time-limit", "0")
     assert "cannot write" in complaint("learn", rows, "-o", str(tmp_path / "nowhere" / "model.bif"))
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "rows.csv is empty; data begin with a line of column names"),
+        ("\n\n", "is empty"),
+        ("a,b\n", "no rows"),
+    ],
+)
+def test_a_file_without_rows_gets_one_sentence(text: str, hint: str, tmp_path: Path):
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    mk.BayesianNetwork("a->b", tables="uniform").save(tmp_path / "ab.json")
+    assert hint in complaint("learn", str(path))
+    assert hint in complaint("score", str(tmp_path / "ab.json"), str(path))
+    assert hint in complaint("fit", str(tmp_path / "ab.json"), str(path), "-o", str(tmp_path / "out.json"))
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_setting_without_a_value_is_refused(rows: str):
+    assert "--set target= has no value" in complaint("learn", rows, "-m", "tan", "--set", "target=")
 
 
 def test_the_help_shows_examples_and_methods():

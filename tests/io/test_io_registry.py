@@ -59,7 +59,7 @@ def test_an_unknown_suffix_lists_the_formats(tmp_path, name):
         mk.save(network(), tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["biff", "", None, 3])
+@pytest.mark.parametrize("name", ["biff", "", 3])
 def test_an_unknown_format_name_lists_the_formats(name):
     with pytest.raises(UnknownFormat, match="xdsl"):
         io.loads(UAI, name)
@@ -269,3 +269,42 @@ def test_random_bytes_never_give_another_error_in_any_format(name, data):
     with warnings.catch_warnings(), suppress(ParseError):
         warnings.simplefilter("ignore", UserWarning)
         io.loads(data, name)
+
+
+def test_bundled_models_are_loaded_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert mk.load("asia").allclose(mk.examples.asia())
+    assert mk.load("monty-hall", kind=mk.BayesianNetwork).allclose(mk.examples.monty_hall())
+    assert mk.load("Monty_Hall").allclose(mk.examples.monty_hall())
+    with pytest.raises(mk.errors.InvalidArgument, match="holds a BayesianNetwork, not a MarkovNetwork"):
+        mk.load("asia", kind=mk.MarkovNetwork)
+    with pytest.raises(
+        mk.errors.UnknownFormat, match=r"neither a file nor a bundled model.*did you mean 'asia'"
+    ):
+        mk.load("asai")
+    (tmp_path / "asia").write_text(mk.io.dumps(mk.examples.cancer(), "bif"))
+    with pytest.raises(mk.errors.UnknownFormat, match="suffix"):
+        mk.load("asia")  # the file wins
+    assert mk.load("asia", format="bif").allclose(mk.examples.cancer())
+
+
+@pytest.mark.parametrize("name", ["alarm", "child", "insurance", "sachs", "MUNIN"])
+def test_a_classic_that_is_not_bundled_says_where_to_get_it(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        mk.errors.UnknownFormat, match=r"not bundled; download .*\.bif\.gz from .*bnlearn\.com"
+    ):
+        mk.load(name)
+
+
+@pytest.mark.parametrize("name", sorted(set(mk.io.formats()) - {"lavaan"}))
+def test_text_is_read_in_the_format_that_it_begins_like(name):
+    text = mk.io.dumps(mk.examples.cancer(), name)
+    for form in (text, text.encode(), "\ufeff  \n" + text if name not in ("xmlbif", "xdsl") else text):
+        assert type(mk.io.loads(form)) is type(mk.io.loads(text, name))
+    with pytest.raises(mk.errors.UnknownFormat, match="begins like no format"):
+        mk.io.loads("once upon a time")
+
+
+def test_a_regression_is_taken_for_lavaan():
+    assert mk.io.loads("y ~ a + b").edges == mk.io.loads("y ~ a + b", "lavaan").edges

@@ -91,12 +91,12 @@ def convert(
                 **heading(source, model),
                 "output": target,
                 "kind": type(model).__name__,
-                "variables": len(model),
+                "variables": len(getattr(model, "variables", model)),
                 "bytes": size,
             }
         )
     else:
-        say(f"wrote {type(model).__name__} with {len(model):,} variables to {target} ({size:,} bytes)")
+        say(written(model, target, size))
 
 
 def _check_stream(write_as: str | None, as_json: bool) -> None:
@@ -108,6 +108,20 @@ def _check_stream(write_as: str | None, as_json: bool) -> None:
         raise FileError("standard output has no suffix; say the format with --to, for example --to bif")
     if write_as.casefold().endswith(".gz"):
         raise FileError("standard output gets plain text; put `| gzip` behind markovia")
+
+
+def written(model: Any, target: str, size: int) -> str:
+    """Say what was written, for `convert`, `learn` and `fit` alike.
+
+    Examples
+    --------
+    >>> from markovia.graphs.directed import DAG
+    >>> written(DAG([("a", "b")]), "graph.dagitty", 25)
+    'wrote DAG with 2 nodes to graph.dagitty (25 bytes)'
+    """
+    parts = "nodes" if hasattr(model, "nodes") else "variables"
+    n = len(model.nodes if parts == "nodes" else model.variables)
+    return f"wrote {type(model).__name__} with {n:,} {parts} to {target} ({size:,} bytes)"
 
 
 def write_model(model: Any, target: str, write_as: str | None) -> int:

@@ -1,13 +1,13 @@
 """`markovia fit`: a network's tables learned from a data file."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from markovia.cli import options
-from markovia.cli.convert import write_model
+from markovia.cli.convert import write_model, written
+from markovia.cli.data_input import data_file
 from markovia.cli.loading import STREAM, FileError, open_model
 from markovia.cli.output import heading, print_json, say
 from markovia.errors import InvalidArgument, UnsupportedModel
@@ -70,6 +70,7 @@ def fit(
     if output == STREAM:
         raise InvalidArgument("name a file for the fitted model with -o; standard output gets the report")
     chosen = read_prior(prior, sample_size)
+    rows = data_file(data, model)
     network = open_model(model, format)
     if not isinstance(network, BayesianNetwork):
         raise UnsupportedModel(
@@ -77,10 +78,16 @@ def fit(
         )
     how = EM(seed=seed) if missing == "em" else missing
     network.fit(
-        Path(data), prior=chosen, missing=how, weights=weights, latent=read_latent(network, latent or [])
+        rows,
+        prior=chosen,
+        missing=how,
+        weights=weights,
+        latent=read_latent(network, latent or []),
     )
     record = network.fit_
     assert record is not None
+    if not record.n_rows:
+        raise InvalidArgument(f"{data!r} has a header and no rows")
     try:
         size = write_model(network, output, None)
     except OSError as error:
@@ -106,7 +113,7 @@ def fit(
             }
         )
     else:
-        say(*str(record).splitlines(), f"wrote {output} ({size:,} bytes)")
+        say(*str(record).splitlines(), written(network, output, size))
 
 
 def read_latent(network: BayesianNetwork, words: Sequence[str]) -> dict[str, Any]:

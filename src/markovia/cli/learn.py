@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from markovia.cli import options
-from markovia.cli.convert import write_model
+from markovia.cli.convert import write_model, written
+from markovia.cli.data_input import data_file
 from markovia.cli.fit import read_prior
 from markovia.cli.loading import STREAM, FileError
 from markovia.cli.output import number, print_json, say, show_table
@@ -204,13 +205,14 @@ def learn(
         **read_settings(setting or []),
     }
     confidence: EdgeConfidence | None = None
+    rows = data_file(data)
     if bootstrap is None:
-        found = learn_structure(Path(data), how.name, **settings)
+        found = learn_structure(rows, how.name, **settings)
     else:
-        confidence = bootstrap_structure(Path(data), how.name, replicates=bootstrap, n_jobs=jobs, **settings)
+        confidence = bootstrap_structure(rows, how.name, replicates=bootstrap, n_jobs=jobs, **settings)
         found = confidence.consensus()
     notes = list(found.notes)
-    size = None
+    size, thing = None, None
     if output is not None and form is not None:
         thing, more = what_to_write(found, output, form, chosen)
         notes += more
@@ -222,7 +224,7 @@ def learn(
         return
     _report(found, confidence, notes)
     if output is not None and size is not None:
-        say(f"wrote {output} ({size:,} bytes)")
+        say(written(thing, output, size))
     if plot is not None:
         say(f"drew {plot}")
 
@@ -299,6 +301,8 @@ def read_settings(words: Sequence[str]) -> dict[str, Any]:
         name, mark, text = word.partition("=")
         if not mark or not name.strip():
             raise InvalidArgument(f"--set is a name and a value such as restarts=5, not {word!r}")
+        if not text.strip():
+            raise InvalidArgument(f"--set {word} has no value; leave it out, or write one behind the sign")
         try:
             value: Any = json.loads(text)
         except ValueError:

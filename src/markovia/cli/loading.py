@@ -9,8 +9,10 @@ import typer
 from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
+from markovia.io.bundled import bundled_model, bundled_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
+from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 
 STREAM = "-"
 """The word for standard input or output in place of a file; `./-` is a file of that name."""
@@ -56,6 +58,10 @@ def open_model(word: str, format: str | None = None) -> Model:  # noqa: A002
         found = found.to_dag()
     if isinstance(found, DAG):
         return BayesianNetwork(found)
+    if isinstance(found, DynamicBayesianNetwork):
+        raise UnsupportedModel(
+            f"{word!r} holds a DynamicBayesianNetwork; commands take what its unroll(steps) returns in Python"
+        )
     raise UnsupportedModel(
         f"{word!r} holds a {type(found).__name__} with edges that are not directed; "
         "only `markovia convert` takes such graphs"
@@ -76,18 +82,18 @@ def open_anything(word: str, format: str | None = None, option: str = "--format"
             return io.load(path, format=format)
         except UnknownFormat as error:
             raise in_words_of_the_command_line(error, option) from error
-    from markovia.models.gallery import examples
-
-    if word.replace("-", "_").casefold() in examples.names():
-        return examples.get(word)
-    if path.is_dir():
-        raise FileError(f"{word!r} is a directory, not a model")
     if path.suffix or len(path.parts) > 1:
-        raise FileError(f"there is no file {word!r}{did_you_mean(word, _neighbours(path))}")
-    raise FileError(
-        f"{word!r} is neither a file nor a bundled model{did_you_mean(word, bundled_names())}; "
-        "`markovia examples` lists the bundled ones"
-    )
+        raise FileError(
+            f"{word!r} is a directory, not a model"
+            if path.is_dir()
+            else f"there is no file {word!r}{did_you_mean(word, _neighbours(path))}"
+        )
+    try:
+        return bundled_model(word)
+    except UnknownFormat as error:
+        if path.is_dir():
+            raise FileError(f"{word!r} is a directory, not a model") from None
+        raise FileError(str(error).replace("mk.examples.names()", "`markovia examples`")) from None
 
 
 def require_tables(model: Model, word: str) -> None:
@@ -121,13 +127,6 @@ def without_table(model: Any) -> list[str]:
 def in_words_of_the_command_line(error: UnknownFormat, option: str) -> FileError:
     """Name the option of the command line where the library names its argument."""
     return FileError(str(error).replace("format=", option))
-
-
-def bundled_names() -> list[str]:
-    """Return the bundled names as the command line shows them, with dashes."""
-    from markovia.models.gallery import examples
-
-    return [name.replace("_", "-") for name in examples.names()]
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -168,18 +167,21 @@ def _from_standard_input(format: str | None, option: str) -> Any:  # noqa: A002
     from markovia import io
     from markovia.io.registry import MAX_BYTES
 
-    if format is None:
-        raise FileError(
-            f"standard input has no suffix; say its format with {option}, for example {option} bif"
-        )
-    if format.casefold().endswith(".gz"):
+    if format is not None and format.casefold().endswith(".gz"):
         raise FileError("standard input is read as plain text; put `gunzip |` before markovia")
     if sys.stdin is None:
         raise FileError("there is no standard input to read from")
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ParseError(f"expected at most {MAX_BYTES:,} bytes of text", file="<stdin>")
-    return io.loads(data, format, "<stdin>")
+    if format is None and not data.strip():
+        raise FileError("standard input is empty; it should hold a model")
+    if format is None and data.startswith(b"\x1f\x8b"):
+        raise FileError("standard input is compressed; put `gunzip |` before markovia")
+    try:
+        return io.loads(data, format, "<stdin>")
+    except UnknownFormat as error:
+        raise in_words_of_the_command_line(error, option) from error
 
 
 def _model_on_the_line(context: typer.Context) -> Model | None:

@@ -31,7 +31,7 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A data file: .csv, .tsv or .parquet, also .csv.gz; its columns are found by name.",
+        help="A data file: .csv, .tsv or .parquet, also .csv.gz, or - for standard input; columns are found by name.",
         show_default=False,
     ),
 ]

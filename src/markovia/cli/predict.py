@@ -1,12 +1,14 @@
 """`markovia predict`: the most probable state, or the posterior, of a target for every row of a data file."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from markovia.cli import options
 from markovia.cli.csv_output import names_file, records, refuse_two_outputs, write_csv
+from markovia.cli.data_input import data_file
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import heading, print_json, say
@@ -55,10 +57,11 @@ def predict(
 ) -> None:
     """Predict variables for every row of a data file, as CSV; missing cells and columns are summed out."""
     refuse_two_outputs(output, as_json)
+    rows = data_file(data, model)
     loaded = open_model(model, format)
     require_tables(loaded, model)
     names = read_names(loaded, target)
-    blocks = predictions(loaded, data, names, proba, keep or [], engine)
+    blocks = predictions(loaded, rows, names, proba, keep or [], engine)
     document = {**heading(model, loaded), "data": data, "target": names}
     if names_file(output):
         n = write_csv(blocks, output)
@@ -73,7 +76,7 @@ def predict(
 
 
 def predictions(
-    model: Model, data: str, names: list[str], proba: bool, keep: list[str], engine: str
+    model: Model, data: Path, names: list[str], proba: bool, keep: list[str], engine: str
 ) -> "Iterator[pd.DataFrame]":
     """Yield blocks of predictions: kept columns, then for each target its mode and, if wanted, its posterior."""
     import pandas as pd

@@ -1,12 +1,14 @@
 """`markovia score`: how probable a data file is under a model."""
 
 from math import log
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 
 from markovia.cli import options
+from markovia.cli.data_input import data_file
 from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, number, print_json, say, show_table
 from markovia.data.file_blocks import file_blocks
@@ -35,9 +37,10 @@ def score(
     as_json: options.Json = False,
 ) -> None:
     """Compute the log likelihood of a data file; missing cells and columns are summed out."""
+    rows = data_file(data, model)
     loaded = open_model(model, format)
     require_tables(loaded, model)
-    logs = row_scores(loaded, data, engine)
+    logs = row_scores(loaded, rows, engine)
     if not len(logs):
         raise InvalidArgument(f"{data!r} has no rows")
     total, impossible = float(logs.sum()), int(np.isneginf(logs).sum())
@@ -68,7 +71,7 @@ def score(
         show_table(["row", "log p"], [(f"{int(r) + 1:,}", number(float(logs[r]))) for r in least])
 
 
-def row_scores(model: Model, data: str, engine: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def row_scores(model: Model, data: Path, engine: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Return the log probability of every row of a file."""
     variables = {n: model.variable(n) for n in model.variables}
     parts = []

@@ -169,6 +169,8 @@ def check_columns(connection: Any, files: Sequence[str], kind: Kind, names: Sequ
         options = ", ".join(["header=false", "all_varchar=true", *_fixed(kind)])
         first = f"SELECT * FROM read_csv({path}, {options}) LIMIT 1"
         header = [n for row in connection.sql(first).fetchall() for n in row]
+        if not any(header):
+            raise InvalidArgument(f"{file} is empty; data begin with a line of column names")
         _check_distinct(file, header)
         if len(header) == 1 and header[0] is not None and header[0] not in names:
             _check_separator(file, header[0])

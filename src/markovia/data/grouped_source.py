@@ -94,6 +94,10 @@ class GroupedSource:
         if odd is not None:
             raise continuous(odd)
         found = self._groups([[n] for n in names], MAX_VALUES)
+        if not any(found) and any(n not in known for n in names):
+            raise InvalidArgument(
+                "the data have a header but no rows, so there are no states to read off them"
+            )
         self.variables, self._books, self._gaps = {}, {}, {}
         for name, groups in zip(names, found, strict=True):
             if len(groups) > MAX_VALUES:

@@ -29,6 +29,7 @@ from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
+from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 
 NAME = "markovia_name"
 STATES = "markovia_states"
@@ -191,6 +192,8 @@ def refusal(model: object, holds: str) -> UnsupportedModel:
         cure = "; save it as .dagitty or .json"
     elif isinstance(model, FactorModel):
         cure = "; save it as .uai or .json, or convert it first"
+    elif isinstance(model, DynamicBayesianNetwork):
+        cure = "; save it as .json, or what its unroll(steps) returns"
     else:
         cure = ""
     return UnsupportedModel(f"{holds}, not {'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}{cure}")

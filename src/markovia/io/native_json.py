@@ -10,7 +10,8 @@ few parameters, and plain graphs. A file is one object:
      "conditionals": [{"variable": "rain", "parents": [], "rows": [[0.8, 0.2]]},
                       {"variable": "wet", "parents": ["rain"], "rows": [[0.9, 0.1], [0.2, 0.8]]}]}
 
-- `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `dag`, `undirected-graph` or `mixed-graph`.
+- `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `dynamic-bayesian-network`, `dag`, `undirected-graph`
+  or `mixed-graph`. A dynamic network has `initial` and `transition`, each an object with what a Bayesian network has.
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1.
 - `conditionals` (Bayesian networks) has one entry a variable. `rows` lists one row of child probabilities for
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
@@ -48,12 +49,13 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 
 VERSION = 1
 MAX_STATES = 2**20
 
 Graph = DAG | UndirectedGraph | MixedGraph
-Thing = BayesianNetwork | FactorModel | DAG | UndirectedGraph | MixedGraph
+Thing = BayesianNetwork | DynamicBayesianNetwork | FactorModel | DAG | UndirectedGraph | MixedGraph
 
 _COMMON = ("format", "version", "kind")
 _MODEL = (*_COMMON, "name", "properties", "node_properties", "variables")
@@ -131,10 +133,10 @@ def _dump(value: object) -> str:
 
 def _content(model: Thing) -> tuple[str, dict[str, Any]]:
     if isinstance(model, BayesianNetwork):
-        return "bayesian-network", {
-            **_header(model),
-            "conditionals": [_conditional(model, name) for name in model.variables],
-        }
+        return "bayesian-network", _network_content(model)
+    if isinstance(model, DynamicBayesianNetwork):
+        parts = {"initial": model.initial, "transition": model.transition}
+        return "dynamic-bayesian-network", {part: _network_content(net) for part, net in parts.items()}
     if isinstance(model, MarkovNetwork | FactorGraph):
         kind = "factor-graph" if isinstance(model, FactorGraph) else "markov-network"
         factors = [
@@ -150,6 +152,10 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
     raise UnsupportedModel(
         f"the native format holds discrete models and graphs, not a {type(model).__name__}"
     )
+
+
+def _network_content(model: BayesianNetwork) -> dict[str, Any]:
+    return {**_header(model), "conditionals": [_conditional(model, name) for name in model.variables]}
 
 
 def _header(model: BayesianNetwork | FactorModel) -> dict[str, Any]:
@@ -213,6 +219,15 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
     _describe(root, network)
     policy.finish()
     return network
+
+
+def _read_dynamic_network(root: Node) -> DynamicBayesianNetwork:
+    root.only(*_COMMON, "initial", "transition")
+    initial, transition = (_read_bayesian_network(root.get(part)) for part in ("initial", "transition"))
+    try:
+        return DynamicBayesianNetwork(initial, transition)
+    except MarkoviaError as error:
+        root.get("transition").fail(f"expected the later steps of the process; {brief(str(error))}")
 
 
 def _network(
@@ -316,6 +331,7 @@ def _marked(edges: Sequence[Node]) -> list[tuple[str, str, Mark, Mark]]:
 
 _READERS: dict[str, Callable[[Node], Thing]] = {
     "bayesian-network": _read_bayesian_network,
+    "dynamic-bayesian-network": _read_dynamic_network,
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
     "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
+from markovia.io.bundled import bundled_model
+from markovia.io.content import format_of
 from markovia.io.encoding import check_text, decoded
 from markovia.runtime.registry import resolve
 
@@ -94,12 +96,13 @@ def load(
     *,
     kind: type[Any] | None = None,
 ) -> Any:
-    """Read a model (or a graph) from a file.
+    """Read a model (or a graph) from a file, or build a bundled model.
 
     Parameters
     ----------
     path
-        The file; `.gz` behind the suffix means it is compressed.
+        The file; `.gz` behind the suffix means it is compressed. A name such as `"asia"` or `"monty-hall"` that is no
+        file is a bundled model (`mk.examples.names()`).
     format
         The format's name where the suffix does not say it; see `formats()`.
     kind
@@ -116,7 +119,7 @@ def load(
     FileNotFoundError
         If there is no such file.
     UnknownFormat
-        If neither the suffix nor `format=` names a format.
+        If neither the suffix nor `format=` names a format, or a name is neither a file nor a bundled model.
     ParseError
         If the file is malformed; with file, line, column and what was expected.
     InvalidArgument
@@ -131,15 +134,24 @@ def load(
     >>> load(file)
     MarkovNetwork(1 variables, 1 factors)
     >>> folder.cleanup()
+    >>> load("asia")
+    BayesianNetwork('asia', 8 variables, 8 edges, 18 parameters)
     """
-    path = _file_path(path)
-    chosen, compressed = _chosen(path, format)
-    if path.is_dir():
-        raise InvalidArgument(f"{path} is a folder; name a file in it to load")
-    found = chosen.read(decoded(_bytes_of(path, compressed), str(path), xml=chosen.xml), str(path))
+    if isinstance(path, str) and format is None and path == Path(path).stem and not _is_there(path):
+        found: Any = bundled_model(path)
+    else:
+        path = _file_path(path)
+        chosen, compressed = _chosen(path, format)
+        if path.is_dir():
+            raise InvalidArgument(f"{path} is a folder; name a file in it to load")
+        found = chosen.read(decoded(_bytes_of(path, compressed), str(path), xml=chosen.xml), str(path))
     if kind is not None and not isinstance(found, kind):
         raise InvalidArgument(f"{path} holds a {type(found).__name__}, not a {kind.__name__}")
     return found
+
+
+def _is_there(path: str) -> bool:
+    return Path(path).exists() and not Path(path).is_dir()
 
 
 def save(model: Any, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
@@ -188,7 +200,11 @@ def save(model: Any, path: str | os.PathLike[str], format: str | None = None) ->
     _replace(path, data)
 
 
-def loads(text: str | bytes | bytearray, format: str, source: str | None = None) -> Any:  # noqa: A002
+def loads(
+    text: str | bytes | bytearray,
+    format: str | None = None,  # noqa: A002
+    source: str | None = None,
+) -> Any:
     """Read a model from text.
 
     Parameters
@@ -196,14 +212,14 @@ def loads(text: str | bytes | bytearray, format: str, source: str | None = None)
     text
         The contents of a file, as text or as bytes.
     format
-        The format's name; see `formats()`.
+        The format's name; see `formats()`. By default the one that the text begins like.
     source
         A name for messages.
 
     Raises
     ------
     UnknownFormat
-        If there is no such format.
+        If there is no such format, or the text begins like none.
     ParseError
         If the text is malformed.
 
@@ -211,12 +227,19 @@ def loads(text: str | bytes | bytearray, format: str, source: str | None = None)
     --------
     >>> loads("MARKOV 1  2  1  1 0  2  3 5", "uai")
     MarkovNetwork(1 variables, 1 factors)
+    >>> loads("network n { } variable a { type discrete [ 1 ] { a0 }; } probability ( a ) { table 1; }").states("a")
+    ['a0']
     """
-    chosen = _named(format)
     if not isinstance(text, str | bytes | bytearray):
         raise InvalidArgument(
             f"a model is read from text or bytes, not from {type(text).__name__}; use load() for files"
         )
+    if format is None:
+        begins = text[:_CHUNK].decode("utf-8", "ignore") if isinstance(text, bytes | bytearray) else text
+        format = format_of(begins.removeprefix("\ufeff"))  # noqa: A001
+        if format is None:
+            raise UnknownFormat(f"{source or 'the text'} begins like no format; say it with format=")
+    chosen = _named(format)
     if isinstance(text, bytes | bytearray):
         text = decoded(text, source, xml=chosen.xml)
     else:

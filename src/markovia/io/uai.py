@@ -22,6 +22,7 @@ Cost: linear; all numbers are converted in one call. Limits: 2**20 states a vari
 """
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -132,6 +133,12 @@ def write_uai(model: GraphicalModel) -> str:
     except MarkoviaError as error:
         raise UnsupportedModel(f"UAI lists every entry of a table: {error}") from None
     number = {name: i for i, name in enumerate(model.variables)}
+    if any(name != f"x{i}" or not model.variable(name).numbered for name, i in number.items()):
+        warnings.warn(
+            "UAI has no names: variables were written as x0, x1, ... and states as 0, 1, ...; .json keeps them",
+            UserWarning,
+            stacklevel=2,
+        )
     lines = [
         word,
         str(len(number)),

@@ -7,6 +7,7 @@ for is imported then and kept, so `import markovia` costs nothing for what is no
 import ast
 import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,15 @@ def lazy_names(module_name: str) -> tuple[Callable[[str], Any], Callable[[], lis
         return value
 
     def _advice(name: str) -> str:
-        if not name.startswith("_"):
-            for door in (n for n, (home, _) in homes.items() if home == module_name):
-                if name in getattr(door_module := getter(door), "__all__", dir(door_module)):
-                    return f": it is {module_name}.{door}.{name}"
-        return did_you_mean(name, [*homes])
+        if name.startswith("_"):
+            return ""
+        elsewhere: dict[str, str] = {}
+        for door in (n for n, (home, _) in homes.items() if home == module_name):
+            listed = getattr(door_module := getter(door), "__all__", dir(door_module))
+            if name in listed:
+                return f": it is {module_name}.{door}.{name}"
+            elsewhere.update({n: f"{module_name}.{door}.{n}" for n in listed if not n.startswith("_")})
+        near = get_close_matches(name, elsewhere, n=1, cutoff=0.75)
+        return did_you_mean(name, homes) or (f" (did you mean {elsewhere[near[0]]}?)" if near else "")
 
     return getter, lambda: sorted({*homes, "__version__"} if hasattr(module, "__version__") else homes)

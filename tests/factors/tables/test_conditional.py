@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import markovia as mk
 from markovia import Factor, Variable
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownState
 from markovia.factors.tables.table_forms import argument_names, as_conditional
@@ -244,3 +245,30 @@ def test_a_table_cannot_be_written_to() -> None:
 def test_large_tables_print_their_size() -> None:
     parents = tuple(Variable(f"p{i}", 2) for i in range(12))
     assert "4,096 rows x 2 states" in repr(as_conditional(WET, parents, "uniform"))
+
+
+def test_one_row_a_configuration_of_the_parents_has_the_last_parent_fastest():
+    bn = mk.BayesianNetwork()
+    bn.add("a", states=2, p=[0.5, 0.5])
+    bn.add("b", states=3, p=[0.2, 0.3, 0.5])
+    rows = [[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6], [0.5, 0.5], [0.6, 0.4]]
+    bn.add("c", parents=["a", "b"], p=rows)
+    assert bn["c"].row(a=0, b=2).tolist() == [0.3, 0.7]
+    assert bn["c"].row(a=1, b=0).tolist() == [0.4, 0.6]
+    with pytest.raises(InvalidTable, match="looks transposed"):
+        bn.replace("c", p=np.transpose(rows))
+    with pytest.raises(InvalidTable, match=r"has shape \(5, 2\)"):
+        bn.replace("c", p=rows[:5])
+
+
+def test_rows_are_rescaled_only_where_asked():
+    bn = mk.BayesianNetwork("a->b")
+    for p in ([[3, 1], [2, 2]], {0: [3, 1], 1: {0: 2, 1: 2}}, lambda a: [3, 1] if a == 0 else [2, 2]):
+        with pytest.raises(InvalidTable, match=r"sums to 4.*or say normalise=True"):
+            bn.replace("b", p=p)
+        bn.replace("b", p=p, normalise=True)
+        assert bn["b"].values.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    with pytest.raises(InvalidTable, match="for a=1 sums to 0"):
+        bn.replace("b", p=[[3, 1], [0, 0]], normalise=True)
+    with pytest.raises(InvalidTable):
+        bn.replace("b", p=[[3, -1], [1, 1]], normalise=True)

@@ -171,3 +171,22 @@ def test_log_prob_is_normalised():
     rows = [{"a": s, "b": t} for s in ("x", "y") for t in (0, 1)]
     assert np.exp(mn.log_prob(rows)).sum() == pytest.approx(1.0)
     assert np.exp(mn.log_prob([{"a": "x"}]))[0] == pytest.approx(35 / 46)
+
+
+@pytest.mark.parametrize("kind", [mk.MarkovNetwork, mk.FactorGraph])
+def test_a_factor_over_an_undeclared_name_is_refused_where_variables_were_declared(kind):
+    factor = mk.Factor(["rain", "wte"], [[1, 2], [3, 4]])
+    with pytest.raises(
+        mk.errors.UnknownVariable, match=r"'wte' in the declared variables \(did you mean 'wet'\?\)"
+    ):
+        kind({"rain": 2, "wet": 2}, [factor])
+    assert kind(factors=[factor]).variables == ["rain", "wte"]
+
+
+def test_an_edit_drops_the_record_of_a_fit_of_factors():
+    model = mk.MarkovNetwork(factors=[mk.Factor(["a", "b"], [[1, 1], [1, 1]])])
+    model.fit({"a": [0, 1, 1], "b": [0, 1, 0]}, l2=0.1)
+    assert model.fit_ is not None
+    assert model.copy().fit_ is model.fit_
+    model.add_factor(mk.Factor(["a"], [1, 2]))
+    assert model.fit_ is None

@@ -155,7 +155,9 @@ class ConditionalTable(Conditional):
     values
         Array with axes `(*parents, child)`; every row over the child sums to one.
     tolerance
-        How far from one a row may sum. Values are kept as given, never rescaled.
+        How far from one a row may sum.
+    normalise
+        Whether to divide every row by its sum; otherwise values are kept as given.
 
     Examples
     --------
@@ -178,10 +180,11 @@ class ConditionalTable(Conditional):
         values: Any = (),
         *,
         tolerance: float = ROW_TOLERANCE,
+        normalise: bool = False,
     ) -> None:
         self.variable = variable
         self.parents = tuple(parents)
-        self._values = _checked(variable, self.parents, values, tolerance)
+        self._values = _checked(variable, self.parents, values, tolerance, normalise)
 
     @classmethod
     def of(cls, variable: Variable, parents: tuple[Variable, ...], values: Array) -> "ConditionalTable":
@@ -257,7 +260,9 @@ def table_shape(
     return shape
 
 
-def _checked(variable: Variable, parents: tuple[Variable, ...], values: Any, tolerance: float) -> Array:
+def _checked(
+    variable: Variable, parents: tuple[Variable, ...], values: Any, tolerance: float, normalise: bool
+) -> Array:
     names = [p.name for p in parents]
     if len({variable.name, *names}) != len(names) + 1:
         raise InvalidTable(f"{variable.name!r} and its parents {names} must be different variables")
@@ -272,6 +277,9 @@ def _checked(variable: Variable, parents: tuple[Variable, ...], values: Any, tol
         raise InvalidTable(_wrong_shape(variable, parents, array, shape))
     check_non_negative(array, (*parents, variable))
     sums = array.sum(axis=-1)
+    if normalise:
+        array /= np.where(sums > 0, sums, 1.0)[..., None]
+        sums = (sums > 0).astype(np.float64)
     off = np.abs(sums - 1.0)
     if off.size and off.max() > tolerance:
         at = np.unravel_index(int(np.argmax(off)), off.shape) if parents else ()
@@ -280,6 +288,7 @@ def _checked(variable: Variable, parents: tuple[Variable, ...], values: Any, tol
         raise InvalidTable(
             f"the row of {variable.name!r}{f' for {where}' if where else ''} sums to {total:.9g}, "
             f"off by {total - 1:+.3g}; it must sum to 1 (rows = parent states, columns = states of {variable.name!r})"
+            + ("" if normalise or total <= 0 else ", or say normalise=True")
         )
     array.setflags(write=False)
     return array

@@ -213,14 +213,13 @@ def _belief(variable: Variable, said: Jeffrey) -> Array:
 
 def _by_state(variable: Variable, said: Mapping[Any, Any], what: str) -> list[Any]:
     """Return the values of a dict in the order of the states."""
-    for state in said:
-        variable.index(state)
-    missing = [s for s in variable.states if s not in said]
+    values = {variable.states[variable.index(state)]: value for state, value in said.items()}
+    missing = [s for s in variable.states if s not in values]
     if missing:
         raise InvalidEvidence(
             f"the {what} for {variable.name!r} leaves out {', '.join(map(repr, missing))}; all need one"
         )
-    return [said[s] for s in variable.states]
+    return [values[s] for s in variable.states]
 
 
 def _numbers(variable: Variable, values: Iterable[Any]) -> Array:

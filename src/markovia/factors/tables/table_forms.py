@@ -1,6 +1,7 @@
 """Every practical way to write a conditional table, turned into a `Conditional`.
 
-Accepted: nested lists or an array (parents first, child last), a flat list, a dict of rows, a pandas
+Accepted: nested lists or an array (parents first, child last), one row a parent configuration (the last parent fastest), a
+flat list, a dict of rows, a pandas
 DataFrame (wide: one row a parent configuration; long: columns for every variable and one for `p`), a Python
 function of the parents' states (returning a state, or probabilities), the words "uniform" and "random",
 a `LocalModel` such as `NoisyOr(...)`, `mk.exponential.Bernoulli` and `Categorical`, and a ready `Conditional`.
@@ -9,6 +10,7 @@ a `LocalModel` such as `NoisyOr(...)`, `mk.exponential.Bernoulli` and `Categoric
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -48,8 +50,11 @@ def as_conditional(
     p: Any,
     *,
     seed: int | np.random.Generator | None = None,
+    normalise: bool = False,
 ) -> Conditional:
     """Turn any accepted form into a checked conditional distribution.
+
+    With `normalise`, the rows of a table may be any non-negative numbers and are divided by their sums.
 
     Examples
     --------
@@ -59,6 +64,8 @@ def as_conditional(
     [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]]
     >>> as_conditional(b, (a,), {0: [0.9, 0.1], 1: {0: 0.2, 1: 0.8}}).values.tolist()
     [[0.9, 0.1], [0.2, 0.8]]
+    >>> as_conditional(c, (a, b), [[3, 1], [1, 1], [0, 5], [1, 3]], normalise=True).values.tolist()
+    [[[0.75, 0.25], [0.5, 0.5]], [[0.0, 1.0], [0.25, 0.75]]]
     """
     if isinstance(p, Conditional):
         if p.variable != variable or set(p.parents) != set(parents):
@@ -70,17 +77,19 @@ def as_conditional(
         raise InvalidArgument(f"p={p.__name__} is a class; write {p.__name__}(...)")
     if isinstance(p, LocalModel):
         return p.bind(variable, parents)
-    if isinstance(p, ExponentialFamily):
-        return ConditionalTable(variable, parents, _of_distribution(variable, p))
     if isinstance(p, str):
         return _by_word(variable, parents, p, seed)
-    if isinstance(p, Mapping):
-        return _from_rows(variable, parents, p)
-    if hasattr(p, "columns") and hasattr(p, "to_numpy"):
-        return _from_frame(variable, parents, p)
-    if callable(p):
-        return _from_function(variable, parents, p)
-    return ConditionalTable(variable, parents, _nested(variable, parents, p))
+    if isinstance(p, ExponentialFamily):
+        values = _of_distribution(variable, p)
+    elif isinstance(p, Mapping):
+        values = _from_rows(variable, parents, p)
+    elif hasattr(p, "columns") and hasattr(p, "to_numpy"):
+        values = _from_frame(variable, parents, p)
+    elif callable(p):
+        values = _from_function(variable, parents, p)
+    else:
+        values = _nested(variable, parents, p)
+    return ConditionalTable(variable, parents, values, normalise=normalise)
 
 
 def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
@@ -121,26 +130,24 @@ def _by_word(
 
 
 def _nested(variable: Variable, parents: tuple[Variable, ...], p: Any) -> Any:
-    """Give a flat list its shape; anything else is checked as it is."""
+    """Give a flat list, or one row a parent configuration, its shape; anything else is checked as it is."""
     if not isinstance(p, np.ndarray):
         try:
             p = np.array(p, dtype=np.float64)
         except (ValueError, TypeError):
             return p
     shape = table_shape(variable, parents)
-    if p.ndim == 1 and len(shape) > 1 and p.size == np.prod(shape):
+    if p.ndim < len(shape) and p.shape in ((prod(shape),), (prod(shape[:-1]), shape[-1])):
         return p.reshape(shape)
     return p
 
 
-def _from_rows(
-    variable: Variable, parents: tuple[Variable, ...], rows: Mapping[Any, Any]
-) -> ConditionalTable:
+def _from_rows(variable: Variable, parents: tuple[Variable, ...], rows: Mapping[Any, Any]) -> Any:
     shape = table_shape(variable, parents)
     if not parents:
         if set(rows) == {()}:
-            return ConditionalTable(variable, (), _one_row(variable, rows[()], "the only row"))
-        return ConditionalTable(variable, (), _one_row(variable, rows, "the only row"))
+            return _one_row(variable, rows[()], "the only row")
+        return _one_row(variable, rows, "the only row")
     values = np.full(shape, np.nan)
     for key, row in rows.items():
         states = key if isinstance(key, tuple) else (key,)
@@ -155,12 +162,10 @@ def _from_rows(
     if len(missing):
         where = ", ".join(f"{q.name}={q.states[i]!r}" for q, i in zip(parents, missing[0], strict=True))
         raise InvalidTable(f"the table of {variable.name!r} has no row for {where} ({len(missing)} missing)")
-    return ConditionalTable(variable, parents, values)
+    return values
 
 
-def _from_function(
-    variable: Variable, parents: tuple[Variable, ...], function: Callable[..., Any]
-) -> ConditionalTable:
+def _from_function(variable: Variable, parents: tuple[Variable, ...], function: Callable[..., Any]) -> Any:
     values = np.empty(table_shape(variable, parents))
     _require_arity(variable, parents, function)
     for codes, states in zip(
@@ -180,7 +185,7 @@ def _from_function(
             values[codes] = _bernoulli(variable, answer, where)
         else:
             values[codes] = _one_row(variable, answer, where)
-    return ConditionalTable(variable, parents, values)
+    return values
 
 
 def _require_arity(variable: Variable, parents: tuple[Variable, ...], function: Callable[..., Any]) -> None:
@@ -229,7 +234,7 @@ def _floats(variable: Variable, numbers: Any) -> Any:
         raise InvalidTable(f"the frame for {variable.name!r} holds entries that are not numbers") from None
 
 
-def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -> ConditionalTable:
+def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -> Any:
     columns = list(frame.columns)
     if len(set(columns)) < len(columns):
         raise InvalidTable(f"the frame for {variable.name!r} has two columns of one name: {columns}")
@@ -251,7 +256,7 @@ def _from_frame(variable: Variable, parents: tuple[Variable, ...], frame: Any) -
             raise InvalidTable(
                 f"the long frame for {variable.name!r} does not list every combination of states"
             )
-        return ConditionalTable(variable, parents, values)
+        return values
     rows = {}
     for key, row in zip(frame.index, _floats(variable, frame), strict=True):
         rows[key if parents else ()] = dict(zip(columns, row, strict=True))

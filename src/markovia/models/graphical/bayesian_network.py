@@ -199,7 +199,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         twin._variables = dict(self._variables)
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
-        twin._assumed, twin.fit_, twin._learned = set(self._assumed), self.fit_, self._learned
+        twin._assumed, twin._fit, twin._learned = set(self._assumed), self._fit, self._learned
         twin.properties = dict(self.properties)
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
         return twin

@@ -24,8 +24,16 @@ class DirectedModel(GraphicalModel):
     _removed: set[str]
     _assumed: set[str]
     """Variables whose states nobody stated: a fit reads them off the data."""
-    fit_: "Fit | None" = None
-    """What the last fit did; None before the first."""
+    _fit: "tuple[Fit, dict[str, Conditional | None]] | None" = None
+    """What the last fit did, and the tables it left."""
+
+    @property
+    def fit_(self) -> "Fit | None":
+        """What the last fit did; None before the first, and after an edit, since the tables are then others."""
+        if self._fit is None or self._fit[1].keys() != self._tables.keys():
+            return None
+        record, made = self._fit
+        return record if all(table is made[name] for name, table in self._tables.items()) else None
 
     @property
     def graph(self) -> DAG:

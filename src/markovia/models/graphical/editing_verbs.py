@@ -35,6 +35,7 @@ class EditingVerbs(DirectedModel):
         states: int | Sequence[State] | None = None,
         parents: Sequence[str] | str | None = None,
         p: Any = None,
+        normalise: bool = False,
     ) -> None:
         """Add a variable.
 
@@ -43,13 +44,16 @@ class EditingVerbs(DirectedModel):
         name
             A new name.
         distribution, p
-            The table, in any form: nested lists (parents first, child last), a dict of rows, a DataFrame,
-            "uniform" or "random", a function of the parents' states, or a local model such as `NoisyOr(...)`.
-            A function's argument names are its parents. Without either the node has no table yet.
+            The table, in any form: nested lists (parents first, child last), one row a configuration of the parents (the
+            last parent fastest), a dict of rows, a DataFrame, "uniform" or "random", a function of the parents' states,
+            or a local model such as `NoisyOr(...)`. A function's argument names are its parents. Without either the node
+            has no table yet.
         states
             A list of states or their number; read off the table where it can be.
         parents
             Names of variables that are already there.
+        normalise
+            Whether to divide every row of the table by its sum, for counts and rounded numbers.
 
         Examples
         --------
@@ -60,6 +64,9 @@ class EditingVerbs(DirectedModel):
         >>> bn.add("either", lambda a, b: a or b)
         >>> bn.parents("either"), round(bn.query("either")[1], 6)
         (['a', 'b'], 0.55)
+        >>> bn.add("c", parents=["a", "b"], p=[[3, 1], [1, 1], [0, 5], [1, 3]], normalise=True)
+        >>> bn["c"].row(a=1, b=0).tolist()
+        [0.0, 1.0]
         """
         if name in self:
             raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
@@ -69,7 +76,9 @@ class EditingVerbs(DirectedModel):
         named = self._parent_names(form, parents)
         parent_variables = tuple(self.variable(n) for n in named)
         variable = Variable(name, _states_of(form, states, parent_variables))
-        table = None if form is None else as_conditional(variable, parent_variables, form)
+        table = (
+            None if form is None else as_conditional(variable, parent_variables, form, normalise=normalise)
+        )
         if table is not None and table.parents != parent_variables:
             named = table.parent_names
         self._variables[name] = variable
@@ -89,8 +98,9 @@ class EditingVerbs(DirectedModel):
         *,
         parents: Sequence[str] | str | None = None,
         p: Any = None,
+        normalise: bool = False,
     ) -> None:
-        """Give a variable a new table, and new parents if they are named.
+        """Give a variable a new table, and new parents if they are named; the arguments are those of `add`.
 
         Raises
         ------
@@ -106,7 +116,7 @@ class EditingVerbs(DirectedModel):
             if parents is not None or _names_parents(form)
             else self._parents[name]
         )
-        table = as_conditional(variable, tuple(self.variable(n) for n in named), form)
+        table = as_conditional(variable, tuple(self.variable(n) for n in named), form, normalise=normalise)
         if table.parent_names != self._parents[name]:
             self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
         self._parents[name] = table.parent_names

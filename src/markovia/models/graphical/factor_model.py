@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from markovia.errors import DuplicateName, IncompleteModel, InvalidArgument, InvalidTable
+from markovia.errors import DuplicateName, IncompleteModel, InvalidArgument, InvalidTable, UnknownVariable
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
@@ -64,6 +64,8 @@ class FactorModel(FieldFitVerbs, Model):
             self._factors = given  # every factor is over the model's own variables
             return
         for name, variable in _named_by(given).items():
+            if listed and name not in self._variables:
+                raise _undeclared(name, self._variables)
             self._variables.setdefault(name, variable)
         self._factors = [self._fitted(f) for f in given]
 
@@ -195,7 +197,7 @@ class FactorModel(FieldFitVerbs, Model):
         twin._variables = dict(self._variables)
         twin._factors = list(self._factors)
         twin._undirected = self._undirected
-        twin._known_log_z = self._known_log_z
+        twin._known_log_z, twin.fit_ = self._known_log_z, self.fit_
         twin.properties = dict(self.properties)
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
         return twin
@@ -355,6 +357,7 @@ class FactorModel(FieldFitVerbs, Model):
     def _changed(self) -> None:
         self._undirected = None
         self._known_log_z = None
+        self.fit_ = None
 
     def _log_z(self, engine: Engine | None = None) -> float:
         chosen = engine or get_engine("auto")
@@ -387,6 +390,12 @@ def _named_by(factors: Sequence[Factor]) -> dict[str, Variable]:
             if known is not v and known.states != v.states and known.numbered:
                 found[v.name] = v
     return found
+
+
+def _undeclared(name: str, declared: Iterable[str]) -> UnknownVariable:
+    error = UnknownVariable(name, declared, "the declared variables")
+    error.args = (f"{error}; declare it too, or declare none and the factors bring theirs",)
+    return error
 
 
 def _no_variables(given: object) -> InvalidArgument:

@@ -29,7 +29,7 @@ class FieldFitVerbs(GraphicalModel):
 
     _factors: list[Factor]
     fit_: Fit | None = None
-    """What the last fit did; None before the first."""
+    """What the last fit did; None before the first, and after an edit."""
 
     @guided
     def fit(

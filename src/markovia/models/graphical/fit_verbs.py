@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided
@@ -64,7 +65,7 @@ class FitVerbs(DirectedModel):
         Returns
         -------
         the network
-            With `fit_`, a record of what was done. A failed fit leaves the network as it was.
+            With `fit_`, a record of what was done, until an edit. A failed fit leaves the network as it was.
 
         Examples
         --------
@@ -130,6 +131,11 @@ class FitVerbs(DirectedModel):
         from markovia.models.graphical import fitting
 
         past = self._current()
+        if past is None and self._fit is not None:
+            raise InvalidArgument(
+                "the network has no counts to add to: its tables were changed since the last fit, or fitted otherwise; "
+                "use fit(), with prior=mk.priors.Dirichlet.from_network(bn, n) to build on the present tables"
+            )
         return self._take(fitting.partial_fit(self, past, data, prior, weights, states, fixed, tied, forget))
 
     @property
@@ -155,7 +161,7 @@ class FitVerbs(DirectedModel):
     def _take(self, found: "Fitted") -> Self:
         """Take over what a fit found, all at once."""
         self.install(found.variables, found.tables)
-        self.fit_, self._learned = found.record, found.learned
+        self._fit, self._learned = (found.record, dict(self._tables)), found.learned
         return self
 
     def _current(self) -> "Learned | None":

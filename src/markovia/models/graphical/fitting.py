@@ -113,11 +113,6 @@ def partial_fit(
     start = now()
     if not isinstance(forget, int | float | np.number) or not 0.0 <= float(forget) <= 1.0:
         raise InvalidArgument(f"forget= is a number from 0 to 1, not {forget!r}")
-    if past is None and network.fit_ is not None:
-        raise InvalidArgument(
-            "the network has no counts to add to: its tables were changed since the last fit, or fitted otherwise; "
-            "use fit(), with prior=mk.priors.Dirichlet.from_network(bn, n) to build on the present tables"
-        )
     source = read_rows(network, data, weights, states, hint=False)
     gaps = sum(source.missing().values())
     if gaps:
@@ -171,6 +166,11 @@ def read_rows(
     hint: bool = True,
 ) -> RowSource:
     """Open the data for this network's variables, hidden ones left out; `hint` tells of `latent=` if one has no column."""
+    if not network.variables:
+        raise IncompleteModel(
+            "there is no graph to fit: give one, such as BayesianNetwork('rain->wet'), or learn it with "
+            "mk.learn_structure(data).fit()"
+        )
     assumed = network.unstated()
     if states is not None and not isinstance(states, Mapping):
         raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")

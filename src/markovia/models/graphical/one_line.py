@@ -7,8 +7,8 @@ Grammar (blanks and line breaks around marks are free)::
     node    := name [ "[" k "]" | "[" low "," high "]" | "{" state ("|" state)* "}" ]
 
 `[k]` gives the integer states 0 ... k-1, `[low,high]` the integers from low to high, `{a|b}` named states. A node
-without either has two states, 0 and 1. The states may be written at any one mention of the node. The form
-`[a][b|a][c|a:b]` that R users know is understood too.
+without either has two states, 0 and 1. The states may be written at any one mention of the node. A name with a dash that
+no arrow touches is written in quotes, `"x-ray"`. The form `[a][b|a][c|a:b]` that R users know is understood too.
 """
 
 import re
@@ -53,13 +53,26 @@ def parse_one_line(text: str) -> OneLine:
     at = 0
     while True:
         at = _trail(text, at, result)
-        if at == len(text):
-            return result
-        if text[at] != ";":
-            _fail(text, at, "expected '->', '<-', ';' or the end")
+        if at < len(text) and text[at] != ";":
+            dash = " (did you mean '->'?)" if text[at] == "-" else ""
+            _fail(text, at, f"expected '->', '<-', ';' or the end{dash}")
         at += 1
         if not text[at:].strip():
+            _refuse_dashes(text, result)
             return result
+
+
+def _refuse_dashes(text: str, result: OneLine) -> None:
+    """Ask whether `a-b` stands for `a->b` where it is a variable by itself: without quotes and without edges."""
+    joined = {end for child, parents in result.parents.items() if parents for end in (child, *parents)}
+    for name in result.parents:
+        if "-" in name and name not in joined and f'"{name}"' not in text:
+            edge = name.replace("-", "->")
+            _fail(
+                text,
+                text.index(name),
+                f"expected '->' or '<-'; did you mean {edge!r}? (a name with a dash: '\"{name}\"')",
+            )
 
 
 def _trail(text: str, at: int, result: OneLine) -> int:
