@@ -6,7 +6,7 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.output import print_json, say, show_table
-from markovia.io.bundled import bundled_names
+from markovia.models.gallery.bundled import bundled_names
 
 QUESTIONS = {"query": "marginals", "map": "best", "sample": "sample", "log_partition": "log_mass"}
 """The verb of each question that an engine may answer."""

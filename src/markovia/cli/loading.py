@@ -9,7 +9,7 @@ import typer
 from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
-from markovia.io.bundled import bundled_model, bundled_names
+from markovia.models.gallery.bundled import bundled_model, bundled_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
-from markovia.io.bundled import bundled_model
 from markovia.io.content import format_of
 from markovia.io.encoding import check_text, decoded
+from markovia.models.gallery.bundled import bundled_model
 from markovia.runtime.registry import resolve
 
 if TYPE_CHECKING:

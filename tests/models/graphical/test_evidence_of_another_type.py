@@ -10,3 +10,4 @@ def test_evidence_of_another_type_means_the_state_it_writes():
         assert bn.do(wet=value).query("slip")["1"] == 0.5
     assert bn.query("wet", given={"slip": 1})[True] == bn.query("wet", given={"slip": "1"})[True]
     assert bn.query("slip", given={"wet": mk.Not("false")})["1"] == 0.5
+    assert bn.query("slip", given={"wet": {"true": 1.0, 0: 0.0}})["1"] == 0.5
