@@ -16,7 +16,7 @@ test-all: kernels
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=explore
 
 coverage: kernels
-	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term --cov-fail-under=90
 
 # compiled once and kept on disk, so that the tests do not compile the same thing twice
 kernels: $(STAMP)-test

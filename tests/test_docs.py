@@ -15,7 +15,7 @@ GUIDE = sorted((DOCS / "guide").glob("*.md"))
 PAGES = [DOCS / "index.md", *GUIDE]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NEEDS = {
-    "coming-from.md": ["pgmpy", "pyagrum"],
+    "coming_from.md": ["pgmpy", "pyagrum"],
     "crfs_and_segmentation.md": ["jax"],
     "data_larger_than_memory.md": ["polars", "pyarrow"],
     "data_on_a_cluster.md": ["dask.dataframe", "pyarrow"],

@@ -112,7 +112,6 @@ for module in (
     compiling,
     convert,
     listing,
-    compiling,
     demo,
 ):
     module.register(app)
