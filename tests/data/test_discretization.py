@@ -127,7 +127,7 @@ def test_a_matrix_gets_codes():
     x = np.array([[0.0, 7], [1, 7], [np.nan, 7], [2, 7]])
     out = mk.Discretizer(2).fit_transform(x)
     assert np.array_equal(out, [[0, 0], [1, 0], [np.nan, 0], [1, 0]], equal_nan=True)
-    with pytest.raises(mk.errors.InvalidArgument, match="3 columns; it was fitted to 2"):
+    with pytest.raises(ValueError, match="3 features, but Discretizer is expecting 2"):
         mk.Discretizer(2).fit(x).transform(np.zeros((2, 3)))
 
 

@@ -8,15 +8,16 @@ Cost: a sort for each column; MDL is then linear in rows times target states for
 """
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from markovia.data.distant_rows import near_rows
-from markovia.data.in_memory import eager_columns
+from markovia.data.distant_rows import is_far, near_rows
+from markovia.data.in_memory import cheap_columns, eager_columns
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
 
@@ -88,7 +89,7 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidArgument(
                 f"strategy= is one of {', '.join(map(repr, STRATEGIES))}, not {self.strategy!r}"
             )
-        X = near_rows(X)  # noqa: N806
+        X = self._rows(X, first=True)  # noqa: N806
         names, get = _columns(X)
         for name in self._named():
             if name not in names:
@@ -111,9 +112,11 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise InvalidArgument(f"there are {len(cells)} rows, but y has {len(classes)}")
             edges[name] = self._edges(name, values, None if classes is None else classes[known])
         self.edges_ = edges
-        self.n_features_in_ = len(names)
-        self._matrix = _is_matrix(X)
-        self.feature_names_in_ = np.array(names, dtype=object)
+        self._names = np.array(names, dtype=object)
+        if not _is_matrix(X):
+            self.n_features_in_, self.feature_names_in_ = len(names), self._names
+        elif hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         self._labels = {name: self._bin_labels(name, e) for name, e in edges.items()}
         return self
 
@@ -124,15 +127,11 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         matrix gets codes (with NaN where a cell is missing, then as floats). A missing cell stays missing.
         """
         check_is_fitted(self)
-        X = near_rows(X)  # noqa: N806
+        X = self._rows(X, first=False)  # noqa: N806
         names, get = _columns(X)
         for name in self.edges_:
             if name not in names:
                 raise UnknownVariable(name, names, "the data")
-        if _is_matrix(X) and X.shape[1] != self.n_features_in_:
-            raise InvalidArgument(
-                f"the matrix has {X.shape[1]} columns; it was fitted to {self.n_features_in_}"
-            )
         codes = {name: self._codes(name, get(name)) for name in self.edges_}
         if _is_matrix(X):
             return self._as_matrix(X, names, codes)
@@ -159,12 +158,24 @@ class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns that `transform` gives: those of the data."""
         check_is_fitted(self)
-        if input_features is not None and list(input_features) != list(self.feature_names_in_):
-            raise InvalidArgument(f"the columns were {list(self.feature_names_in_)} when it was fitted")
-        names: NDArray[Any] = self.feature_names_in_
+        if input_features is not None and list(input_features) != list(self._names):
+            raise InvalidArgument(f"the columns were {list(self._names)} when it was fitted")
+        names: NDArray[Any] = self._names
         return names
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, first: bool) -> Any:  # noqa: N803
+        """Return what names its columns as it is, and anything else as a matrix that scikit-learn accepts."""
+        if _is_nameless(X):
+            return validate_data(self, X, reset=first, dtype=None, ensure_all_finite="allow-nan")
+        return near_rows(X)
 
     def _named(self) -> list[str]:
         """Return every column that an argument names."""
@@ -334,6 +345,13 @@ def _kmeans_cuts(ordered: Array, k: int) -> Array:
         centres = moved
     middles: Array = (centres[1:] + centres[:-1]) / 2
     return middles
+
+
+def _is_nameless(data: Any) -> bool:
+    """Say whether data are a matrix of some kind: an array, a sparse one, a list of lists."""
+    if isinstance(data, list | tuple):
+        return not data or not isinstance(data[0], Mapping | str | PathLike)
+    return not isinstance(data, str | PathLike) and not is_far(data) and not cheap_columns(data)
 
 
 def _is_matrix(data: Any) -> bool:

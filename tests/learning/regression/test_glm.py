@@ -12,7 +12,6 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import markovia as mk
 from markovia.errors import ConvergenceWarning, InvalidArgument
@@ -546,25 +545,3 @@ def test_models_work_in_pipelines_and_cross_validation():
     ours = mk.PoissonRegression().fit(X, RESPONSES["poisson"])
     other = sk.PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X, RESPONSES["poisson"])
     agree(ours.score(X, RESPONSES["poisson"]), other.score(X, RESPONSES["poisson"]))
-
-
-@parametrize_with_checks(
-    [
-        mk.LinearRegression(),
-        mk.LogisticRegression(l2=0.01),
-        mk.SoftmaxRegression(l2=0.01),
-        mk.GLM("gamma", "log", l2=0.01),
-        mk.LinearRegression(solver="sgd", random_state=0),
-    ],
-    expected_failed_checks=lambda model: (
-        {
-            "check_sample_weight_equivalence_on_dense_data": "the random order of the rows depends on their number",
-        }
-        if model.solver == "sgd"
-        else {}
-    ),
-)
-def test_scikit_learn_checks(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        check(estimator)

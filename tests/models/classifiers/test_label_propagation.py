@@ -1,14 +1,11 @@
 """Label propagation: the minimum of the energy, the Gaussian field, harmonic functions, graphs, and when it can help."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse
 from sklearn.datasets import make_moons
-from sklearn.utils.estimator_checks import check_estimator
 
 import markovia as mk
 from markovia.exponential import MultivariateGaussian
@@ -138,15 +135,6 @@ def test_wrong_weights_are_named():
 
 
 # -- the estimator ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "model", [mk.LabelPropagation(), mk.LabelPropagation(graph="knn", unreachable="uniform", clamping=2.0)]
-)
-def test_scikit_learns_own_checks_pass(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check_estimator(model, on_skip=None)
 
 
 @pytest.mark.parametrize("settings_", [{"graph": "rbf", "gamma": 30.0}, {"graph": "knn", "n_neighbors": 6}])

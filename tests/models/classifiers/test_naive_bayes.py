@@ -1,7 +1,6 @@
 """Naive Bayes: against scikit-learn, closed forms, brute force over missing cells, and the network it stands for."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,10 +13,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 import markovia as mk
-from estimator_checks import EXPECTED_OF_DISCRETE
 
 
 def data(seed, n=60, d=4, classes=3, states=3):
@@ -40,23 +37,6 @@ def same(ours, theirs, rows, tolerance=1e-10):
 
 
 # -- scikit-learn's conventions -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["GaussianNaiveBayes", "BernoulliNaiveBayes", "NaiveBayes"])
-def test_scikit_learns_own_checks_pass(name):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check_estimator(getattr(mk, name)(), on_skip=None)
-
-
-def test_scikit_learns_own_checks_of_the_categorical_classifier_fail_only_where_they_use_fractions():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        results = check_estimator(
-            mk.CategoricalNaiveBayes(), expected_failed_checks=EXPECTED_OF_DISCRETE, on_skip=None
-        )
-    failed = {r["check_name"] for r in results if r["status"] == "xfail"}
-    assert failed == set(EXPECTED_OF_DISCRETE)
 
 
 @given(st.integers(0, 2**16), st.sampled_from([1e-9, 0.0, 0.1]))

@@ -1,7 +1,6 @@
 """Bayesian-network classifiers: any structure, against the network's own answers, brute force and scikit-learn."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,19 +10,9 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
 
 import markovia as mk
-from estimator_checks import EXPECTED_OF_DISCRETE
 from model_strategies import bayesian_networks
-
-
-def test_scikit_learns_own_checks_fail_only_where_they_use_fractions():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = mk.BayesianNetworkClassifier(missing="drop")
-        results = check_estimator(model, expected_failed_checks=EXPECTED_OF_DISCRETE, on_skip=None)
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(EXPECTED_OF_DISCRETE)
 
 
 @given(bayesian_networks(max_nodes=5), st.integers(0, 2**16))
@@ -186,3 +175,16 @@ def test_missing_cells_at_fitting_are_an_error_or_dropped():
     whole = mk.BayesianNetworkClassifier(states={"b": ["p", "q"]}).fit(X.iloc[[0, 2, 3]], [y[0], y[2], y[3]])
     assert np.allclose(dropped.predict_proba(X), whole.predict_proba(X))
     assert clone(dropped).missing == "drop"
+
+
+@pytest.mark.parametrize("method", ["hill-climb", "ges", "chow-liu"])
+def test_the_name_of_a_method_learns_the_structure(method):
+    rows = mk.examples.asia().sample(2000, seed=3)
+    model = mk.BayesianNetworkClassifier(structure=method).fit(rows.drop(columns="lung"), rows["lung"])
+    found = mk.learn_structure(rows[[*rows.columns.drop("lung"), "lung"]], method)
+    assert set(model.network_.edges) == set(found.dag.edges)
+    assert len(model.network_.edges) > 4
+    other = mk.BayesianNetworkClassifier(found.dag).fit(rows.drop(columns="lung"), rows["lung"])
+    assert np.allclose(
+        model.predict_proba(rows.drop(columns="lung")), other.predict_proba(rows.drop(columns="lung"))
+    )

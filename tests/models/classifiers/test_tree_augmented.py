@@ -2,7 +2,6 @@
 
 import itertools
 import pickle
-import warnings
 
 import networkx as nx
 import numpy as np
@@ -12,16 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
-from sklearn.utils.estimator_checks import check_estimator
 
 import markovia as mk
-
-FRACTIONS = "the check trains on numbers with fractions, which discrete classifiers refuse"
-EXPECTED = {
-    "check_positive_only_tag_during_fit": FRACTIONS,
-    "check_sample_weight_equivalence_on_dense_data": FRACTIONS,
-    "check_classifiers_one_label_sample_weights": FRACTIONS,
-}
 
 
 def rows(seed, features=4, n=120):
@@ -35,14 +26,6 @@ def rows(seed, features=4, n=120):
 
 def split(frame):
     return frame.drop(columns="y"), frame["y"]
-
-
-def test_scikit_learns_own_checks_fail_only_where_they_use_fractions():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = mk.TreeAugmentedNaiveBayes(missing="drop")
-        results = check_estimator(model, expected_failed_checks=EXPECTED, on_skip=None)
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(EXPECTED)
 
 
 @given(st.integers(0, 2**16))

@@ -36,6 +36,8 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array, Codes
+from markovia.structure.learn import learn_structure
+from markovia.structure.methods import METHODS
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
 
 
@@ -197,9 +199,9 @@ class BayesianNetworkClassifier(NetworkClassifier):
     Parameters
     ----------
     structure
-        "naive" (the class is the only parent of each feature), "tan" (`TreeAugmentedNaiveBayes`), or a text, a `DAG`, a
-        mapping from name to parents, a list of edges or a `BayesianNetwork`; a network's own states are kept, its
-        tables are learned anew in a copy.
+        "naive" (the class is the only parent of each feature), "tan" (`TreeAugmentedNaiveBayes`), a method of
+        `mk.learn_structure` such as "hill-climb", or a text, a `DAG`, a mapping from name to parents, a list of edges or a
+        `BayesianNetwork`; a network's own states are kept, its tables are learned anew in a copy.
     target
         The name of the class variable; by default the name of y if it has one, otherwise "class".
     prior
@@ -254,7 +256,7 @@ class BayesianNetworkClassifier(NetworkClassifier):
         self.impossible = impossible
 
     def _structured(self, names: list[str], target: str) -> BayesianNetwork | None:
-        if isinstance(self.structure, str) and self.structure == "tan":
+        if self._learns():
             return None
         if isinstance(self.structure, str) and self.structure == "naive":
             if target in names:
@@ -268,8 +270,14 @@ class BayesianNetworkClassifier(NetworkClassifier):
             raise UnknownVariable(target, network.variables, "the structure; target= names the class")
         return network
 
+    def _learns(self) -> bool:
+        return isinstance(self.structure, str) and (self.structure == "tan" or self.structure in METHODS)
+
     def _learned(self, table: CodedTable, names: list[str], target: str) -> BayesianNetwork:
-        return BayesianNetwork(tree_augmented_parents(table, names, target)[0])
+        if self.structure == "tan":
+            return BayesianNetwork(tree_augmented_parents(table, names, target)[0])
+        gaps = "drop" if self.missing == "drop" else "error"
+        return BayesianNetwork(learn_structure(table, self.structure, missing=gaps, progress=False).dag)
 
 
 def blanket_log_weight(

@@ -107,14 +107,12 @@ class ConditionalField(BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, Y: Any) -> float:  # noqa: N803
         """Return the share of nodes that `predict` labels right (one minus the Hamming loss)."""
-        scored = self._scored(X)
-        return float(np.mean(self._best(scored) == self._codes(Y, scored)))
+        return float(np.mean(self._right(X, Y)[0]))
 
     def score_exact(self, X: Any, Y: Any) -> float:  # noqa: N803
         """Return the share of instances of which `predict` labels every node right (one minus the 0/1 loss)."""
-        scored = self._scored(X)
-        wrong = self._best(scored) != self._codes(Y, scored)
-        return float(np.mean(_sums(wrong.astype(np.float64), scored.fields.node_ptr) == 0))
+        right, scored = self._right(X, Y)
+        return float(np.mean(_sums((~right).astype(np.float64), scored.fields.node_ptr) == 0))
 
     def network(self, x: Any) -> MarkovNetwork:
         """Return the Markov network over the labels of one input, for any question and engine.
@@ -196,8 +194,15 @@ class ConditionalField(BaseEstimator):  # type: ignore[misc]
         return MarkovNetwork(variables, factors)
 
     def _codes(self, labels: Any, scored: Scored) -> Ints:
-        flat = read_labels(self._flat_labels(labels), scored.fields.node_ptr, scored.graph)
-        return code_labels(flat, self.classes_)
+        return code_labels(self._read(labels, scored), self.classes_)
+
+    def _right(self, inputs: Any, labels: Any) -> tuple[NDArray[np.bool_], Scored]:
+        """Say for each node whether `predict` labels it right; a label that fitting never met is wrong."""
+        scored = self._scored(inputs)
+        return self.classes_[self._best(scored)] == self._read(labels, scored), scored
+
+    def _read(self, labels: Any, scored: Scored) -> NDArray[Any]:
+        return read_labels(self._flat_labels(labels), scored.fields.node_ptr, scored.graph)
 
     def _cut(self, flat: NDArray[Any], scored: Scored) -> list[Any]:
         ends: Sequence[int] = scored.fields.node_ptr.tolist()
