@@ -73,8 +73,7 @@ def test_every_method_keeps_a_required_adjacency(method, rows, numbers):
 def test_every_method_stops_at_a_time_limit_with_a_graph(method, rows, numbers):
     found = _learn(method, rows, numbers, time_limit=1e-6)
     assert set(found.nodes) >= {"a", "b"}
-    # the two exceptions are one short computation, with nothing to stop in between
-    assert found.stopped == (None if method in ("pnl", "partial-correlation") else "time limit")
+    assert found.stopped == "time limit"
 
 
 def test_other_names_lead_to_methods_scores_and_tests():

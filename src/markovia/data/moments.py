@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,19 +23,22 @@ class Moments:
         One number a row; they sum to `total`.
     total
         The number of rows, or the sum of their weights.
-    covariance
-        Divided by `total` (maximum likelihood).
     """
 
     rows: Array
     weights: Array
     total: float
-    covariance: Array
 
-    @property
+    @cached_property
+    def covariance(self) -> Array:
+        """Divided by `total` (maximum likelihood); computed when it is first asked for."""
+        found = (self.rows * (self.weights / self.total)[:, None]).T @ self.rows
+        return np.asarray((found + found.T) / 2)
+
+    @cached_property
     def deviations(self) -> Array:
         """The standard deviation of each column."""
-        return np.asarray(np.sqrt(np.diag(self.covariance)))
+        return np.asarray(np.sqrt(self.weights @ self.rows**2 / self.total))
 
     @property
     def correlation(self) -> Array:
@@ -69,6 +73,4 @@ def checked_moments(matrix: Array, weights: Array | None, names: Sequence[str]) 
 def moments_of(matrix: Array, weights: Array) -> Moments:
     """Return the moments of a matrix, one row a data row."""
     total = float(weights.sum())
-    centred = matrix - weights @ matrix / total
-    covariance = (centred * (weights / total)[:, None]).T @ centred
-    return Moments(centred, weights, total, (covariance + covariance.T) / 2)
+    return Moments(matrix - weights @ matrix / total, weights, total)

@@ -1,12 +1,15 @@
 """What "auto" does on models that are too wide for exact engines: who answers, and what the answer says of itself."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import markovia as mk
 from markovia.inference.choosing import escalation
+from markovia.inference.map_bounds import flow_network
+from markovia.inference.map_bounds.graph_cut import GraphCut
 from markovia.inference.markov_chains.chain_runs import ChainDetails
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Record
@@ -223,6 +226,35 @@ def test_a_wide_attractive_grid_is_solved_by_a_graph_cut():
     assert best.gap == 0.0
     assert best.info.exact
     assert best.log_weight == pytest.approx(log_weight(model, best))
+
+
+def test_a_graph_cut_gets_the_time_limit_and_is_not_called_exact_where_it_ran_out(monkeypatch):
+    model = mk.generators.ising_grid(40, 40, coupling=0.4, field="random", seed=1)
+    given, real = [], GraphCut._solve
+
+    def solve(self, problem):
+        given.append(self.time_limit)
+        return real(self, problem)
+
+    monkeypatch.setattr(GraphCut, "_solve", solve)
+    exact = model.map()
+    assert given == [None]  # no limit was asked for
+    assert exact.info.exact
+    model.map(time_limit=30.0)
+    assert 0 < given[1] <= 30.0
+    monkeypatch.setattr(flow_network, "SLICE", 1)
+    monkeypatch.setattr(
+        GraphCut, "_solve", lambda self, problem: real(replace(self, time_limit=1e-9), problem)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
+        rough = model.map(time_limit=30.0)
+    assert rough.info.engine == "graph-cut"
+    assert not rough.info.exact
+    assert not rough.info.converged
+    assert rough.log_weight == pytest.approx(log_weight(model, rough))
+    assert rough.log_weight <= exact.log_weight + 1e-9
+    assert rough.bound >= exact.log_weight - 1e-9
 
 
 def test_a_wide_frustrated_model_has_a_value_and_a_finite_bound(frustrated):

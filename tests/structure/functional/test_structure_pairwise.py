@@ -1,5 +1,7 @@
 """Directions by residual independence: additive noise, post-nonlinear, linear; the regressions and tests below them."""
 
+from functools import partialmethod
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from scipy.stats import kstest
 
 import markovia as mk
 from markovia.learning.association.kernel_tests import hsic, hsic_test
+from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.gamma_hsic import gamma_hsic
 from markovia.structure.ci_tests.incomplete_cholesky import gaussian_factor
 from markovia.structure.functional.pnl import _Model, normal_scores, post_nonlinear_noise
@@ -232,6 +235,37 @@ def test_comparing_gives_a_direction_where_tests_do_not():
     assert compared.direction is not None
     larger = compared.forward.p_value >= compared.backward.p_value
     assert compared.direction == (("x", "y") if larger else ("y", "x"))
+
+
+@pytest.mark.parametrize("model", ["pnl", "anm"])
+def test_a_direction_is_not_sought_beyond_the_time_limit(model, monkeypatch):
+    """Wherever the time ends, in a fit or in a test, next to nothing is done any more."""
+    x, e = np.random.default_rng(0).uniform(-1, 1, (2, 60))
+    rows = {"x": x, "y": np.exp(x + x**3 + 0.5 * e)}
+    looks = []
+
+    def over(self, after):
+        looks.append(1)
+        self.reason = "time limit" if len(looks) >= after else None
+        return self.reason is not None
+
+    for after in (1, 5, 60):
+        looks.clear()
+        monkeypatch.setattr(Clock, "over", partialmethod(over, after=after))
+        found = mk.learn_structure(rows, model, decide="compare")
+        assert found.edges == []
+        assert found.stopped == "time limit"
+        assert "stopped before both directions" in found.notes[0]
+        assert after <= len(looks) <= after + 6
+    forced = mk.learn_structure(rows, model, required=[("y", "x")])
+    assert forced.edges == [("y", "x")]
+
+
+def test_a_time_limit_holds_for_many_rows():
+    x, e = np.random.default_rng(0).normal(size=(2, 40_000))
+    found = mk.learn_structure({"x": x, "y": np.log1p(np.exp(x + x**3 / 3 + e))}, "pnl", time_limit=0.2)
+    assert found.stopped == "time limit"
+    assert found.seconds < 2.0  # 20 s without a limit; a busy machine may be slow to look
 
 
 def test_wrong_arguments_are_refused():

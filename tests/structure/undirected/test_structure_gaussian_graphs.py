@@ -9,7 +9,9 @@ from sklearn.linear_model import Lasso
 
 import markovia as mk
 from markovia.learning.association.association import partial_correlation
+from markovia.runtime.clock import Clock
 from markovia.structure.task.undirected_edges import partial_correlations_of
+from markovia.structure.undirected import partial_correlation_search
 from markovia.structure.undirected.graphical_lasso import sparse_precision
 from markovia.structure.undirected.graphical_lasso_penalty import glasso_path
 from markovia.structure.undirected.lasso_path import lasso_conditions, lasso_path
@@ -417,6 +419,36 @@ def test_a_time_limit_ends_the_path_early():
     assert found.n_edges == 0
     assert "stopped after 0" in found.notes[0]
     assert len(list(glasso_path(np.eye(3), np.ones((3, 3)), np.array([0.2, 0.1]), None))) == 2
+
+
+def test_partial_correlations_look_at_the_clock_between_blocks(monkeypatch):
+    """However far the work is when the time ends, nothing more is begun; without an end blocks change nothing."""
+    rows = draw(chain_precision(20), 90, 19)
+    whole = mk.learn_structure(table(rows), method="partial-correlation")
+    monkeypatch.setattr(partial_correlation_search, "WORK", 1.0)  # blocks of eight
+    blocks = mk.learn_structure(table(rows), method="partial-correlation")
+    np.testing.assert_allclose(blocks.details.precision, np.linalg.inv(np.cov(rows.T, bias=True)), rtol=1e-9)
+    np.testing.assert_allclose(blocks.details.p_values, whole.details.p_values, rtol=1e-6, atol=1e-14)
+    assert blocks.edges == whole.edges
+    looks = 12 + 3 + 3  # blocks of rows, of the factor, of the inverse
+    for after in (1, 12, 13, 16, looks):
+        asked = []
+
+        def over(self, after=after, asked=asked):
+            asked.append(1)
+            self.reason = "time limit" if len(asked) >= after else None
+            return self.reason is not None
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Clock, "over", over)
+            found = mk.learn_structure(table(rows), method="partial-correlation", required=[("x3", "x0")])
+        assert found.edges == [("x0", "x3")]
+        assert "stopped before" in found.notes[0]
+        assert len(asked) <= after + 2
+    with pytest.raises(mk.errors.InvalidArgument, match="'x1', 'x2', 'sum' are linearly dependent"):
+        mk.learn_structure({**table(rows), "sum": rows[:, 1] - 2 * rows[:, 2]}, method="partial-correlation")
+    with pytest.raises(mk.errors.InvalidArgument, match="at least 21 rows"):
+        mk.learn_structure(table(rows[:20]), method="partial-correlation")
 
 
 def test_lattice_images_have_edges_between_neighbouring_pixels():

@@ -189,7 +189,7 @@ def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> 
     if len(targets) < len(problem.free):
         return _marginal_map(problem, targets, clock, seed)
     tried: list[str] = []
-    with_cut = _graph_cut(problem, targets)
+    with_cut = _graph_cut(problem, targets, clock)
     if with_cut is not None:
         return with_cut
     dual = settings("dual-decomposition", time_limit=0.35 * clock.left)
@@ -233,12 +233,15 @@ def _marginal_map(problem: Problem, targets: Sequence[str], clock: Budget, seed:
     return _ranked(found, search.name, np.inf, [search.name])
 
 
-def _graph_cut(problem: Problem, targets: Sequence[str]) -> Ranked | None:
+def _graph_cut(problem: Problem, targets: Sequence[str], clock: Budget) -> Ranked | None:
+    limit = clock.left if clock.patient else None
     try:
-        found = get_engine("graph-cut").best(problem, targets, 1)
+        found = settings("graph-cut", time_limit=limit).best(problem, targets, 1)
     except MarkoviaError:
         return None
-    return _ranked(found, "graph-cut", found[0].log_weight if found else -np.inf, ["graph-cut"])
+    exact = found.record.converged  # within the limit; otherwise the answer is that of a local search
+    bound = (found[0].log_weight if found else -np.inf) if exact else _bound(found)
+    return _ranked(found, "graph-cut", bound, ["graph-cut"])
 
 
 def _proved(found: list[Assignment], bound: float) -> bool:

@@ -10,6 +10,7 @@ of permutations. `kernel_ci_test` has the same statistic from whole kernel matri
 the gamma distribution is the one here.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ class HsicTest(NamedTuple):
     log_p: float
 
 
-def gamma_hsic(x: Array, y: Array, *, rank: int = 100) -> HsicTest:
+def gamma_hsic(x: Array, y: Array, *, rank: int = 100, over: Callable[[], bool] | None = None) -> HsicTest:
     """Test whether two variables, each of one or more columns, are independent.
 
     Parameters
@@ -40,6 +41,8 @@ def gamma_hsic(x: Array, y: Array, *, rank: int = 100) -> HsicTest:
         One row an observation.
     rank
         The largest rank of a kernel matrix.
+    over
+        As for `gaussian_factor`.
 
     Examples
     --------
@@ -48,13 +51,13 @@ def gamma_hsic(x: Array, y: Array, *, rank: int = 100) -> HsicTest:
     >>> gamma_hsic(x, y).p_value > 0.05, gamma_hsic(x, y + 0.3 * x**2).p_value < 0.001
     (True, True)
     """
-    return factored_hsic(centred_factor(x, rank), centred_factor(y, rank))
+    return factored_hsic(centred_factor(x, rank, over), centred_factor(y, rank, over))
 
 
-def centred_factor(points: Array, rank: int = 100) -> Array:
+def centred_factor(points: Array, rank: int = 100, over: Callable[[], bool] | None = None) -> Array:
     """Return the centred factor of the Gaussian kernel with the median distance as bandwidth."""
     matrix = points[:, None] if points.ndim == 1 else points
-    factor = gaussian_factor(matrix, median_distance(matrix), 1e-6, rank)
+    factor = gaussian_factor(matrix, median_distance(matrix), 1e-6, rank, over)
     centred: Array = factor - factor.mean(axis=0)
     return centred
 

@@ -5,12 +5,20 @@ variable with a bandwidth near its spread has a rank of some ten or twenty up to
 O(n³) with the whole matrix costs O(n r²).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from markovia.runtime.array_types import Array
 
 
-def gaussian_factor(points: Array, length: float, tolerance: float = 1e-8, most: int = 100) -> Array:
+def gaussian_factor(
+    points: Array,
+    length: float,
+    tolerance: float = 1e-8,
+    most: int = 100,
+    over: Callable[[], bool] | None = None,
+) -> Array:
     """Return G with G Gᵀ near exp(-|a - b|² / (2 length²)), one row a point.
 
     Parameters
@@ -23,6 +31,8 @@ def gaussian_factor(points: Array, length: float, tolerance: float = 1e-8, most:
         The largest error left on the diagonal.
     most
         The largest number of columns.
+    over
+        Says whether to stop early; who gave it throws the answer away then.
 
     Examples
     --------
@@ -37,7 +47,7 @@ def gaussian_factor(points: Array, length: float, tolerance: float = 1e-8, most:
     factor = np.empty((most, n))
     left = np.ones(n)
     used = 0
-    while used < most:
+    while used < most and not (over is not None and over()):
         pivot = int(left.argmax())
         if left[pivot] <= tolerance:
             break

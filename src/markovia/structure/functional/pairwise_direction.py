@@ -6,6 +6,7 @@ model in general is not. With "lingam" the model is y = ax + e (no direction whe
 is tested by HSIC with the gamma approximation; two regressions and three tests, O(n).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +108,17 @@ def pairwise_direction(
     >>> found.direction, found.backward.p_value < 0.001
     (('x', 'y'), True)
     """
+    if isinstance(names, str) or len(names) != 2:
+        raise InvalidArgument(f"names= are two names, not {names!r}")
+    found = _compared(x, y, model, alpha, decide, names, lambda: False)
+    assert found is not None
+    return found
+
+
+def _compared(
+    x: Any, y: Any, model: str, alpha: float, decide: str, names: Sequence[str], over: Callable[[], bool]
+) -> PairwiseDirection | None:
+    """Compare both directions; None where the time is over before all tests are made."""
     check_level("alpha", alpha)
     check_choice("decide", decide, ("test", "compare"))
     a, b = _column(x, "x"), _column(y, "y")
@@ -114,10 +126,15 @@ def pairwise_direction(
         raise InvalidArgument(f"x has {len(a)} numbers and y has {len(b)}; they must be pairs")
     if len(a) < 20:
         raise InvalidArgument(f"a direction needs at least 20 observations, not {len(a)}")
-    if isinstance(names, str) or len(names) != 2:
-        raise InvalidArgument(f"names= are two names, not {names!r}")
-    forward, backward = direction_test(a, b, model), direction_test(b, a, model)
-    together = gamma_hsic(a, b)
+    forward = direction_test(a, b, model, over)
+    if over():
+        return None
+    backward = direction_test(b, a, model, over)
+    if over():
+        return None
+    together = gamma_hsic(a, b, over=over)
+    if over():
+        return None
     first, second = names
     fits = forward.p_value >= alpha, backward.p_value >= alpha
     chosen: tuple[str, str] | None = None
@@ -138,18 +155,18 @@ def pairwise_direction(
     return PairwiseDirection(model, first, second, chosen, reason, forward, backward, together, alpha)
 
 
-def direction_test(cause: Array, effect: Array, model: str) -> HsicTest:
+def direction_test(cause: Array, effect: Array, model: str, over: Callable[[], bool]) -> HsicTest:
     """Test whether the residual of a model of the effect given the cause is independent of the cause."""
     if model == "anm":
-        return gamma_hsic(cause, _noise(smooth_fit(cause, effect).residuals, effect))
+        return gamma_hsic(cause, _noise(smooth_fit(cause, effect, over=over).residuals, effect), over=over)
     if model == "lingam":
         x = cause - cause.mean()
         y = effect - effect.mean()
-        return gamma_hsic(cause, _noise(y - (x @ y) / (x @ x) * x, effect))
+        return gamma_hsic(cause, _noise(y - (x @ y) / (x @ x) * x, effect), over=over)
     if model == "pnl":
         from markovia.structure.functional.pnl import normal_scores
 
-        return gamma_hsic(normal_scores(cause), post_nonlinear_noise(cause, effect))
+        return gamma_hsic(normal_scores(cause), post_nonlinear_noise(cause, effect, over=over), over=over)
     raise InvalidArgument(f"model= is one of {', '.join(map(repr, MODELS))}, not {model!r}")
 
 
@@ -160,9 +177,12 @@ def _noise(residuals: Array, effect: Array) -> Array:
 
 def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str) -> Found:
     """Return the graph of two columns within the rules: a required edge stays, a forbidden direction is not chosen."""
-    found = pairwise_direction(rows[:, 0], rows[:, 1], model, alpha=alpha, decide=decide, names=task.names)
     rules = task.rules
     edges = rules.required.copy()
+    found = _compared(rows[:, 0], rows[:, 1], model, alpha, decide, task.names, task.clock.over)
+    if found is None:
+        notes = ["stopped before both directions were tried; edges are only the required ones"]
+        return Found(directed_graph(edges, task.names), notes=notes)
     notes = [] if found.direction else [f"no direction: {found.reason}"]
     if not edges.any() and rules.max_parents > 0:
         ways = [(0, 1, found.forward), (1, 0, found.backward)]

@@ -14,6 +14,8 @@ one) have no direction, and where one direction is an additive-noise model `anm`
 """
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
@@ -41,7 +43,8 @@ def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
     Returns
     -------
     Found
-        A `DAG` with one edge, or none where no direction or both fit; `details.direction` is a `PairwiseDirection`.
+        A `DAG` with one edge, or none where no direction or both fit; `details.direction` is a `PairwiseDirection`. Where
+        the time is over before that is known there are only required edges, and no details.
 
     Examples
     --------
@@ -61,7 +64,14 @@ def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
     return directed_pair(task, rows, "pnl", alpha, decide)
 
 
-def post_nonlinear_noise(cause: Array, effect: Array, *, knots: int = 8, max_iterations: int = 500) -> Array:
+def post_nonlinear_noise(
+    cause: Array,
+    effect: Array,
+    *,
+    knots: int = 8,
+    max_iterations: int = 500,
+    over: Callable[[], bool] | None = None,
+) -> Array:
     """Return the noise g(effect) - f₁(cause) that depends least on the cause, with mean 0 and variance 1.
 
     Parameters
@@ -72,6 +82,8 @@ def post_nonlinear_noise(cause: Array, effect: Array, *, knots: int = 8, max_ite
         Inner knots of each spline.
     max_iterations
         Steps of L-BFGS.
+    over
+        Says whether to stop early; who gave it throws the answer away then.
 
     Examples
     --------
@@ -85,11 +97,17 @@ def post_nonlinear_noise(cause: Array, effect: Array, *, knots: int = 8, max_ite
 
     s, t = normal_scores(cause), normal_scores(effect)
     model = _Model(s, t, knots)
-    start = model.start()
-    found = minimize(
-        model, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iterations, "ftol": 1e-7}
-    )
-    noise = model.noise(found.x)
+    theta = model.start()
+
+    def objective(point: Array) -> tuple[float, Array]:
+        if over is not None and over():
+            raise _Over
+        return model(point)
+
+    options = {"maxiter": max_iterations, "ftol": 1e-7}
+    with suppress(_Over):
+        theta = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options).x
+    noise = model.noise(theta)
     noise -= noise.mean()
     noise /= noise.std()
     return noise
@@ -108,6 +126,10 @@ def normal_scores(column: Array) -> Array:
     n = len(column)
     found: Array = norm.ppf((rankdata(column) - 0.375) / (n + 0.25))
     return found
+
+
+class _Over(Exception):
+    """The time is over in the middle of a step of L-BFGS."""
 
 
 class _Model:

@@ -8,6 +8,7 @@ additive-noise methods, which need residuals free of traces of the inputs.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,9 @@ class SmoothFit(NamedTuple):
     log_likelihood: float
 
 
-def smooth_fit(inputs: Array, target: Array, *, rank: int = 150) -> SmoothFit:
+def smooth_fit(
+    inputs: Array, target: Array, *, rank: int = 150, over: Callable[[], bool] | None = None
+) -> SmoothFit:
     """Regress a column on one or more.
 
     Parameters
@@ -38,6 +41,8 @@ def smooth_fit(inputs: Array, target: Array, *, rank: int = 150) -> SmoothFit:
         One number an observation.
     rank
         The largest rank of the kernel matrix.
+    over
+        Says whether to stop early; who gave it throws the answer away then.
 
     Examples
     --------
@@ -61,7 +66,9 @@ def smooth_fit(inputs: Array, target: Array, *, rank: int = 150) -> SmoothFit:
     if d == 0 or total <= 1e-24 * float(target @ target) or freedom < 2:
         return SmoothFit(line, rest, math.inf, linear)
     for length in LENGTHS:
-        factor = gaussian_factor(x, length * math.sqrt(d), 1e-7, rank)
+        factor = gaussian_factor(x, length * math.sqrt(d), 1e-7, rank, over)
+        if over is not None and over():
+            break
         factor = factor - trend @ (trend.T @ factor)
         values, axes = np.linalg.eigh(factor.T @ factor)
         kept = values > 1e-10 * max(float(values[-1]), 1e-300)

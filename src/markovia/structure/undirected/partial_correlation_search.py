@@ -3,18 +3,18 @@
 Method: the partial correlation of two columns given all others is `-q_ij / sqrt(q_ii q_jj)` with `Q` the inverse covariance;
 for Gaussian data it is zero exactly where the two are independent given the rest, so that the graph is the Markov network
 (Lauritzen 1996, section 5.1). Fisher's z tests each pair, with a correction for their number.
-Cost: one matrix inversion, columns cubed. It needs more rows than columns; with few rows use the graphical lasso or
-neighbourhood selection.
+Cost: one covariance (rows times columns squared) and one inversion (columns cubed) for all pairs, in blocks, between which
+the clock is looked at. It needs more rows than columns; with few rows use the graphical lasso or neighbourhood selection.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
 from markovia.data.moments import Moments, moments
+from markovia.data.plain_columns import need_rows
 from markovia.errors import InvalidArgument
-from markovia.learning.association.association import partial_correlation
 from markovia.learning.association.association_graphs import (
     PairCorrection,
     check_decision,
@@ -29,6 +29,11 @@ from markovia.structure.task.undirected_edges import (
     undirected_graph,
     within_rules,
 )
+
+WORK = 1e8
+"""Products of two numbers between two looks at the clock."""
+DEPENDENT = 1e-12
+"""The share of a column's variance that those before it may leave; with less it is a sum of them up to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +69,8 @@ def partial_correlations(
     Returns
     -------
     Found
-        `weights` are the partial correlations; `details` is a `CorrelationDetails`.
+        `weights` are the partial correlations; `details` is a `CorrelationDetails`. Where the time is over before they
+        are known there are only required edges, and no details.
 
     Examples
     --------
@@ -76,10 +82,14 @@ def partial_correlations(
     check_decision(alpha, correction if threshold is None else "none", threshold)
     known = moments(task.rows, "partial-correlation")
     n = len(task.names)
-    precision = _precision(task, known)
+    need_rows(len(known.rows), n + 1, f"a partial correlation among {n} columns")
+    precision = _precision(known, task.names, task.clock.over)
+    if precision is None:
+        none = within_rules(np.zeros((n, n), dtype=bool), np.zeros((n, n)), task.rules)
+        notes = ["stopped before the partial correlations were known; edges are only the required ones"]
+        return Found(undirected_graph(task.names, none), weights=np.zeros((n, n)), notes=notes)
     values = partial_correlations_of(precision)
-    pairs = np.array([(i, j) for i, j in combinations(range(n), 2) if task.rules.pairs[i, j]]).reshape(-1, 2)
-    first, second = pairs[:, 0], pairs[:, 1]
+    first, second = np.nonzero(np.triu(task.rules.pairs, 1))
     sizes = np.abs(values[first, second])
     matrix: Array | None = None
     if threshold is not None:
@@ -95,19 +105,48 @@ def partial_correlations(
     return Found(
         undirected_graph(task.names, keep),
         weights=np.where(keep, values, 0.0),
-        n_tests=0 if threshold is not None else len(pairs),
+        n_tests=0 if threshold is not None else len(first),
         details=CorrelationDetails(values, precision, matrix),
     )
 
 
-def _precision(task: Task, known: Moments) -> Array:
-    """Return the inverse covariance; the checks of `partial_correlation` name columns that depend on each other."""
-    weighted = task.rows.weights is not None
-    if not weighted:
-        partial_correlation(dict(zip(task.names, known.rows.T, strict=True)))
-    scale = known.deviations
-    if weighted and np.linalg.eigvalsh(known.correlation)[0] < 1e-12:
-        raise InvalidArgument(
-            "the columns are linearly dependent, or there are too few rows; use the graphical lasso"
-        )
-    return np.asarray(np.linalg.inv(known.correlation) / np.outer(scale, scale))
+def _precision(known: Moments, names: Sequence[str], over: Callable[[], bool]) -> Array | None:
+    """Return the inverse covariance by Cholesky factors, or None where the time is over before it is known."""
+    from scipy.linalg import cho_solve, solve_triangular
+    from scipy.linalg.lapack import dpotrf
+
+    n, p = known.rows.shape
+    block = max(8, int(WORK / p**2))
+    scale, share = known.deviations, known.weights / known.total
+    gram, lower, inverse = np.zeros((p, p)), np.zeros((p, p)), np.empty((p, p))
+    for low in range(0, n, block):
+        if over():
+            return None
+        part = known.rows[low : low + block] / scale
+        gram += (part * share[low : low + block, None]).T @ part
+    for low in range(0, p, block):
+        if over():
+            return None
+        high = min(low + block, p)
+        panel = gram[low:, low:high] - lower[low:, :low] @ lower[low:high, :low].T
+        corner, failed = dpotrf(panel[: high - low], lower=1, clean=1)
+        left = np.diag(corner)[: failed - 1 if failed else None] ** 2
+        few = np.append(np.flatnonzero(left < DEPENDENT), len(left))[0]
+        if failed or few < len(left):
+            raise _dependent(gram, low + int(few), names)
+        lower[low:high, low:high] = corner
+        lower[high:, low:high] = solve_triangular(corner, panel[high - low :].T, lower=True).T
+    for low in range(0, p, block):
+        if over():
+            return None
+        inverse[:, low : low + block] = cho_solve((lower, True), np.eye(p, min(block, p - low), -low))
+    return np.asarray((inverse + inverse.T) / 2 / np.outer(scale, scale))
+
+
+def _dependent(gram: Array, column: int, names: Sequence[str]) -> InvalidArgument:
+    """Return what to say of a column that is a sum of those before it."""
+    shares = np.linalg.lstsq(gram[:column, :column], gram[:column, column], rcond=None)[0]
+    involved = [names[i] for i in np.flatnonzero(np.abs(shares) > 1e-6).tolist()] + [names[column]]
+    return InvalidArgument(
+        f"columns {', '.join(map(repr, involved))} are linearly dependent; leave one of them out, or use the graphical lasso"
+    )
