@@ -12,6 +12,7 @@ import markovia as mk
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.local_search.block_icm import colours, region
 from markovia.inference.local_search.search_space import search_space
+from markovia.kernels.maximising import local_search
 from markovia.kernels.maximising.local_search import best_moves, fill_scores
 from markovia.runtime.seeds import kernel_seed
 from model_strategies import log_weights, random_case, random_findings
@@ -203,6 +204,41 @@ def test_hard_constraints_are_met(name):
     assert -np.inf < found.log_weight <= best + 1e-9
     if name in STRONG and name != "guided-local-search":
         assert found.log_weight == pytest.approx(best)
+
+
+@pytest.mark.parametrize(("schedule", "rise"), [("geometric", np.geomspace), ("linear", np.linspace)])
+def test_annealing_cools_from_the_first_inverse_temperature_to_the_last(schedule, rise, monkeypatch):
+    seen, real = [], local_search.sweep
+
+    def sweep(graph, order, beta, *rest):
+        seen.append(beta)
+        assert sorted(order.tolist()) == list(range(12))
+        return real(graph, order, beta, *rest)
+
+    monkeypatch.setattr(local_search, "sweep", sweep)
+    engine = mk.engines.SimulatedAnnealing(
+        sweeps=40, restarts=0, schedule=schedule, beta_first=0.2, beta_last=9.0, seed=1
+    )
+    answer(engine, grid(3, 4, np.random.default_rng(0)))
+    np.testing.assert_allclose(seen[:40], rise(0.2, 9.0, 40))
+    assert set(seen[40:]) == {np.inf}  # at the end only what gains is taken
+
+
+@pytest.mark.parametrize("beta", [0.3, 1.0, 2.5])
+def test_a_sweep_draws_states_by_their_weight_to_the_power_of_the_inverse_temperature(beta):
+    """P(states) is proportional to weight ** beta: two variables of three states, by the shares of many sweeps."""
+    rng = np.random.default_rng(2)
+    logs = rng.normal(size=(3, 3))
+    model = mk.MarkovNetwork({"a": 3, "b": 3}, [mk.Factor(["a", "b"], np.exp(logs))])
+    space = search_space(problem_of(model))
+    codes, score, state = space.at_random(rng), np.empty(len(space.unary)), kernel_seed(rng)
+    fill_scores(space.arrays, codes, score)
+    counts, order, draws = np.zeros((3, 3)), np.arange(2), 20_000
+    for _ in range(draws):
+        local_search.sweep(space.arrays, order, beta, state, codes, score)
+        counts[codes[0], codes[1]] += 1
+    wanted = np.exp(beta * logs) / np.exp(beta * logs).sum()
+    np.testing.assert_allclose(counts / draws, wanted, atol=0.03)
 
 
 @pytest.mark.parametrize("name", list(SEARCHES))

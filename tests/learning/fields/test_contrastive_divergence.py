@@ -1,6 +1,7 @@
 """Contrastive divergence: the chains draw from the model, and persistent chains find the maximum of the likelihood."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import markovia as mk
@@ -69,7 +70,13 @@ def test_monte_carlo_expectations_do_too():
 
 
 def test_contrastive_divergence_with_more_sweeps_comes_nearer():
-    features, data = small_ising()
+    """Rows around three patterns, which no pairwise model fits: chains that start there forget them only slowly."""
+    features, _ = small_ising(10)
+    rng = np.random.default_rng(0)
+    patterns = np.array([[-1, -1, -1, -1], [1, 1, 1, 1], [-1, 1, -1, 1]])
+    rows = patterns[rng.choice(3, 6000, p=[0.5, 0.3, 0.2])]
+    rows = np.where(rng.random(rows.shape) < 0.15, -rows, rows)
+    data = pd.DataFrame(rows, columns=list("abcd"))
     exact = mk.fit_log_linear(features, data, method="exact")
     gaps = []
     for sweeps in (1, 10):
@@ -77,8 +84,7 @@ def test_contrastive_divergence_with_more_sweeps_comes_nearer():
         found = mk.fit_log_linear(features, data, method=settings, max_iterations=800, seed=3)
         assert found.fit.method == "cd"
         gaps.append(exact.log_likelihood - found.log_likelihood)
-    assert gaps[1] < 3.0
-    assert gaps[0] < 30.0
+    assert 0 <= gaps[1] < gaps[0] / 4
 
 
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")

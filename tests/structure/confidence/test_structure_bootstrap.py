@@ -112,9 +112,7 @@ def test_a_consensus_obeys_what_is_known():
     rules = Knowledge(required=[("c", "a")], tiers=[["c"], ["a", "b"]], max_parents=1).rules("abc")
     sure = confidence("abc", {("b", "a"): 1.0}, {("a", "b"): 0.0, ("b", "c"): 0.9}, rules=rules)
     found = sure.consensus(0.5)
-    assert ("c", "a") in found.edges
-    assert ("c", "b") in found.edges or ("a", "b") in found.edges
-    assert max(len(found.dag.parents(n)) for n in "abc") == 1
+    assert set(found.edges) == {("c", "a"), ("a", "b")}
     assert "a -> b is turned" in found.notes[0]
 
 

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 import markovia as mk
 from markovia.learning.association.kernel_tests import hsic, hsic_test
 from markovia.runtime.clock import Clock
-from markovia.structure.ci_tests.gamma_hsic import gamma_hsic
+from markovia.structure.ci_tests.gamma_hsic import centred_factor, gamma_hsic
 from markovia.structure.ci_tests.incomplete_cholesky import gaussian_factor
 from markovia.structure.functional.pnl import _Model, normal_scores, post_nonlinear_noise
 from markovia.structure.functional.smooth_regression import LENGTHS, smooth_fit
@@ -242,7 +242,13 @@ def test_a_direction_is_not_sought_beyond_the_time_limit(model, monkeypatch):
     """Wherever the time ends, in a fit or in a test, next to nothing is done any more."""
     x, e = np.random.default_rng(0).uniform(-1, 1, (2, 60))
     rows = {"x": x, "y": np.exp(x + x**3 + 0.5 * e)}
-    looks = []
+    looks, evaluations, real = [], [], _Model.__call__
+
+    def evaluated(self, theta):
+        evaluations.append(1)
+        return real(self, theta)
+
+    monkeypatch.setattr(_Model, "__call__", evaluated)
 
     def over(self, after):
         looks.append(1)
@@ -251,14 +257,25 @@ def test_a_direction_is_not_sought_beyond_the_time_limit(model, monkeypatch):
 
     for after in (1, 5, 60):
         looks.clear()
+        evaluations.clear()
         monkeypatch.setattr(Clock, "over", partialmethod(over, after=after))
         found = mk.learn_structure(rows, model, decide="compare")
         assert found.edges == []
         assert found.stopped == "time limit"
         assert "stopped before both directions" in found.notes[0]
         assert after <= len(looks) <= after + 6
+        assert len(evaluations) < after
     forced = mk.learn_structure(rows, model, required=[("y", "x")])
     assert forced.edges == [("y", "x")]
+
+
+def test_kernels_of_low_rank_ask_for_the_time_at_every_column():
+    x, y = np.random.default_rng(0).normal(size=(2, 300))
+    asked = []
+    plain = gamma_hsic(x, y)
+    assert gamma_hsic(x, y, over=lambda: asked.append(1)) == plain
+    assert len(asked) >= centred_factor(x).shape[1] + centred_factor(y).shape[1]
+    assert centred_factor(x, over=lambda: True).shape == (300, 0)
 
 
 def test_a_time_limit_holds_for_many_rows():
