@@ -504,7 +504,9 @@ def test_stochastic_gradients_come_close_to_the_optimum():
     best = exact.log_likelihood(inputs, labels)
     assert rough.log_likelihood(inputs, labels) == pytest.approx(best, rel=0.03)
     assert drawn.log_likelihood(inputs, labels) == pytest.approx(best, rel=0.06)
-    np.testing.assert_allclose(rough.coef_, same.coef_, rtol=1e-12)  # plain and compiled code round differently
+    np.testing.assert_allclose(
+        rough.coef_, same.coef_, rtol=1e-12
+    )  # plain and compiled code round differently
 
 
 def test_chains_reach_the_objective_that_crfsuite_reaches(tmp_path):
