@@ -3,6 +3,7 @@ import importlib.util
 import re
 import shlex
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -24,6 +25,8 @@ NEEDS = {
 }
 CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""
+FOR_THE_INSIDE = {"errors.did_you_mean", "errors.outside", "priors.as_prior"}
+"""Names of public modules that only the library itself uses."""
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -107,3 +110,21 @@ def test_pictures_that_the_pages_show_are_the_ones_drawn():
     drawn = {f"{draw.__name__.replace('_', '-')}.svg" for draw in figures.FIGURES}
     shown = {n for page in PAGES for n in re.findall(r"_build/figures/([\w.-]+)", page.read_text("utf-8"))}
     assert shown == drawn
+
+
+def public_names():
+    """Yield the names of the package, and those of its modules as "module.name"."""
+    for name in mk.__all__:
+        yield name
+        found = getattr(mk, name)
+        if isinstance(found, ModuleType):
+            made_here = [n for n, o in vars(found).items() if getattr(o, "__module__", "") == found.__name__]
+            inside = getattr(found, "__all__", [n for n in made_here if not n.startswith("_")])
+            yield from (f"{name}.{inner}" for inner in inside)
+
+
+def test_every_public_name_is_in_the_code_of_a_guide_page():
+    pages = "".join(page.read_text("utf-8") for page in GUIDE)
+    code = [text for _, text in BLOCK.findall(pages)] + re.findall(r"`([^`\n]+)`", BLOCK.sub("", pages))
+    mentioned = set(re.findall(r"\w+", " ".join(code)))
+    assert {name for name in public_names() if name.split(".")[-1] not in mentioned} == FOR_THE_INSIDE
