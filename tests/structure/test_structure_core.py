@@ -261,6 +261,18 @@ def test_knowledge_and_its_parts_exclude_each_other():
 # -- limits ----------------------------------------------------------------------------------------------------------
 
 
+def test_the_pairs_of_rules_are_computed_once_however_often_they_are_asked_for():
+    rules = mk.Knowledge(forbidden=[("a", "b"), ("b", "a"), ("a", "c")], required=[("c", "b")]).rules("abc")
+    assert rules.pairs.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
+    assert rules.required_pairs.tolist() == [
+        [False, False, False],
+        [False, False, True],
+        [False, True, False],
+    ]
+    assert rules.pairs is rules.pairs
+    assert rules.required_pairs is rules.required_pairs
+
+
 def test_a_time_limit_keeps_the_best_so_far():
     found = mk.learn_structure(ROWS, time_limit=1e-9)
     assert found.stopped == "time limit"

@@ -134,13 +134,13 @@ class Rules:
         n = len(self.allowed)
         return not self.required.any() and int(self.allowed.sum()) == n * (n - 1)
 
-    @property
+    @cached_property
     def pairs(self) -> Flags:
         """The pairs that may be adjacent, a symmetric matrix."""
         either: Flags = self.allowed | self.allowed.T
         return either
 
-    @property
+    @cached_property
     def required_pairs(self) -> Flags:
         """The pairs that are adjacent, a symmetric matrix."""
         either: Flags = self.required | self.required.T
