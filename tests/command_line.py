@@ -1,6 +1,7 @@
 """Running the command line inside a test: its answer as JSON, or its one-line complaint."""
 
 import json
+from typing import Any
 
 from typer.testing import CliRunner, Result
 
@@ -11,11 +12,12 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, list(words), prog_name="markovia")
 
 
-def answer(*words: str) -> dict:
+def answer(*words: str) -> dict[str, Any]:
     """Run a command with --json and return what it printed."""
     result = run(*words, "--json")
     assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+    told: dict[str, Any] = json.loads(result.stdout)
+    return told
 
 
 def complaint(*words: str) -> str:

@@ -208,7 +208,7 @@ def log_marginal(case, logs, keep):
 
 
 def _random_cards(rng, max_entries, least):
-    cards = {}
+    cards: dict[str, int] = {}
     for i in range(rng.integers(1, 13)):
         card = int(rng.choice([1, 2, 3, 4], p=[0.1, 0.5, 0.25, 0.15]))
         card = max(card, least)

@@ -32,7 +32,7 @@ def random_hidden_case(seed, observed=(4, 7), hidden=(1, 3), selected=(0, 0), de
 def maximal_ancestral_graph(dag, latent=(), selection=()):
     """Return the MAG of a DAG: x and y are adjacent if nothing separates them, with a tail at ancestors."""
     seen = [n for n in dag.nodes if n not in {*latent, *selection}]
-    marks = {x: {} for x in seen}
+    marks: dict[str, dict[str, str]] = {x: {} for x in seen}
     above = {x: dag.ancestors([x, *selection], include_self=True) for x in seen}
     for x, y in combinations(seen, 2):
         others = [z for z in (above[x] | above[y]) if z in marks and z not in (x, y)]
@@ -82,7 +82,7 @@ def markov_class(marks, undirected=False):
     }
     kinds = [(TAIL, ARROW), (ARROW, TAIL), (ARROW, ARROW)] + ([(TAIL, TAIL)] if undirected else [])
     wanted = separations(marks)
-    current = {x: {} for x in nodes}
+    current: dict[str, dict[str, str]] = {x: {} for x in nodes}
     found = []
 
     def place(k):
@@ -151,7 +151,8 @@ def learned(dag, latent=(), selection=(), method="fci", **options):
 
 def spouses(edges):
     """Return a DAG with a hidden parent for each bidirected edge, and the names of those parents."""
-    hidden, arcs = [], []
+    hidden: list[str] = []
+    arcs: list[tuple[str, str]] = []
     for edge in edges:
         a, kind, b = edge.split()
         if kind == "<->":

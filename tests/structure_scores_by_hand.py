@@ -98,7 +98,7 @@ def key(graph):
 @cache
 def all_classes(n=4):
     """Every class of n nodes with its members."""
-    found = {}
+    found: dict[tuple[object, ...], list[object]] = {}
     for dag in all_dags(n):
         found.setdefault(key(ClassGraph.of_parents(dag)), []).append(dag)
     return found

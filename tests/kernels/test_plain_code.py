@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_plain_and_compiled_marginals_are_the_same(fields, method, monkeypatch):
 
 def test_many_small_calls_end_with_compiled_code(monkeypatch):
     home = FIELDS + "crf_forest:node_scores"
-    monkeypatch.setattr(plain_code, "_spent", Counter())
+    monkeypatch.setattr(plain_code, "_spent", defaultdict(float))
     monkeypatch.setattr(plain_code, "worth_loading", lambda home, plain, *_: plain >= 1.0)
     which, ptr, scores = np.array([0]), np.array([0, 300]), np.zeros((300, 4))
     given = np.ones((300, 5)), np.ones((4, 5))

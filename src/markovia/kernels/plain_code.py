@@ -7,7 +7,7 @@ it. So nothing is written twice, and the numbers are the same to rounding.
 
 import builtins
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -23,7 +23,7 @@ STEP = 4e-7
 """Seconds that one step of an inner loop takes in plain Python."""
 LOAD, COMPILE, NUMBA = 0.2, 1.0, 0.8
 """Seconds until a kernel is there, from disk and from its source, and until Numba is."""
-_spent: Counter[str] = Counter()
+_spent: defaultdict[str, float] = defaultdict(float)
 
 
 def either(home: str, steps: float) -> Any:

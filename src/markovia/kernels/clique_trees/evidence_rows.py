@@ -40,7 +40,7 @@ are sorted by clique; those without open variables come last, as do targets that
 axes of factors that every row observes, `axis_*` the others. `barren_*` lists conditionals that are dropped where their
 child is missing and nothing else needs it, children before parents; `mentions` counts the other factors of each slot.
 """
-RowTree = namedtuple("RowTree", (*NUMBERS, *SECTIONS))
+RowTree = namedtuple("RowTree", (*NUMBERS, *SECTIONS))  # type: ignore[misc]
 Work = namedtuple(
     "Work",
     "code mentions message_at message_size table_at posterior_at asked dropped dims rank scratch offsets source strides "
