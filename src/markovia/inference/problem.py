@@ -23,13 +23,17 @@ class Problem:
 
     A piece that is a `Conditional` sums to one over its child, which lets engines drop it when the child is
     barren; a `Factor` is any non-negative table. `memory` belongs to the model: engines keep there what they may use
-    again, such as a compiled tree, together with the pieces it was made from.
+    again, such as a compiled tree, together with the pieces it was made from. `hidden` are auxiliary variables that no
+    user knows of; `hidden_certain` says whether the others determine them, and `whole` is the problem without them.
     """
 
     variables: Mapping[str, Variable]
     pieces: Sequence[Piece]
     findings: Findings
     memory: dict[Any, Any] | None = field(default=None, compare=False, repr=False)
+    hidden: tuple[str, ...] = ()
+    hidden_certain: bool = True
+    whole: "Problem | None" = field(default=None, compare=False, repr=False)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -41,6 +45,15 @@ class Problem:
         """The variables that are not fixed to one state, in model order."""
         fixed = {n for n, f in self.findings.items() if f.code is not None}
         return [n for n in self.variables if n not in fixed] if fixed else list(self.variables)
+
+    @property
+    def asked(self) -> list[str]:
+        """The free variables that the user knows of."""
+        return [n for n in self.free if n not in self.hidden] if self.hidden else self.free
+
+    def folded(self) -> "Problem":
+        """Return the problem without auxiliary variables."""
+        return self if self.whole is None else replace(self.whole, findings=self.findings)
 
     def with_findings(self, findings: Findings) -> "Problem":
         """Return the same problem under other findings."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.inference.choosing import evidence_rows
+from markovia.inference.engine import get_engine
 from markovia.inference.exact import row_programs
 from markovia.kernels.clique_trees.evidence_rows import NUMBERS
 from markovia.models.graphical import rows as model_rows
@@ -125,7 +126,7 @@ def test_rows_that_outgrow_their_room_are_still_answered(seed):
 def test_a_room_that_is_too_small_is_reported_row_by_row():
     bn = mk.examples.asia()
     codes = np.array([[0] * 8, [-1] * 6 + [0, 0], [0, -1, 0, 0, 0, 0, 0, 0]], dtype=np.int8)
-    problem = model_rows._problem(bn)
+    problem = model_rows._problem(bn, get_engine("auto"))
     program = evidence_rows.compiled_for(problem, mk.engines.JunctionTree(), (), bn.variables, codes)
     program.room = 12
     _, _, status = program.run(codes.astype(np.int32))
@@ -145,7 +146,7 @@ def test_complete_columns_widen_no_clique():
     frame = bn.sample(50, seed=0)
     columns, codes, _ = model_rows.ordered_rows(frame.drop(columns="c3"), model_rows._variables(bn))
     program = evidence_rows.compiled_for(
-        model_rows._problem(bn), mk.engines.JunctionTree(), ["c3"], columns, codes
+        model_rows._problem(bn, get_engine("auto")), mk.engines.JunctionTree(), ["c3"], columns, codes
     )
     assert program.tree[NUMBERS.index("n_slots")] == 1
     likelihood = np.take_along_axis(
@@ -225,7 +226,7 @@ def test_many_rows_run_in_stretches_and_keep_their_order(monkeypatch):
     monkeypatch.setattr(row_programs, "thread_count", lambda: 3)
     counted = []
     columns, table, _ = model_rows.ordered_rows(frame.drop(columns="lung"), model_rows._variables(bn))
-    problem = model_rows._problem(bn)
+    problem = model_rows._problem(bn, get_engine("auto"))
     program = evidence_rows.compiled_for(problem, mk.engines.JunctionTree(), ["lung"], columns, table)
     parts = list(
         evidence_rows.answers(

@@ -300,9 +300,10 @@ def diagnosis():
 def test_a_diagnosis_network_too_wide_for_tables_is_answered(diagnosis):
     few = {f"f{i}": "yes" for i in range(2)}
     found = quickly(lambda: diagnosis.query("d0", given=few, time_limit=8 * SECONDS))
-    assert found.info.engine == "loopy-bp"
-    assert not found.info.exact
+    assert found.info.exact  # chains of two findings side by side
     assert 0 < found["yes"] < 1
+    loopy = diagnosis.query("d0", given=few, engine="loopy-bp")
+    assert loopy["yes"] == pytest.approx(found["yes"], abs=0.01)
     many = {f"f{i}": "yes" for i in range(20)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)

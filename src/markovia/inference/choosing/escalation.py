@@ -82,11 +82,13 @@ def passes(clock: Budget) -> Iterator[Engine]:
 
 def marginals(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Tables:
     """Return approximate marginals of the targets."""
+    problem = problem.folded()  # these engines need no tables of wide conditionals
     return _staged(problem, clock, seed, lambda engine: engine.marginals(problem, targets))
 
 
 def joint(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Tables:
     """Return an approximate joint table of the targets."""
+    problem = problem.folded()  # these engines need no tables of wide conditionals
     return _staged(problem, clock, seed, lambda engine: engine.joint(problem, targets))
 
 
@@ -148,6 +150,7 @@ def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int)
 
 def log_mass(problem: Problem, clock: Budget, seed: int) -> LogMass:
     """Return a log mass, approximate unless its record says that it is exact."""
+    problem = problem.folded()  # these engines need no tables of wide conditionals
     free = problem.free[:1]
     rough = LogMass(np.nan, Record(exact=False, converged=False))
     for engine in passes(clock):
@@ -209,6 +212,7 @@ def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> 
 
 def sample(problem: Problem, n: int, rng: np.random.Generator) -> Draws:
     """Draw rows by Gibbs sampling, or by likelihood weighting where tables are too large."""
+    problem = problem.folded()  # these engines need no tables of wide conditionals
     try:
         rows, name = get_engine("gibbs").sample(problem, n, rng), "gibbs"
     except TooLarge as too_large:

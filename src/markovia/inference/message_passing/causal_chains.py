@@ -63,9 +63,9 @@ def causal_chain(
             return [*tables, Factor.scalar(float(np.exp(start[0])))]
         if maximise or 2 * sum(len(p) for p in parents) * len(piece.variable) ** 2 >= dense:
             return None
-        steps = _noisy_steps(piece, start, contributions)
+        steps = noisy_steps(piece, start, contributions)
     elif isinstance(piece, DeterministicConditional):
-        found = _function_steps(piece, start, contributions, seen)
+        found = function_steps(piece, start, contributions, seen)
         if found is None or 2 * sum(t.size for t in found) >= dense:
             return None
         steps = found
@@ -92,7 +92,7 @@ def _linked(
     return factors
 
 
-def _noisy_steps(piece: NoisyMaxConditional, start: Array, contributions: list[Array]) -> list[Array]:
+def noisy_steps(piece: NoisyMaxConditional, start: Array, contributions: list[Array]) -> list[Array]:
     """Return P(largest effect so far | largest before, parent), one table a parent; the leak is in the first."""
 
     def effects(combined: Array) -> Array:
@@ -115,7 +115,7 @@ def _noisy_steps(piece: NoisyMaxConditional, start: Array, contributions: list[A
     return steps
 
 
-def _function_steps(
+def function_steps(
     piece: DeterministicConditional, start: Ints, contributions: list[Ints], seen: int | None
 ) -> list[Array] | None:
     """Return tables of zeros and ones that carry the partial result along, with as few states as will do."""

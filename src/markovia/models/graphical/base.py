@@ -25,6 +25,7 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
+from markovia.inference.message_passing.unfolding import unfolded
 from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
@@ -194,7 +195,7 @@ class GraphicalModel(ABC):
         yes   0.707928
         """
         names = self._names(targets)
-        problem = self._problem(given, engine)
+        problem = self._unfolded(given, engine)
         fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in names if n not in fixed]
         chosen = get_engine(engine, time_limit)
@@ -282,8 +283,8 @@ class GraphicalModel(ABC):
                 self, given, names, get_engine(engine, time_limit), progress, impossible
             )
             return tables
-        problem = self._problem(cast("Given", given), engine)
-        wanted = problem.free if targets is None else self._names(targets)
+        problem = self._unfolded(cast("Given", given), engine)
+        wanted = problem.asked if targets is None else self._names(targets)
         fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
         asked = [n for n in wanted if n not in fixed]
         chosen = get_engine(engine, time_limit)
@@ -352,8 +353,8 @@ class GraphicalModel(ABC):
         >>> mk.examples.sprinkler().map(given={"wet": "yes"}).to_dict()
         {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
         """
-        problem = self._problem(given, engine)
-        names = problem.free if targets is None else self._names(targets)
+        problem = self._unfolded(given, engine)
+        names = problem.asked if targets is None else self._names(targets)
         if m is not None and (not isinstance(m, int | np.integer) or m < 1):
             raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
         chosen = get_engine(engine, time_limit)
@@ -362,7 +363,10 @@ class GraphicalModel(ABC):
             n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
         }
         with asking(chosen, problem):
-            found = chosen.best(problem, [n for n in names if n not in fixed], 1 if m is None else m)
+            wanted = [n for n in names if n not in fixed]
+            if targets is None and problem.hidden_certain:
+                wanted += problem.hidden  # certain given the others: nothing to sum out
+            found = chosen.best(problem, wanted, 1 if m is None else m)
             self._check_found(found, problem, chosen)
             log_mass, log_z = self._masses(chosen, problem, found.record)
         top = found.record.bound
@@ -431,7 +435,7 @@ class GraphicalModel(ABC):
             logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
             return logs
         chosen = get_engine(engine, time_limit)
-        problem = self._problem(cast("Given", given), engine)
+        problem = self._unfolded(cast("Given", given), engine)
         mass = self._mass(chosen, problem)
         return mass if self.normalised else mass - self._log_z(chosen)
 
@@ -484,7 +488,7 @@ class GraphicalModel(ABC):
         >>> round(float(np.exp(mn.log_partition())), 6)
         8.0
         """
-        problem = self._problem(given, engine)
+        problem = self._unfolded(given, engine)
         if bounds:
             from markovia.inference.variational.log_z_bounds import log_partition_bounds
 
@@ -545,7 +549,7 @@ class GraphicalModel(ABC):
                 "draw fewer rows at a time"
             )
         rng = generator(seed)
-        problem = self._problem(given, engine)
+        problem = self._unfolded(given, engine)
         codes = self._draw(problem, n, rng, get_engine(engine))
         for name, finding in problem.findings.items():
             if finding.code is not None:
@@ -623,6 +627,10 @@ class GraphicalModel(ABC):
         memory = self.__dict__.setdefault("_memory", {})
         findings = read_evidence(self._variables, given)
         return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
+
+    def _unfolded(self, given: Given, engine: str | Engine) -> Problem:
+        """Return the problem with chains in place of conditionals whose tables are too wide for the engine."""
+        return unfolded(self._problem(given, engine), get_engine(engine).name)
 
     def _check_possible(
         self, log_mass: float, problem: Problem, engine: Engine, record: Record = NOTHING_TO_SAY

@@ -21,6 +21,7 @@ from markovia.inference.choosing.evidence_rows import Answers, answers, compiled
 from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible as conflict
+from markovia.inference.message_passing.unfolding import unfolded
 from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
 from markovia.models.graphical.arguments import Impossible
@@ -52,7 +53,7 @@ def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool
     """Return the log probability of each row; missing cells and columns are summed out."""
     columns, table, _ = ordered_rows(frame, _variables(model))
     log_z = 0.0 if model.normalised else model._log_z(engine)
-    problem = _problem(model)
+    problem = _problem(model, engine)
     result = np.empty(len(table))
     program = compiled_for(problem, engine, (), columns, table)
     rest = np.ones(len(table), dtype=bool)
@@ -154,7 +155,7 @@ def _posteriors(
     """Yield the posteriors of the targets, a stretch of rows at a time."""
     check_choice("impossible", impossible, get_args(Impossible))
     columns, table, index = data
-    problem = _problem(model)
+    problem = _problem(model, engine)
     program = compiled_for(problem, engine, names, columns, table)
     with progress_bar(progress, len(table), unit="row", scale=True) as advance:
         for part in (
@@ -187,8 +188,9 @@ def _variables(model: "GraphicalModel") -> dict[str, Any]:
     return {n: model.variable(n) for n in model.variables}
 
 
-def _problem(model: "GraphicalModel") -> Problem:
-    return Problem(_variables(model), model.pieces(), {}, model.__dict__.setdefault("_memory", {}))
+def _problem(model: "GraphicalModel", engine: Engine) -> Problem:
+    whole = Problem(_variables(model), model.pieces(), {}, model.__dict__.setdefault("_memory", {}))
+    return unfolded(whole, engine.name)
 
 
 def _log_weight(model: "GraphicalModel", codes: Mapping[str, Codes], n: int) -> Array:
