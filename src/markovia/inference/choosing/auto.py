@@ -208,8 +208,8 @@ class Auto:
             patience = PATIENCE if self.time_limit is None else min(PATIENCE, TREE_RATE * self.time_limit)
             fallback = Conditioning(max_bytes=self.max_bytes, max_operations=patience)
             try:
-                if too_large.operations == np.inf:
-                    raise
+                if too_large.operations is not None and too_large.operations > 4 * patience:
+                    raise  # cases take less memory than one tree, never less time
                 return fallback.name, ask(fallback)
             except TooLarge:
                 if roughly is None or not self.approximate:
@@ -239,10 +239,10 @@ class Auto:
         try:
             plan = engine.compiled(problem, asked)[0].plan
         except TooLarge as too_large:
-            if too_large.operations is None or too_large.operations > OUT_OF_REACH:
+            if too_large.operations is None or too_large.operations > self._reach():
                 raise
             plan = None
-        if plan is None or plan.total > WORTH_SEARCHING:
+        if plan is None or self._reach() > 4 * plan.total > 4 * WORTH_SEARCHING:
             engine = replace(engine, search=10.0)
             plan = engine.compiled(problem, asked)[0].plan
         elif memory is not None:
@@ -255,6 +255,10 @@ class Auto:
                 operations=4 * plan.total,
             )
         return engine
+
+    def _reach(self) -> float:
+        """Return the operations above which no search brings a tree down to what fits the time."""
+        return OUT_OF_REACH if self.time_limit is None else min(OUT_OF_REACH, 40 * TREE_RATE * self.time_limit)
 
     def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
         """Return the engine that is estimated to answer first."""

@@ -38,7 +38,7 @@ NEARLY = 0.01
 """The last change of a probability in join-graph propagation below which it beats loopy propagation that converged."""
 GROWING_SECONDS = 2e-3
 """What a join graph takes a variable before its messages run, about; with less time it is not begun."""
-LAST_RESORT = 0.2
+LAST_RESORT = 0.1
 """Share of the time that sampling gets even if the others have used up all of it."""
 MOST_DRAWS = 1_000_000
 """Draws a chain that Gibbs sampling may be given time for; their record takes some dozen megabytes."""
