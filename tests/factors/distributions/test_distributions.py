@@ -216,3 +216,24 @@ def test_sums_of_independent_gaussians_add_variances():
 def test_parameters_and_data_that_make_no_distribution_are_refused(make):
     with pytest.raises(InvalidArgument):
         make()
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-5, 1e-7, 1e-9])
+@pytest.mark.parametrize(
+    ("family", "middle"), [("Gamma", 2.0), ("Gamma", 5e3), ("Beta", 0.3), ("Beta", 0.999)]
+)
+def test_fits_to_nearly_constant_data_keep_the_mean_and_the_variance(family, middle, spread):
+    rng = np.random.default_rng(0)
+    data = middle * (1.0 + spread * np.clip(rng.normal(size=200), -1, 0.9))
+    found = getattr(mk.exponential, family).fit(data)
+    assert found.mean == pytest.approx(data.mean(), rel=1e-6)
+    assert found.variance == pytest.approx(data.var(), rel=20 * spread + 1e-6)
+    weights = rng.integers(0, 3, 200)
+    twice = getattr(mk.exponential, family).fit(data, weights)
+    assert twice.variance == pytest.approx(np.repeat(data, weights).var(), rel=20 * spread + 1e-6)
+
+
+@pytest.mark.parametrize(("family", "value"), [("Gamma", 2.0), ("Beta", 0.3)])
+def test_equal_values_have_no_fit(family, value):
+    with pytest.raises(mk.errors.InvalidArgument, match="all values are equal"):
+        getattr(mk.exponential, family).fit(np.full(50, value))

@@ -290,7 +290,12 @@ class Fitted(ExponentialFamily):
         data = as_numbers(x, "the data")
         only_known(cls, structure)
         shape = cls._template(data, **structure)
-        return shape.with_moments(average_statistics(shape, data, weights))
+        moments = average_statistics(shape, data, weights)
+        return shape._narrow(data, weights) or shape.with_moments(moments)
+
+    def _narrow(self, data: Array, weights: ArrayLike | None) -> Self | None:
+        """Return the fit to values that hardly differ, where averages of T cancel; None where they will do."""
+        return None
 
     _structures: ClassVar[tuple[str, ...]] = ()
 

@@ -24,9 +24,30 @@ from markovia.factors.distributions.checked_numbers import (
     vectors,
 )
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
-from markovia.factors.distributions.exponential_family import Fitted, newton_to_natural, total_statistics
+from markovia.factors.distributions.exponential_family import (
+    Fitted,
+    newton_to_natural,
+    total_statistics,
+    weighted,
+)
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+
+NARROW = 1e-8
+"""Relative variance below which the fit by mean and variance is the likeliest one to eight digits."""
+
+
+def _mean_and_variance(data: Array, weights: ArrayLike | None) -> tuple[float, float]:
+    held = weighted(data.size, weights)
+    mean = float(np.average(data, weights=held))
+    return mean, float(np.average((data - mean) ** 2, weights=held))
+
+
+def _refuse_equal(variance: float, mean: float, family: str) -> None:
+    if variance <= (4e-16 * mean) ** 2:
+        raise InvalidArgument(
+            f"all values are equal, so the likeliest {family} is a point and has no density"
+        )
 
 
 class Exponential(Fitted):
@@ -126,6 +147,13 @@ class Gamma(Fitted):
     def __init__(self, shape: float = 1.0, rate: float = 1.0) -> None:
         self.shape = positive(shape, "the shape of a Gamma")
         self.rate = positive(rate, "the rate of a Gamma")
+
+    def _narrow(self, data: Array, weights: ArrayLike | None) -> Self | None:
+        mean, variance = _mean_and_variance(data, weights)
+        if variance >= NARROW * mean**2:
+            return None
+        _refuse_equal(variance, mean, "Gamma")
+        return type(self)(mean**2 / variance, mean / variance)
 
     @classmethod
     def conjugate_prior(cls, x: ArrayLike, weights: ArrayLike | None = None) -> ConjugatePrior:
@@ -397,6 +425,14 @@ class Beta(Dirichlet):
     def __init__(self, a: float = 1.0, b: float = 1.0) -> None:
         self.a, self.b = positive(a, "a"), positive(b, "b")
         super().__init__(np.array([self.a, self.b]))
+
+    def _narrow(self, data: Array, weights: ArrayLike | None) -> Self | None:
+        mean, variance = _mean_and_variance(data, weights)
+        if variance >= NARROW * mean * (1.0 - mean):
+            return None
+        _refuse_equal(variance, mean, "Beta")
+        size = mean * (1.0 - mean) / variance - 1.0
+        return type(self)(mean * size, (1.0 - mean) * size)
 
     def _made(self, alpha: Array) -> Self:
         return type(self)(float(alpha[0]), float(alpha[1]))

@@ -258,7 +258,9 @@ class Auto:
 
     def _reach(self) -> float:
         """Return the operations above which no search brings a tree down to what fits the time."""
-        return OUT_OF_REACH if self.time_limit is None else min(OUT_OF_REACH, 40 * TREE_RATE * self.time_limit)
+        return (
+            OUT_OF_REACH if self.time_limit is None else min(OUT_OF_REACH, 40 * TREE_RATE * self.time_limit)
+        )
 
     def choose(self, problem: Problem, question: Question, targets: Sequence[str] | None) -> Exact:
         """Return the engine that is estimated to answer first."""
