@@ -22,7 +22,6 @@ from markovia.plotting import plot_graph, plot_model, plot_posterior, style, to_
 from markovia.plotting.labels import wrap
 from markovia.plotting.layered_layout import layered_layout
 from markovia.plotting.layout import arrange
-from markovia.plotting.stress_layout import stress_layout
 
 few = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -339,16 +338,6 @@ def test_spring_drawings_do_not_overlap_and_do_not_depend_on_luck(n, seed):
     assert (arrange(graph.nodes, sizes, edges, "spring").centres == layout.centres).all()
 
 
-def test_a_grid_is_drawn_as_a_grid():
-    points = stress_layout(9, [(3 * r + c, 3 * r + c + 1) for r in range(3) for c in range(2)]
-                           + [(3 * r + c, 3 * r + c + 3) for r in range(2) for c in range(3)])  # fmt: skip
-    cells = points.reshape(3, 3, 2)
-    across, down = cells[:, 1:] - cells[:, :-1], cells[1:] - cells[:-1]
-    axis = int(np.abs(across[0, 0]).argmax())
-    assert (np.abs(across[..., axis]) > 5 * np.abs(across[..., 1 - axis])).all()
-    assert (np.abs(down[..., 1 - axis]) > 5 * np.abs(down[..., axis])).all()
-
-
 def test_marks_of_mixed_graphs_are_drawn():
     graph = mk.graphs.MixedGraph(["a --> b", "b <-> c", "c o-o d", "a o-> d", "b <-> a"])
     ax = plot_graph(graph)
@@ -401,8 +390,33 @@ def test_one_variable_is_bars_with_percentages():
     np.testing.assert_allclose(widths, posterior.values)
     assert [t.get_text() for t in ax.texts] == [f"{100 * p:.1f}%" for p in posterior.values]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["yes", "no"]
-    assert ax.get_title() == "P(lung)"
+    assert ax.get_title() == "P(lung | xray=yes)"
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
+
+
+def test_the_title_says_what_was_known_and_shortens_what_is_long():
+    asia = mk.examples.asia()
+    assert asia.query("lung").plot().get_title() == "P(lung)"
+    both = asia.query(["lung", "bronc"], given={"smoke": mk.Not("no"), "dysp": [0.3, 0.9]})
+    assert both.plot().get_title() == "P(lung, bronc | smoke≠no, soft dysp)"
+    assert both.marginal("bronc").plot().get_title() == "P(bronc | smoke≠no, soft dysp)"
+    believed = asia.marginals(given={"xray": mk.Jeffrey([0.5, 0.5]), "smoke": "yes"})["lung"]
+    assert believed.plot().get_title() == "P(lung | soft xray, smoke=yes)"
+    wide = mk.generators.random_bayesian_network(30, seed=1)
+    many = wide.query(wide.variables[-1], given={n: wide.states(n)[0] for n in wide.variables[:-1]})
+    title = many.plot().get_title()
+    assert len(title) <= 50
+    assert title.endswith(f"… {29 - title.count('=')} more)")
+    both.plot()
+    for figure in map(plt.figure, plt.get_fignums()):
+        # nothing is cut off at the figure's border
+        figure.canvas.draw()
+        drawn = figure.axes[0].title.get_window_extent()
+        assert drawn.x0 >= 0
+        assert drawn.x1 <= figure.bbox.x1
+    assert "given smoke≠no, soft dysp; " in both._repr_html_()
+    assert "given xray=yes; " in asia.marginals(given={"xray": "yes"})._repr_html_()
+    assert "given" not in asia.query("lung")._repr_html_()
 
 
 def test_two_variables_are_a_heat_map_with_rows_for_the_first():

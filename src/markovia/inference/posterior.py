@@ -141,7 +141,7 @@ class Posterior:
         return f"{self}\n[{self.info}]"
 
     def _repr_html_(self) -> str:
-        return table_html(self.variables, self._factor.values, "p", note=str(self.info))
+        return table_html(self.variables, self._factor.values, "p", note=_note(self.info))
 
     def _probability(self, states: Mapping[str, State]) -> float:
         for name in states:
@@ -158,6 +158,12 @@ class Posterior:
         if any(isinstance(s, str) for s in variable.states):
             raise InvalidArgument(f"the states of {variable.name!r} are not numbers, so it has no mean")
         return np.array([float(s) for s in variable.states])
+
+
+def _note(info: Info | None) -> str:
+    if info is None:
+        return ""
+    return f"given {info.evidence()}; {info}" if info.given else str(info)
 
 
 MOST_LINES, MOST_STATES = 60, 8
@@ -196,10 +202,10 @@ class Marginals(dict[str, Posterior]):
         return f"{self}\n[{self._info()}]" if self else "Marginals()"
 
     def _repr_html_(self) -> str:
-        return html_table(["variable", "p"], self._lines(), note=str(self._info()))
+        return html_table(["variable", "p"], self._lines(), note=_note(self._info()))
 
-    def _info(self) -> Info | str:
-        return next((p.info for p in self.values()), "")
+    def _info(self) -> Info | None:
+        return next((p.info for p in self.values()), None)
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         for name, p in self.items():

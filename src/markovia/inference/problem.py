@@ -55,6 +55,11 @@ class Problem:
         """Return the problem without auxiliary variables."""
         return self if self.whole is None else replace(self.whole, findings=self.findings)
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was found: the state of each fixed variable, and of others what the user said."""
+        return {n: f.said if f.code is None else f.variable.states[f.code] for n, f in self.findings.items()}
+
     def with_findings(self, findings: Findings) -> "Problem":
         """Return the same problem under other findings."""
         return replace(self, findings=findings)

@@ -2,10 +2,11 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from markovia.errors import ConvergenceWarning, outside
+from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.factor import Factor
 from markovia.runtime.array_types import Ints
 
@@ -78,6 +79,8 @@ class Info:
         What the Markov chains say of themselves (a `Diagnostics`); None for other engines.
     details
         What else the engine has to say, as attributes: `info.details.width`, `.largest_table`, ...; None for nothing.
+    given
+        The evidence by name: a state, or likelihoods, `Not(...)` or `Jeffrey(...)` as they were given.
     """
 
     engine: str
@@ -92,6 +95,26 @@ class Info:
     mass_bound: Literal["lower", "upper"] | None = None
     diagnostics: Any = None
     details: Any = None
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def evidence(self, width: int = 60) -> str:
+        """Return the evidence in about `width` letters; what does not fit is only counted.
+
+        Examples
+        --------
+        >>> Info("auto", given={"smoke": "yes", "xray": Not("no"), "dysp": [0.2, 0.9]}).evidence()
+        'smoke=yes, xray≠no, soft dysp'
+        >>> Info("auto", given={"smoke": "yes", "xray": "no", "dysp": "no"}).evidence(12)
+        'smoke=yes, … 2 more'
+        """
+        words: list[str] = []
+        for name, said in self.given.items():
+            word = _said(name, said)
+            if words and len(", ".join([*words, word])) > width:
+                break
+            words.append(word if len(word) <= width else word[: width - 1] + "…")
+        left_out = len(self.given) - len(words)
+        return ", ".join(words + [f"… {left_out:,} more"] * (left_out > 0))
 
     def __str__(self) -> str:
         parts = [self.engine, "exact" if self.exact else "approximate"]
@@ -101,6 +124,12 @@ class Info:
             parts.append(f"error {self.error:.2g}")
         took = f"{self.seconds:.3g} s" if self.seconds >= 1.0 else f"{self.seconds * 1e3:.3g} ms"
         return f"{', '.join(parts)}, {took}"
+
+
+def _said(name: str, said: Any) -> str:
+    if isinstance(said, Not):
+        return f"{name}≠{'|'.join(map(str, said.states))}"
+    return f"{name}={said}" if isinstance(said, str | int | bool) else f"soft {name}"
 
 
 def warn_unconverged(info: Info | Record) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.graphs import DAG, Mark, MixedGraph
 from markovia.graphs.comparison import GraphComparison
+from markovia.graphs.plot_options import Positions
 from markovia.plotting import style
 from markovia.plotting.drawing import (
     LARGEST_FIGURE,
@@ -22,7 +23,7 @@ from markovia.plotting.drawing import (
     draw,
 )
 from markovia.plotting.labels import shorten, text_width
-from markovia.plotting.layout import Layout, arrange, check_method
+from markovia.plotting.layout import Layout, arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene
 from markovia.runtime.keyword_advice import guided
@@ -45,7 +46,7 @@ def plot_comparison(
     comparison: GraphComparison,
     *,
     axes: "Sequence[Axes] | None" = None,
-    layout: str | Mapping[str, Sequence[float]] = "auto",
+    layout: Positions = "auto",
     titles: Sequence[str] = ("learned", "truth"),
     legend: bool = True,
     seed: int = 0,
@@ -59,7 +60,8 @@ def plot_comparison(
     axes
         Two axes to draw on; those of a new figure of a fitting size by default.
     layout
-        "layered", "spring", "auto" (what fits the true graph), or a position (x, y) for every node; the same on both sides.
+        "layered", "spring", "grid", "auto" (what fits the true graph), or a position (x, y) for every node; the same on
+        both sides.
     titles
         The text above each side.
     legend
@@ -84,19 +86,13 @@ def plot_comparison(
     ('learned', 'truth')
     """
     check_axes(None)
-    check_method(layout)
     if axes is not None and len(pair := list(axes)) != 2:
         raise InvalidArgument(f"axes= are two axes, not {len(pair)}")
     if len(titles) != 2 or isinstance(titles, str):
         raise InvalidArgument("titles= are two texts, one for each side")
     names = comparison.nodes
     edges, downwards = _union(comparison)
-    if layout == "auto":
-        layout = "layered" if downwards else "spring"
-    if layout == "layered" and not downwards:
-        raise InvalidArgument(
-            "layout='layered' needs a direction; these graphs have none, use layout='spring'"
-        )
+    layout = chosen(layout, names, edges, downwards=downwards)
     nodes = [Node(name) for name in names]
     whole = Scene(nodes, [], downwards)
     placed = arrange(names, whole.sizes, edges, layout, seed=seed)

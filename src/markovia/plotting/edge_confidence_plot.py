@@ -8,7 +8,7 @@ from markovia.errors import InvalidArgument
 from markovia.graphs.mixed import Mark
 from markovia.graphs.plot_options import Positions
 from markovia.plotting.drawing import draw
-from markovia.plotting.layout import arrange, check_method
+from markovia.plotting.layout import arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene
 from markovia.runtime.keyword_advice import guided
@@ -64,7 +64,6 @@ def plot_edge_confidence(
     True
     """
     check_axes(ax)
-    check_method(layout)
     sure = confidence.threshold
     if least is None:
         least = max(0.05, sure / 4)
@@ -88,9 +87,6 @@ def plot_edge_confidence(
         downwards=is_acyclic(pointing),
         title=heading if title is None else title,
     )
-    if layout == "auto":
-        layout = "layered" if picture.downwards else "spring"
-    if layout == "layered" and not picture.downwards:
-        raise InvalidArgument("layout='layered' needs edges that point one way; use layout='spring'")
-    arranged = arrange(list(confidence.names), picture.sizes, [(e.a, e.b) for e in edges], layout, seed=seed)
-    return draw(picture, arranged, ax)
+    names, pairs = list(confidence.names), [(e.a, e.b) for e in edges]
+    layout = chosen(layout, names, pairs, downwards=picture.downwards)
+    return draw(picture, arrange(names, picture.sizes, pairs, layout, seed=seed), ax)

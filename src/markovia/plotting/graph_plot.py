@@ -1,8 +1,8 @@
 """Pictures of models and graphs.
 
-Directed models are drawn in layers, all others with springs (see `layered_layout` and `stress_layout`); nothing
-but matplotlib is needed. With `posteriors=True` every node is a monitor that shows its distribution as bars, as
-in the graphical editors for Bayesian networks.
+Grids are drawn as grids, directed models in layers, all others with springs (see `grid_layout`, `layered_layout` and
+`stress_layout`); nothing but matplotlib is needed. With `posteriors=True` every node is a monitor that shows its
+distribution as bars, as in the graphical editors for Bayesian networks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from markovia.inference.engine import Engine
 from markovia.models.graphical.base import GraphicalModel
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
-from markovia.plotting.layout import arrange, check_method
+from markovia.plotting.layout import arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene, monitor
 from markovia.runtime.keyword_advice import guided
@@ -56,7 +56,7 @@ def plot_model(
     posteriors
         Draw every variable's distribution given the evidence inside its box.
     layout
-        "layered", "spring", "auto" (what fits the graph), or a position (x, y) for every node.
+        "layered", "spring", "grid", "auto" (what fits the graph), or a position (x, y) for every node.
     highlight
         A `Trail` from `open_trails` (or a list of names), or several: their edges are drawn in colour.
     title
@@ -169,21 +169,17 @@ def _drawn(
     layout: Positions,
     seed: int,
 ) -> "Axes":
-    check_method(layout)
+    edges = [(e.a, e.b) for e in picture.edges]
+    names = [n.name for n in picture.nodes]
+    layout = chosen(layout, names, edges, downwards=picture.downwards)
     trails = _trails(highlight)
     seen = {name for trail in trails if isinstance(trail, Trail) for name in trail.given}
-    names = [n.name for n in picture.nodes]
     number = {n.name: i for i, n in reversed(list(enumerate(picture.nodes)))}
     for name in [*observed, *seen]:
         if name not in number:
             raise UnknownVariable(name, names, "the graph")
         picture.nodes[number[name]].observed = True
     _colour_trails(picture, number, trails)
-    if layout == "auto":
-        layout = "layered" if picture.downwards else "spring"
-    if layout == "layered" and not picture.downwards:
-        raise InvalidArgument("layout='layered' needs a direction; this graph has none, use layout='spring'")
-    edges = [(e.a, e.b) for e in picture.edges]
     return draw(picture, arrange(names, picture.sizes, edges, layout, seed=seed), ax)
 
 

@@ -312,7 +312,7 @@ def _routes(
             here = taut[-1]
             ahead = range(len(way) - 1, here + 1, -1)
             taut.append(next((j for j in ahead if _clear(way[here], way[j], low, high)), here + 1))
-        routes.append(None if len(taut) == 2 else _rounded([way[k] for k in taut]))
+        routes.append(None if len(taut) == 2 else rounded([way[k] for k in taut]))
     return routes
 
 
@@ -330,7 +330,7 @@ def _clear(start: Array, end: Array, low: Array, high: Array) -> bool:
     return not bool(np.any((enter <= leave) & (leave >= 0) & (enter <= 1)))
 
 
-def _rounded(points: list[Array]) -> Array:
+def rounded(points: list[Array]) -> Array:
     """Return the polygon with its corners cut by curves that keep to the corner's triangle."""
     vertices = [points[0]]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):

@@ -11,6 +11,8 @@ from math import sqrt
 import numpy as np
 
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable, did_you_mean
+from markovia.graphs.plot_options import Positions
+from markovia.plotting.grid_layout import find_grid, grid_layout
 from markovia.plotting.layered_layout import layered_layout
 from markovia.plotting.stress_layout import stress_layout
 from markovia.runtime.array_types import Array
@@ -18,7 +20,7 @@ from markovia.runtime.array_types import Array
 Pair = tuple[int, int]
 
 MAX_NODES = 1500
-LAYOUTS = ("auto", "layered", "spring")
+LAYOUTS = ("auto", "layered", "spring", "grid")
 PART_GAP = 0.45
 BOX_GAP = 0.18
 EDGE_GAP = 0.42
@@ -40,7 +42,7 @@ def arrange(
     names: Sequence[str],
     sizes: Array,
     edges: list[Pair],
-    method: str | Mapping[str, Sequence[float]],
+    method: Positions,
     *,
     seed: int = 0,
 ) -> Layout:
@@ -55,7 +57,7 @@ def arrange(
     edges
         Pairs of node numbers; for "layered" they form no directed cycle.
     method
-        "layered", "spring", or a position for every name (its proportions are kept).
+        "layered", "spring", "grid", or a position for every name (its proportions are kept); see `chosen`.
     seed
         Seed of the spring drawing.
 
@@ -79,6 +81,12 @@ def arrange(
     if not isinstance(method, str):
         points = _given_positions(names, method)
         return Layout(spread(points, sizes, edges, rigid=True), (None,) * len(edges))
+    if method == "grid":
+        cells = find_grid(names, edges)
+        if cells is None:
+            raise InvalidArgument("layout='grid' needs a grid of at least 2 x 2; use layout='auto'")
+        at, ways = grid_layout(sizes, cells, edges)
+        return Layout(at, tuple(ways))
     placed: list[tuple[list[int], list[int], Layout]] = []
     for nodes in _parts(len(names), edges):
         number = {a: i for i, a in enumerate(nodes)}
@@ -97,14 +105,28 @@ def arrange(
     return Layout(centres, tuple(routes.get(e) for e in range(len(edges))))
 
 
-def check_method(method: object) -> None:
-    """Refuse a layout that is neither a known name nor positions."""
-    if isinstance(method, Mapping) or (isinstance(method, str) and method in LAYOUTS):
-        return
-    raise InvalidArgument(
-        f"layout= is one of {', '.join(map(repr, LAYOUTS))} or a mapping from names to (x, y), "
-        f"not {method!r}{did_you_mean(method, LAYOUTS)}"
-    )
+def chosen(method: Positions, names: Sequence[str], edges: list[Pair], *, downwards: bool) -> Positions:
+    """Return the layout to use: for "auto" a grid for grids, layers where edges can all point down, else springs.
+
+    Raises
+    ------
+    InvalidArgument
+        If it is neither a known name nor positions, or has layers without a direction.
+    """
+    if not isinstance(method, Mapping) and (not isinstance(method, str) or method not in LAYOUTS):
+        raise InvalidArgument(
+            f"layout= is one of {', '.join(map(repr, LAYOUTS))} or a mapping from names to (x, y), "
+            f"not {method!r}{did_you_mean(method, LAYOUTS)}"
+        )
+    if method == "auto":
+        if find_grid(names, edges, named=downwards) is not None:  # a diamond of arrows is no square
+            return "grid"
+        return "layered" if downwards else "spring"
+    if method == "layered" and not downwards:
+        raise InvalidArgument(
+            "layout='layered' needs a direction, and these edges have none in common; use layout='spring'"
+        )
+    return method
 
 
 def spread(points: Array, sizes: Array, edges: list[Pair], *, rigid: bool = False) -> Array:

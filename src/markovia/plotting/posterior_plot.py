@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LONGEST_LABEL = 24
+LONGEST_TITLE = 34
+TITLE_SIZE = 12.0
 MOST_WRITTEN_CELLS = 400
 
 
@@ -27,7 +29,7 @@ def plot_posterior(posterior: Posterior, *, ax: "Axes | None" = None, title: str
     ax
         Where to draw; a new figure of a fitting size by default.
     title
-        Text above; "P(names)" by default, "" for none.
+        Text above; "P(names | evidence)" by default, with much evidence shortened, "" for none.
 
     Returns
     -------
@@ -55,16 +57,30 @@ def plot_posterior(posterior: Posterior, *, ax: "Axes | None" = None, title: str
             f"a posterior over {len(posterior.variables)} variables cannot be drawn; choose one or two of them: "
             f"posterior.marginal([{posterior.names[0]!r}, {posterior.names[1]!r}]).plot()"
         )
-    ax = _bars(posterior, ax) if len(posterior.variables) == 1 else _heat_map(posterior, ax)
-    ax.set_title(f"P({', '.join(posterior.names)})" if title is None else title, parse_math=False)
+    title = _title(posterior) if title is None else title
+    drawn = _bars if len(posterior.variables) == 1 else _heat_map
+    ax = drawn(posterior, ax, text_width(title, TITLE_SIZE))
+    ax.set_title(title, parse_math=False, wrap=True)
     return ax
 
 
-def _bars(posterior: Posterior, ax: "Axes | None") -> "Axes":
+def _title(posterior: Posterior) -> str:
+    """Return what was asked and, where there is any, what was known."""
+    asked = ", ".join(shorten(name, LONGEST_LABEL) for name in posterior.names)
+    if not posterior.info.given:
+        return f"P({asked})"
+    return f"P({asked} | {posterior.info.evidence(max(LONGEST_TITLE - len(asked), LONGEST_LABEL))})"
+
+
+def _bars(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
     labels = [shorten(str(s), LONGEST_LABEL) for s in posterior.states]
     values = [float(p) for p in posterior.values]
+    name = shorten(posterior.names[0], LONGEST_LABEL)
     if ax is None:
-        ax = _new_axes(4.0 + max(text_width(t, style.FONT_SIZE) for t in labels), 0.8 + 0.3 * len(labels))
+        left = 0.4 + max(text_width(t, style.FONT_SIZE) for t in labels)
+        # the name stands upright beside the bars, the title lies above them
+        high = max(0.3 * len(labels), text_width(name, style.FONT_SIZE))
+        ax = _new_axes(left + max(3.6, room + 0.1), 0.8 + high)
     places = range(len(labels))
     ax.barh(places, values, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8, height=0.7)
     for place, value in zip(places, values, strict=True):
@@ -77,12 +93,12 @@ def _bars(posterior: Posterior, ax: "Axes | None") -> "Axes":
     ax.set_xlim(0.0, 1.18)
     ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
     ax.set_xlabel("probability")
-    ax.set_ylabel(shorten(posterior.names[0], 2 * LONGEST_LABEL), parse_math=False)
+    ax.set_ylabel(name, parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
-def _heat_map(posterior: Posterior, ax: "Axes | None") -> "Axes":
+def _heat_map(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
     down, across = posterior.variables
     rows = [shorten(str(s), LONGEST_LABEL) for s in down.states]
     columns = [shorten(str(s), LONGEST_LABEL) for s in across.states]
@@ -90,7 +106,8 @@ def _heat_map(posterior: Posterior, ax: "Axes | None") -> "Axes":
     slanted = widest > 0.62
     if ax is None:
         left = 1.0 + max(text_width(t, style.FONT_SIZE) for t in rows)
-        ax = _new_axes(left + 0.75 * len(columns), 1.2 + 0.5 * len(rows) + (0.6 * widest if slanted else 0.0))
+        high = max(0.5 * len(rows), text_width(shorten(down.name, LONGEST_LABEL), style.FONT_SIZE))
+        ax = _new_axes(left + max(0.75 * len(columns), room), 1.2 + high + (0.6 * widest if slanted else 0.0))
     values = posterior.values
     highest = float(values.max())
     ax.imshow(values, cmap="Blues", vmin=0.0, vmax=max(highest, 1e-12), aspect="auto")
@@ -100,8 +117,8 @@ def _heat_map(posterior: Posterior, ax: "Axes | None") -> "Axes":
         for label in ax.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
     ax.set_yticks(range(len(rows)), rows, parse_math=False)
-    ax.set_xlabel(shorten(across.name, 2 * LONGEST_LABEL), parse_math=False)
-    ax.set_ylabel(shorten(down.name, 2 * LONGEST_LABEL), parse_math=False)
+    ax.set_xlabel(shorten(across.name, LONGEST_LABEL), parse_math=False)
+    ax.set_ylabel(shorten(down.name, LONGEST_LABEL), parse_math=False)
     ax.tick_params(length=0)
     if values.size <= MOST_WRITTEN_CELLS:
         for i in range(len(rows)):

@@ -10,6 +10,7 @@ Cost: O(n (n + m)) for the distances, O(n^3) once and O(n^2) a step. Good up to 
 """
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -66,15 +67,15 @@ def stress_layout(n: int, edges: list[Pair], *, seed: int = 0, steps: int = 300)
     return _upright(x - x.mean(axis=0), edges)
 
 
-def graph_distances(n: int, edges: list[Pair]) -> Array:
-    """Return the number of edges on a shortest path between every two nodes, by a search from each node."""
+def graph_distances(n: int, edges: list[Pair], sources: Sequence[int] | None = None) -> Array:
+    """Return the number of edges on shortest paths from each source (all nodes by default), by a search from each."""
     near: list[list[int]] = [[] for _ in range(n)]
     for a, b in edges:
         near[a].append(b)
         near[b].append(a)
-    distance = np.full((n, n), float(n))
-    for source in range(n):
-        row = distance[source]
+    sources = range(n) if sources is None else sources
+    distance = np.full((len(sources), n), float(n))
+    for source, row in zip(sources, distance, strict=True):
         row[source] = 0.0
         queue = deque([source])
         while queue:

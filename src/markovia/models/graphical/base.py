@@ -690,6 +690,7 @@ class GraphicalModel(ABC):
             mass_bound=record.mass_bound,
             diagnostics=record.diagnostics,
             details=record.details,
+            given=problem.given,
         )
         if not info.converged:
             warn_unconverged(info)

@@ -163,6 +163,7 @@ class QuestionVerbs(GraphicalModel):
                 log_evidence=float(log_evidence) if self.normalised or problem.findings else 0.0,
                 seconds=now() - start,
                 details=PlanDetails(width),
+                given=problem.given,
             )
 
         found = sensitivity(problem, asked, info=info, max_bytes=max_bytes)
