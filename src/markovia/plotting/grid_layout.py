@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.plotting.layered_layout import rounded
+from markovia.plotting.edge_routes import rounded
 from markovia.plotting.stress_layout import graph_distances
 from markovia.runtime.array_types import Array
 

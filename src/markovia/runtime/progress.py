@@ -4,9 +4,9 @@
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 LONG = 2.0
 """Seconds after which work on a terminal shows a progress bar by itself."""
@@ -14,6 +14,8 @@ LONG = 2.0
 Advance = Callable[..., object]
 """Called as `advance(n=1, note="")`: so many more are done, and what to write behind the bar."""
 
+
+T = TypeVar("T")
 
 _quiet = 0
 """How many of those who asked for silence are at work, in whatever thread."""
@@ -89,3 +91,25 @@ def progress_bar(
             bar.update(n)
 
         yield advance
+
+
+def paced(items: Sequence[T], steps: int, advance: Advance) -> Iterator[T]:
+    """Go through items and count so many steps in all, however many items there are and wherever it ends.
+
+    Examples
+    --------
+    >>> counted = []
+    >>> list(paced("abcd", 2, counted.append)), counted
+    (['a', 'b', 'c', 'd'], [1, 1])
+    """
+    done = 0
+    try:
+        for i, item in enumerate(items, start=1):
+            yield item
+            due = steps * i // len(items)
+            if due > done:
+                advance(due - done)
+                done = due
+    finally:
+        if steps > done:
+            advance(steps - done)
