@@ -28,11 +28,13 @@ class Drawn:
         highlight: "Highlight" = None,
         title: str = "",
         seed: int = 0,
+        progress: bool | None = None,
     ) -> "Axes":
         """Draw the graph; returns the matplotlib axes. The options are those of `markovia.plotting.plot_graph`."""
         drawn: Axes = ports.call(
-            "plot-graph", self, ax=ax, given=given, layout=layout, highlight=highlight, title=title, seed=seed
-        )
+            "plot-graph", self, ax=ax, given=given, layout=layout, highlight=highlight, title=title, seed=seed,
+            progress=progress,
+        )  # fmt: skip
         return drawn
 
     def _repr_html_(self) -> str:

@@ -12,10 +12,12 @@ import numpy as np
 from markovia.graphs.mixed import Mark
 from markovia.plotting import scene as sc
 from markovia.plotting import style
-from markovia.plotting.labels import text_height
+from markovia.plotting.edge_labels import label_places
+from markovia.plotting.labels import outline, text_height, text_width
 from markovia.plotting.layout import Layout
 from markovia.plotting.matplotlib_axes import new_axes
 from markovia.runtime.array_types import Array
+from markovia.runtime.progress import Advance, paced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +30,18 @@ LARGEST_SCALE = 1.4  # a few nodes are drawn larger
 SMALLEST_SCALE = 0.6  # letters of 6 points; a figure that needs smaller ones grows instead
 ARROW = 11.0
 CIRCLE = 0.045
+MOST_TEXTS = 300  # letters of more nodes are outlines: matplotlib sets a thousand texts in many seconds
+HALF_LETTER = 0.36 / 72.0  # from the line that letters stand on to their middle, in inches a point
 
 
-def draw(picture: sc.Scene, layout: Layout, ax: "Axes | None") -> "Axes":
-    """Draw a scene on the axes, or on axes of a new figure of a fitting size."""
+def draw(
+    picture: sc.Scene,
+    layout: Layout,
+    ax: "Axes | None",
+    advance: Advance = lambda n=1: None,
+    steps: int = 0,
+) -> "Axes":
+    """Draw a scene on the axes, or on axes of a new figure of a fitting size, and tell in so many steps how far it is."""
     sizes = picture.sizes
     low, high = layout.box(sizes) if len(sizes) else (np.zeros(2), np.ones(2))
     low, high = low - MARGIN, high + MARGIN
@@ -51,12 +61,23 @@ def draw(picture: sc.Scene, layout: Layout, ax: "Axes | None") -> "Axes":
     if picture.title:
         ax.set_title(picture.title, parse_math=False)
     proportions = _proportions_class()(ax)
-    for edge, route in zip(picture.edges, _routed(picture, layout), strict=True):
+    proportions.outlined = len(picture.nodes) > MOST_TEXTS
+    half = steps // 2
+    routes = _routed(picture, layout)
+    for edge, route in paced(list(zip(picture.edges, routes, strict=True)), half, advance):
         _draw_edge(ax, proportions, edge, route)
-    for node, centre in zip(picture.nodes, layout.centres, strict=True):
+    _draw_shares(ax, proportions, picture, routes, layout)
+    for node, centre in paced(list(zip(picture.nodes, layout.centres, strict=True)), steps - half, advance):
         _draw_node(ax, proportions, node, centre)
     ax.add_artist(proportions)
     proportions.apply()
+    if proportions.outlines:
+        from matplotlib.collections import PathCollection
+
+        paths, colours = zip(*proportions.outlines, strict=True)
+        letters = PathCollection(paths, facecolors=colours, linewidths=0.0, zorder=6, gid="letters")
+        letters.set_snap(False)  # or an E, all straight lines, is moved to whole pixels
+        ax.add_collection(letters, autolim=False)
     return ax
 
 
@@ -74,6 +95,8 @@ def _proportions_class() -> Any:
             self.set_in_layout(False)
             self._drawn_on = ax
             self._sized: list[tuple[Any, float]] = []
+            self.outlined = False
+            self.outlines: list[tuple[Any, str]] = []
 
         def keep(self, setter: Any, points: float) -> None:
             """Call `setter` with this many points at full scale, and again whenever the scale changes."""
@@ -113,7 +136,7 @@ def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> No
         patch = Rectangle(corner, width, height)
     patch.set(facecolor=fill, edgecolor=node.highlight or border, zorder=3, gid=f"node:{node.name}")
     proportions.keep(patch.set_linewidth, 2.2 if node.observed or node.highlight else 1.2)
-    ax.add_patch(patch)
+    ax.add_artist(patch)
     ink = "#FFFFFF" if node.shape == "square" else style.INK
     top = y + (height / 2 - 0.65 * sc.PADDING if node.bars else node.title_height / 2)
     line = text_height(1, node.font_size)
@@ -146,11 +169,11 @@ def _draw_bars(ax: "Axes", proportions: Any, node: sc.Node, left: float, top: fl
         track = Rectangle((start, y - thick / 2), length, thick, facecolor=style.BAR_TRACK, zorder=4)
         track.set(edgecolor="#B0B0B0", gid=f"track:{node.name}")
         proportions.keep(track.set_linewidth, 0.5)
-        ax.add_patch(track)
+        ax.add_artist(track)
         colour = style.BAR_OBSERVED if node.observed else style.BAR
         full = Rectangle((start, y - thick / 2), length * min(max(bar.p, 0.0), 1.0), thick, facecolor=colour)
         full.set(zorder=5, linewidth=0.0, gid=f"bar:{node.name}")
-        ax.add_patch(full)
+        ax.add_artist(full)
         _write(ax, proportions, right, y, bar.percent, style.SMALL_FONT_SIZE, style.INK, align="right")
 
 
@@ -166,6 +189,14 @@ def _write(
     align: str = "center",
     bold: bool = False,
 ) -> None:
+    if proportions.outlined:
+        from matplotlib.path import Path
+
+        path, width = outline(words, size, bold=bold)
+        start = {"left": 0.0, "center": 0.5, "right": 1.0}[align] * width
+        moved = path.vertices + np.array([x - start, y - HALF_LETTER * size])
+        proportions.outlines.append((Path(moved, path.codes), colour))
+        return
     text = ax.text(x, y, words, ha=align, va="center_baseline", color=colour, zorder=6, parse_math=False)
     text.set(usetex=False, weight="bold" if bold else "normal", clip_on=False)
     proportions.keep(text.set_fontsize, size)
@@ -193,7 +224,7 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
             circle = Circle((route[end] + step).tolist(), CIRCLE, facecolor=style.BACKGROUND, zorder=2.5)
             circle.set(edgecolor=edge.highlights[0] if edge.highlights else style.EDGE, gid="mark")
             proportions.keep(circle.set_linewidth, 1.2)
-            ax.add_patch(circle)
+            ax.add_artist(circle)
             route[end] += 2 * step
     codes = [Path.MOVETO] + [Path.CURVE4] * (len(route) - 1) if len(route) > 2 else None
     heads = {
@@ -221,20 +252,28 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
             arrow.set_alpha(0.2 + 0.8 * edge.share)
         proportions.keep(arrow.set_linewidth, width)
         proportions.keep(arrow.set_mutation_scale, ARROW)
-        ax.add_patch(arrow)
-    if edge.labelled and edge.share is not None:
-        middle = route[len(route) // 2] if len(route) > 2 else route.mean(axis=0)
-        text = ax.text(
-            float(middle[0]),
-            float(middle[1]),
-            f"{edge.share:.2f}",
-            ha="center",
-            va="center",
-            zorder=2.4,
-            gid="share",
-        )
-        text.set_bbox({"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.4})
-        proportions.keep(text.set_fontsize, style.SMALL_FONT_SIZE)
+        ax.add_artist(arrow)
+
+
+def _draw_shares(
+    ax: "Axes", proportions: Any, picture: sc.Scene, routes: list[Array], layout: Layout
+) -> None:
+    """Write the share of each labelled edge on it; one without any free place is left out, its width says the same."""
+    written = [
+        (f"{e.share:.2f}", route)
+        for e, route in zip(picture.edges, routes, strict=True)
+        if e.labelled and e.share is not None
+    ]
+    high = text_height(1, style.SMALL_FONT_SIZE)
+    room = [np.array([text_width(words, style.SMALL_FONT_SIZE) + 0.03, high]) for words, _ in written]
+    half = picture.sizes / 2
+    places = label_places([route for _, route in written], room, layout.centres - half, layout.centres + half)
+    for (words, _), place in zip(written, places, strict=True):
+        if place is not None:
+            x, y = (float(v) for v in place)
+            text = ax.text(x, y, words, ha="center", va="center", zorder=2.4, gid="share")
+            text.set_bbox({"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.4})
+            proportions.keep(text.set_fontsize, style.SMALL_FONT_SIZE)
 
 
 def _routed(picture: sc.Scene, layout: Layout) -> list[Array]:

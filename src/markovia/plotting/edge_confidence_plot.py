@@ -40,7 +40,7 @@ def plot_edge_confidence(
         The smallest strength that is drawn; by default a quarter of the threshold, at least 0.05. Edges that are not
         significant are dashed.
     labels
-        Whether the strength is written beside each edge.
+        Whether the strength is written on each edge that has a free place for it.
     ax
         Where to draw; a new figure by default.
     layout, seed

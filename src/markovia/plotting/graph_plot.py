@@ -21,10 +21,13 @@ from markovia.plotting.layout import arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Node, Scene, monitor
 from markovia.runtime.keyword_advice import guided
+from markovia.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+STEPS = 100
+"""Of the progress bar: half of them for the layout, half for the drawing."""
 Graph = DAG | UndirectedGraph | MixedGraph | BipartiteGraph | JunctionTree
 
 
@@ -41,6 +44,7 @@ def plot_model(
     engine: str | Engine = "auto",
     max_states: int = 8,
     seed: int = 0,
+    progress: bool | None = None,
 ) -> "Axes":
     """Draw a model's graph, with its posteriors if asked for.
 
@@ -67,6 +71,8 @@ def plot_model(
         Of a variable with more states than this, the most probable ones are shown.
     seed
         Seed of the spring drawing.
+    progress
+        Whether to show a progress bar; by default on a terminal if it takes long.
 
     Returns
     -------
@@ -110,7 +116,7 @@ def plot_model(
     else:
         for name, finding in findings.items():
             nodes[name].note = f"= {finding.said}" if finding.hard else "soft evidence"
-    return _drawn(picture, ax, observed, highlight, layout, seed)
+    return _drawn(picture, ax, observed, highlight, layout, seed, progress)
 
 
 @guided
@@ -123,6 +129,7 @@ def plot_graph(
     highlight: Highlight = None,
     title: str = "",
     seed: int = 0,
+    progress: bool | None = None,
 ) -> "Axes":
     """Draw a graph: directed, undirected, mixed, bipartite, or a junction tree.
 
@@ -131,7 +138,7 @@ def plot_graph(
     graph
         The graph. Marks of a mixed graph are drawn as arrowheads and circles, bidirected edges dashed; the cliques
         of a junction tree are ellipses and its separators small boxes on the edges.
-    ax, layout, highlight, title, seed
+    ax, layout, highlight, title, seed, progress
         As in `plot_model`.
     given
         Names of observed nodes, which are shaded.
@@ -158,7 +165,7 @@ def plot_graph(
     picture = _scene(graph)
     picture.title = title
     observed = [] if given is None else [given] if isinstance(given, str) else list(given)
-    return _drawn(picture, ax, observed, highlight, layout, seed)
+    return _drawn(picture, ax, observed, highlight, layout, seed, progress)
 
 
 def _drawn(
@@ -168,6 +175,7 @@ def _drawn(
     highlight: Highlight,
     layout: Positions,
     seed: int,
+    progress: bool | None,
 ) -> "Axes":
     edges = [(e.a, e.b) for e in picture.edges]
     names = [n.name for n in picture.nodes]
@@ -180,7 +188,9 @@ def _drawn(
             raise UnknownVariable(name, names, "the graph")
         picture.nodes[number[name]].observed = True
     _colour_trails(picture, number, trails)
-    return draw(picture, arrange(names, picture.sizes, edges, layout, seed=seed), ax)
+    with progress_bar(progress, STEPS, name="drawing") as advance:
+        arranged = arrange(names, picture.sizes, edges, layout, seed=seed, advance=advance, steps=STEPS // 2)
+        return draw(picture, arranged, ax, advance, STEPS - STEPS // 2)
 
 
 def _observed(

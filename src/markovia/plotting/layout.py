@@ -16,6 +16,7 @@ from markovia.plotting.grid_layout import find_grid, grid_layout
 from markovia.plotting.layered_layout import layered_layout
 from markovia.plotting.stress_layout import stress_layout
 from markovia.runtime.array_types import Array
+from markovia.runtime.progress import Advance
 
 Pair = tuple[int, int]
 
@@ -45,6 +46,8 @@ def arrange(
     method: Positions,
     *,
     seed: int = 0,
+    advance: Advance = lambda n=1: None,
+    steps: int = 0,
 ) -> Layout:
     """Place nodes of the given sizes so that no two of them overlap.
 
@@ -60,6 +63,8 @@ def arrange(
         "layered", "spring", "grid", or a position for every name (its proportions are kept); see `chosen`.
     seed
         Seed of the spring drawing.
+    advance, steps
+        Told how far the work is: so many steps in all.
 
     Raises
     ------
@@ -88,14 +93,17 @@ def arrange(
         at, ways = grid_layout(sizes, cells, edges)
         return Layout(at, tuple(ways))
     placed: list[tuple[list[int], list[int], Layout]] = []
-    for nodes in _parts(len(names), edges):
+    parts = _parts(len(names), edges)
+    for nodes in parts:
+        told = steps if nodes is max(parts, key=len) else 0  # the largest part takes the time
         number = {a: i for i, a in enumerate(nodes)}
         inside = [e for e, (a, _) in enumerate(edges) if a in number]
         own = [(number[edges[e][0]], number[edges[e][1]]) for e in inside]
         if method == "layered":
-            at, ways = layered_layout(sizes[nodes], own)
+            at, ways = layered_layout(sizes[nodes], own, advance, told)
         else:
-            at, ways = spread(stress_layout(len(nodes), own, seed=seed), sizes[nodes], own), [None] * len(own)
+            points = stress_layout(len(nodes), own, seed=seed, advance=advance, told=told)
+            at, ways = spread(points, sizes[nodes], own), [None] * len(own)
         placed.append((nodes, inside, Layout(at, tuple(ways))))
     centres, routes = np.zeros((len(names), 2)), dict[int, Array]()
     shifts = _shelves([part.box(sizes[nodes]) for nodes, _, part in placed])

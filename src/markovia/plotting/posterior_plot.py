@@ -1,5 +1,6 @@
 """Pictures of posteriors: bars for one variable, a heat map for two."""
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 from markovia.errors import InvalidArgument
@@ -16,6 +17,9 @@ LONGEST_LABEL = 24
 LONGEST_TITLE = 34
 TITLE_SIZE = 12.0
 MOST_WRITTEN_CELLS = 400
+LINE = 0.18  # inches from one label to the next
+SLANTED_LINE = 0.28
+WIDEST_PERCENTAGE = 0.5
 
 
 @guided
@@ -80,14 +84,22 @@ def _bars(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
         left = 0.4 + max(text_width(t, style.FONT_SIZE) for t in labels)
         # the name stands upright beside the bars, the title lies above them
         high = max(0.3 * len(labels), text_width(name, style.FONT_SIZE))
-        ax = _new_axes(left + max(3.6, room + 0.1), 0.8 + high)
-    places = range(len(labels))
-    ax.barh(places, values, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8, height=0.7)
-    for place, value in zip(places, values, strict=True):
+        ax, (_, height) = _new_axes(max(3.6, room + 0.1), high, left, 0.8)
+    else:
+        _, height = _inches(ax)
+    every = _every(height / len(labels), LINE)
+    ax.barh(
+        range(len(labels)), values, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8, height=0.7
+    )
+    for place in range(0, len(labels), every):
         ax.annotate(
-            f"{100 * value:.1f}%", (value, place), xytext=(4, 0), textcoords="offset points", va="center"
+            f"{100 * values[place]:.1f}%",
+            (values[place], place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
         )
-    ax.set_yticks(places, labels, parse_math=False)
+    ax.set_yticks(range(0, len(labels), every), labels[::every], parse_math=False)
     ax.invert_yaxis()
     # room for "100.0%" behind the longest bar that can be
     ax.set_xlim(0.0, 1.18)
@@ -103,24 +115,29 @@ def _heat_map(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
     rows = [shorten(str(s), LONGEST_LABEL) for s in down.states]
     columns = [shorten(str(s), LONGEST_LABEL) for s in across.states]
     widest = max(text_width(t, style.FONT_SIZE) for t in columns)
-    slanted = widest > 0.62
     if ax is None:
         left = 1.0 + max(text_width(t, style.FONT_SIZE) for t in rows)
         high = max(0.5 * len(rows), text_width(shorten(down.name, LONGEST_LABEL), style.FONT_SIZE))
-        ax = _new_axes(left + max(0.75 * len(columns), room), 1.2 + high + (0.6 * widest if slanted else 0.0))
+        below = 1.2 + (0.6 * widest if widest > 0.62 else 0.0)
+        ax, (width, height) = _new_axes(max(0.75 * len(columns), room), high, left, below)
+    else:
+        width, height = _inches(ax)
+    cell = width / len(columns), height / len(rows)
+    slanted = widest > 0.83 * cell[0]
+    across_every, down_every = _every(cell[0], SLANTED_LINE) if slanted else 1, _every(cell[1], LINE)
     values = posterior.values
     highest = float(values.max())
     ax.imshow(values, cmap="Blues", vmin=0.0, vmax=max(highest, 1e-12), aspect="auto")
-    ax.set_xticks(range(len(columns)), columns, parse_math=False)
+    ax.set_xticks(range(0, len(columns), across_every), columns[::across_every], parse_math=False)
     if slanted:
         ax.tick_params(axis="x", labelrotation=40)
         for label in ax.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(len(rows)), rows, parse_math=False)
+    ax.set_yticks(range(0, len(rows), down_every), rows[::down_every], parse_math=False)
     ax.set_xlabel(shorten(across.name, LONGEST_LABEL), parse_math=False)
     ax.set_ylabel(shorten(down.name, LONGEST_LABEL), parse_math=False)
     ax.tick_params(length=0)
-    if values.size <= MOST_WRITTEN_CELLS:
+    if values.size <= MOST_WRITTEN_CELLS and cell[0] >= WIDEST_PERCENTAGE and cell[1] >= LINE:
         for i in range(len(rows)):
             for j in range(len(columns)):
                 p = float(values[i, j])
@@ -129,8 +146,22 @@ def _heat_map(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
     return ax
 
 
-def _new_axes(width: float, height: float) -> "Axes":
+def _every(step: float, least: float) -> int:
+    """Say which labels fit: every first, every second, ... so that none touches the next."""
+    return ceil(least / step)
+
+
+def _inches(ax: "Axes") -> tuple[float, float]:
+    """Return the width and the height of given axes."""
+    extent, figure = ax.get_window_extent(), ax.get_figure(root=True)
+    dpi = figure.dpi if figure is not None else 72.0
+    return extent.width / dpi, extent.height / dpi
+
+
+def _new_axes(width: float, height: float, left: float, below: float) -> "tuple[Axes, tuple[float, float]]":
+    """Return axes of about this size with room beside and below, on a figure that fits a screen, and their size."""
     from matplotlib import pyplot as plt
 
-    _, ax = plt.subplots(figsize=(min(width, 16.0), min(height, 20.0)), layout="constrained")
-    return ax
+    wide, high = min(width + left, 16.0), min(height + below, 20.0)
+    _, ax = plt.subplots(figsize=(wide, high), layout="constrained")
+    return ax, (wide - left, high - below)

@@ -15,12 +15,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from markovia.runtime.array_types import Array
+from markovia.runtime.progress import Advance, paced
 from markovia.runtime.seeds import generator
 
 Pair = tuple[int, int]
 
 
-def stress_layout(n: int, edges: list[Pair], *, seed: int = 0, steps: int = 300) -> Array:
+def stress_layout(
+    n: int,
+    edges: list[Pair],
+    *,
+    seed: int = 0,
+    steps: int = 300,
+    advance: Advance = lambda n=1: None,
+    told: int = 0,
+) -> Array:
     """Place the nodes of a connected graph; neighbours are about one unit apart.
 
     Parameters
@@ -33,6 +42,8 @@ def stress_layout(n: int, edges: list[Pair], *, seed: int = 0, steps: int = 300)
         Seed of the jitter that separates nodes with the same distances to all others.
     steps
         The largest number of majorisation steps.
+    advance, told
+        Whom to tell how far the work is, in how many parts.
 
     Returns
     -------
@@ -56,7 +67,7 @@ def stress_layout(n: int, edges: list[Pair], *, seed: int = 0, steps: int = 300)
     laplacian = np.diag(weight.sum(axis=1)) - weight
     inverse = np.linalg.inv(laplacian + 1.0 / n)
     stress = np.inf
-    for _ in range(steps):
+    for _ in paced(range(steps), told, advance):
         gap = np.linalg.norm(x[:, None] - x[None], axis=2)
         now = float((weight * (gap - distance) ** 2).sum())
         if stress - now <= 1e-6 * now:

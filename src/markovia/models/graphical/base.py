@@ -601,11 +601,12 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         max_states: int = 8,
         seed: int = 0,
+        progress: bool | None = None,
     ) -> "Axes":
         """Draw the graph, by itself or with posteriors in its nodes; see `markovia.plotting.plot_model`."""
         drawn: Axes = ports.call(
             "plot-model", self, ax=ax, given=given, posteriors=posteriors, layout=layout, highlight=highlight,
-            title=title, engine=engine, max_states=max_states, seed=seed,
+            title=title, engine=engine, max_states=max_states, seed=seed, progress=progress,
         )  # fmt: skip
         return drawn
 

@@ -181,6 +181,7 @@ class LearnedStructure:
         highlight: Highlight = None,
         title: str = "",
         seed: int = 0,
+        progress: bool | None = None,
     ) -> "Axes":
         """Draw the graph."""
         drawn: Axes = ports.call(
@@ -192,6 +193,7 @@ class LearnedStructure:
             highlight=highlight,
             title=title,
             seed=seed,
+            progress=progress,
         )
         return drawn
 
