@@ -219,9 +219,7 @@ def test_parameters_and_data_that_make_no_distribution_are_refused(make):
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-5, 1e-7, 1e-9])
-@pytest.mark.parametrize(
-    ("family", "middle"), [("Gamma", 2.0), ("Gamma", 5e3), ("Beta", 0.3), ("Beta", 0.9)]
-)
+@pytest.mark.parametrize(("family", "middle"), [("Gamma", 2.0), ("Gamma", 5e3), ("Beta", 0.3), ("Beta", 0.9)])
 def test_fits_to_nearly_constant_data_keep_the_mean_and_the_variance(family, middle, spread):
     rng = np.random.default_rng(0)
     data = middle * (1.0 + spread * np.clip(rng.normal(size=200), -1, 0.9))
