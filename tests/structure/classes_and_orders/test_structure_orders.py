@@ -260,3 +260,17 @@ def test_an_order_is_topological_in_the_graph_it_stands_for():
     _, _, trees = tools(score)
     state = Order(trees, rng.permutation(8).tolist())
     assert Order(trees, topological(state.parents())).value >= state.value - 1e-9
+
+
+def test_boss_goes_on_from_the_better_of_two_starts():
+    better = {"ges": 0, "data": 0}
+    for seed in range(12):
+        rows = mk.generators.random_bayesian_network(9, max_parents=3, seed=seed).sample(300, seed=seed)
+        score = {
+            order: mk.learn_structure(rows, "boss", order=order, kicks=0, backward=False).score
+            for order in ("ges", "data", "both")
+        }
+        assert score["both"] == pytest.approx(max(score["ges"], score["data"]), abs=1e-6)
+        for order in better:
+            better[order] += score[order] > min(score["ges"], score["data"]) + 1e-6
+    assert all(better.values())  # neither start is always the better one

@@ -53,7 +53,7 @@ def boss(
     *,
     starts: int = 1,
     kicks: int = 10,
-    order: str | Sequence[str] = "ges",
+    order: str | Sequence[str] = "both",
     backward: bool = True,
 ) -> Found:
     """Search over orders by best moves of single variables.
@@ -72,8 +72,9 @@ def boss(
         How often the best order is disturbed by moving a few variables at random and climbed from again; what is better is
         kept. Give `seed` for the same answer each time; 0 leaves this out, and then nothing is random with one start.
     order
-        What the first search begins with: "ges" for an order of the graph that greedy equivalence search finds, which takes
-        fewer moves; "data" for the order of the columns; or the variables in an order of your own.
+        What the first search begins with: "ges" for an order of the graph that greedy equivalence search finds; "data" for
+        the order of the columns; "both" climbs from each and goes on from the better one; or the variables in an order
+        of your own.
     backward
         Whether edges are deleted from the class at the end.
 
@@ -95,7 +96,10 @@ def boss(
     _, trees, class_rows = order_tools(task, score)
     path: list[Step] = []
     best: ClassSearch | None = None
-    for begin in starting_orders(task, order, starts, class_rows, path):
+    first: str | Sequence[str] = order
+    if isinstance(order, str) and order == "both":
+        first = [task.names[k] for k in _better_start(task, trees, class_rows, path)]
+    for begin in starting_orders(task, first, starts, class_rows, path):
         state = Order(trees, begin)
         path.append(Step("start", state.value, task.clock.seconds))
         search = climb_orders(task, state, class_rows, path, kicks, backward)
@@ -279,6 +283,18 @@ def _plain_moves(
     later = np.concatenate([np.cumsum(ahead[::-1])[::-1], [0.0]])
     found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.array(own) + earlier + later
     return found
+
+
+def _better_start(
+    task: Task, trees: GrowShrinkTrees, class_rows: FamilyRows, path: list[Step]
+) -> list[int]:
+    """Return the order with the higher score after climbing from that of the columns and that of a greedy search."""
+    found = []
+    for order in ("data", "ges"):
+        state = Order(trees, required_first(given_order(task, order, class_rows, path), task.rules))
+        best_moves(task, state, path)
+        found.append(state)
+    return max(found, key=lambda state: state.value).order
 
 
 def starting_orders(
