@@ -231,14 +231,14 @@ class SoftmaxObjective:
         """Return the curvature, blocks X' diag(totals (p_a [a = b] - p_a p_b)) X."""
         p = np.exp(self.log_probabilities(b))[:, self.first :]
         n, d = self.free, self.x.shape[1]
-        found = np.empty((n, d, n, d))
+        found = np.zeros((n, d, n, d))
         for a in range(n):
-            for c in range(a, n):
-                shared = p[:, a] * (1.0 - p[:, a] if a == c else p[:, c])
-                block = _gram(self.x, self.totals * shared) * (1.0 if a == c else -1.0)
-                found[a, :, c, :] = block
-                found[c, :, a, :] = block.T
-            found[a, :, a, :] += np.diag(self.l2)
+            for c in range(a + 1, n):
+                found[a, :, c, :] = found[c, :, a, :] = -_gram(self.x, self.totals * p[:, a] * p[:, c])
+        for a in range(n):  # the blocks of a class add up to nothing where all classes have coefficients
+            others = -found[a].sum(axis=1) if self.symmetric else None
+            own = _gram(self.x, self.totals * p[:, a] * (1.0 - p[:, a])) if others is None else others
+            found[a, :, a, :] = own + np.diag(self.l2)
         return found.reshape(n * d, n * d)
 
     def step(self, b: Array, observed: bool = False) -> Array:
@@ -254,12 +254,23 @@ class SoftmaxObjective:
         return _least_squares(h, gradient) if found is None else found
 
 
+BLOCK = 2**15
+"""Numbers in a stretch of rows."""
+
+
 def _gram(x: Array, w: Array) -> Array:
-    """Return X' diag(w) X."""
-    if np.all(w >= 0):
-        half = x * np.sqrt(w)[:, None]
-        return np.asarray(half.T @ half)  # half the work: the library sees that it is symmetric
-    return np.asarray((x * w[:, None]).T @ x)
+    """Return X' diag(w) X, a stretch of rows at a time that stays in the nearest cache."""
+    found = np.zeros((x.shape[1], x.shape[1]))
+    rows = max(64, BLOCK // max(1, x.shape[1]))
+    root = np.sqrt(w) if np.all(w >= 0) else None
+    for low in range(0, len(x), rows):
+        part = x[low : low + rows]
+        if root is None:
+            found += (part * w[low : low + rows, None]).T @ part
+        else:
+            half = part * root[low : low + rows, None]
+            found += half.T @ half  # half the work: the library sees that it is symmetric
+    return found
 
 
 def _cholesky_solve(matrix: Array, right: Array) -> Array | None:
