@@ -21,7 +21,7 @@ def closed_figures():
 
 def sharing(ax, texts=None):
     """Return the pairs of texts whose rendered boxes overlap by more than a pixel."""
-    ax.figure.canvas.draw()
+    ax.figure.draw_without_rendering()
     texts = [t for t in (ax.texts if texts is None else texts) if t.get_text().strip() and t.get_visible()]
     boxes = np.array([t.get_window_extent().extents for t in texts]).reshape(-1, 4)
     wide = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(
@@ -38,14 +38,14 @@ def network(name):
     return mk.load(path)
 
 
-@pytest.mark.parametrize("name", ["asia", "alarm", "hailfinder", "win95pts"])
+@pytest.mark.parametrize("name", ["asia", "alarm", "hailfinder"])
 @pytest.mark.parametrize("layout", ["layered", "spring"])
 def test_names_of_known_networks_never_share_a_place(name, layout):
     model = mk.examples.asia() if name == "asia" else network(name)
     assert sharing(model.plot(layout=layout)) == []
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("layout", ["layered", "spring"])
 def test_names_of_random_networks_never_share_a_place(seed, layout):
     dag = mk.graphs.random_dag(40, max_parents=4, seed=seed)
@@ -65,9 +65,9 @@ def test_monitors_and_junction_trees_keep_their_words_apart():
 
 def test_strengths_beside_edges_share_a_place_neither_with_each_other_nor_with_names():
     rows = mk.examples.asia().sample(200, seed=1)
-    for layout in ("layered", "spring"):
-        confidence = mk.bootstrap_structure(rows, replicates=10, seed=0)
-        ax = confidence.plot(least=0.0, layout="spring" if layout == "spring" else "auto")
+    confidence = mk.bootstrap_structure(rows, replicates=10, seed=0)
+    for layout in ("auto", "spring"):
+        ax = confidence.plot(least=0.0, layout=layout)
         assert sum(t.get_gid() == "share" for t in ax.texts) > 5
         assert sharing(ax) == []
 
@@ -83,7 +83,7 @@ def test_states_beside_bars_never_share_a_place(n):
         bn.query(["size", "shape"]).plot(),
         bn.query(["shape", "size"]).plot(ax=plt.figure(figsize=(4, 3)).add_subplot()),
     ):
-        ax.figure.canvas.draw()
+        ax.figure.draw_without_rendering()
         assert sharing(ax) == []
         assert sharing(ax, ax.get_yticklabels()) == []
         if not any(t.get_rotation() for t in ax.get_xticklabels()):

@@ -10,6 +10,7 @@ import pytest
 mpl.use("agg")
 
 from matplotlib import pyplot as plt
+from matplotlib.transforms import Bbox
 
 import markovia as mk
 from markovia.plotting import plot_graph
@@ -31,7 +32,7 @@ def test_munin_with_its_thousand_nodes_is_drawn_in_under_five_seconds():
     munin = mk.load(path)
     mk.examples.asia().plot()  # matplotlib reads its fonts once
     taken = []
-    while len(taken) < 2 and min(taken, default=5.0) >= 5.0:  # once more if the machine was busy
+    while len(taken) < 3 and min(taken, default=5.0) >= 5.0:  # again if the machine was busy
         start = process_time()
         ax = munin.plot()
         taken.append(process_time() - start)
@@ -50,7 +51,7 @@ def test_letters_of_many_nodes_are_outlines_inside_their_boxes():
         for p in ax.patches
         if p.get_gid() != "edge"
     ]
-    words = [path.get_extents() for path in letters.get_paths()]
+    words = [Bbox([p.vertices.min(axis=0), p.vertices.max(axis=0)]) for p in letters.get_paths()]
     assert len(words) == len(boxes) == n
     for word, box in zip(words, boxes, strict=True):
         assert box.x0 < word.x0
