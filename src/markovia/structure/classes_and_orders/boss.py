@@ -285,9 +285,7 @@ def _plain_moves(
     return found
 
 
-def _better_start(
-    task: Task, trees: GrowShrinkTrees, class_rows: FamilyRows, path: list[Step]
-) -> list[int]:
+def _better_start(task: Task, trees: GrowShrinkTrees, class_rows: FamilyRows, path: list[Step]) -> list[int]:
     """Return the order with the higher score after climbing from that of the columns and that of a greedy search."""
     found = []
     for order in ("data", "ges"):
