@@ -16,6 +16,7 @@ from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.sparse import SparseFactor
 from markovia.factors.tables.variable import Variable
+from markovia.inference.flat_graphs.causal_chains import causal_chain
 from markovia.inference.flat_graphs.flat_graph import (
     FlatGraph,
     build_flat_graph,
@@ -23,7 +24,6 @@ from markovia.inference.flat_graphs.flat_graph import (
     from_factors,
     same_question,
 )
-from markovia.inference.message_passing.causal_chains import causal_chain
 from markovia.inference.problem import Piece, Problem
 from markovia.kernels.flat_graph import ListedGraph
 from markovia.runtime.array_types import Array, Ints

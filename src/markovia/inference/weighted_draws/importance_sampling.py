@@ -23,8 +23,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import Conditional
+from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.problem import Problem
 from markovia.inference.weighted_draws.importance_proposals import (
     adapted_sampler,
@@ -116,7 +117,8 @@ class ImportanceSampling(WeightedEngine):
         return 0.0
 
     def _details(self, sums: Sums) -> WeightDetails:
-        kind = self.proposal if isinstance(self.proposal, str) else type(self.proposal).__name__
+        given = "dict" if isinstance(self.proposal, Mapping) else type(self.proposal).__name__
+        kind = self.proposal if isinstance(self.proposal, str) else given
         return replace(super()._details(sums), proposal=kind)
 
 
@@ -124,10 +126,8 @@ def make_sampler(engine: ImportanceSampling, problem: Problem, targets: Sequence
     """Return the sampler that an engine's proposal stands for."""
     proposal = engine.proposal
     if proposal == "mini-bucket" and isinstance(proposal, str):
-        try:
-            return mini_bucket_sampler(problem, targets, _entries(engine, problem))
-        except TooLarge as error:
-            raise TooLarge(f"{error}; proposal='adaptive' or 'prior' needs no table of it") from None
+        problem = unfolded(problem, proposal)  # other proposals need no tables
+        return mini_bucket_sampler(problem, targets, _entries(engine, problem))
     if proposal == "prior" and isinstance(proposal, str):
         return ancestral_sampler(problem, targets, engine.name)
     if proposal == "adaptive" and isinstance(proposal, str):

@@ -24,8 +24,8 @@ from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
+from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible
-from markovia.inference.message_passing.unfolding import unfolded
 from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled

@@ -20,8 +20,8 @@ from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
 from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
+from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
-from markovia.inference.message_passing.unfolding import unfolded
 from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
 from markovia.models.graphical.arguments import Impossible

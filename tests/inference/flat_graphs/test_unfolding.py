@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from markovia.inference.message_passing import unfolding
+from markovia.inference.flat_graphs import unfolding
 
 KINDS = {
     "noisy-or": lambda names: mk.local.NoisyOr(

@@ -15,12 +15,12 @@ from markovia.factors.local_models.logical import DeterministicConditional
 from markovia.factors.local_models.noisy import NoisyMaxConditional
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import Variable
-from markovia.inference.message_passing.causal_chains import function_steps, noisy_steps
+from markovia.inference.flat_graphs.causal_chains import function_steps, noisy_steps
 from markovia.inference.problem import Piece, Problem
 
 WIDE = 2**16
 """Entries of a table above which a chain is worth its auxiliary variables."""
-NATIVE = frozenset({"loopy-bp", "likelihood-weighting", "forward", "rejection", "sir"})
+NATIVE = frozenset({"loopy-bp", "likelihood-weighting", "forward", "rejection", "sir", "importance"})
 """Engines that need no table of a conditional."""
 
 
