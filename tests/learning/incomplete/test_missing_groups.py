@@ -43,3 +43,9 @@ def test_plain_and_compiled_expectations_are_the_same(monkeypatch):
     assert np.isclose(plain.log_likelihood, fast.log_likelihood, rtol=1e-13)
     for a, b in zip(plain.counts, fast.counts, strict=True):
         assert np.allclose(a, b, rtol=1e-12, atol=1e-14)
+
+
+def test_a_word_and_a_kind_that_change_places_make_another_list():
+    number, first = number_lists(np.arange(10), np.array([1] * 6 + [0] * 3), np.array([0] * 6 + [1] * 3))
+    assert number.tolist() == [0] * 6 + [1] * 3
+    assert first.tolist() == [0, 6]

@@ -61,7 +61,9 @@ def number_lists(start: Ints, words: Ints, kind: Ints | None = None) -> tuple[In
         seed += 1
         sums = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(words + (within << 33), seed))])
         hashes = _mixed(
-            sums[start[1:]] - sums[start[:-1]] + _mixed(kind, seed) + lengths.view(np.uint64), seed
+            # kinds are mixed otherwise than words, or a list (1) of kind 0 would be a list (0) of kind 1
+            sums[start[1:]] - sums[start[:-1]] + _mixed(kind, -seed) + lengths.view(np.uint64),
+            seed,
         )
         _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
         same = first[number]
