@@ -174,6 +174,7 @@ def test_qmr_with_hundreds_of_causes_is_sampled_and_scored_without_tables():
     strengths, leak, _ = bn["f0"].parameters()
     chances = np.array([bn[p].values[1] for p in bn.parents("f0")])
     assert one["no"] == pytest.approx((1 - leak) * np.prod(1 - chances * strengths))
+    assert bn.count_parameters() == 300 + 40 * 251
 
 
 CLAUSES = [(1, -2, -3), (2, 3, -4), (4, -1, -2)]
