@@ -22,7 +22,7 @@ coverage: kernels
 kernels: $(STAMP)-test
 	@$(BIN)/markovia compile
 
-lint: $(STAMP)-lint
+lint: $(STAMP)-lint $(STAMP)-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
