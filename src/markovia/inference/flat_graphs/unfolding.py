@@ -14,6 +14,7 @@ from markovia.factors.local_models.local_model import CausalIndependence
 from markovia.factors.local_models.logical import DeterministicConditional
 from markovia.factors.local_models.noisy import NoisyMaxConditional
 from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.flat_graphs.causal_chains import function_steps, noisy_steps
 from markovia.inference.problem import Piece, Problem
@@ -22,6 +23,9 @@ WIDE = 2**16
 """Entries of a table above which a chain is worth its auxiliary variables."""
 NATIVE = frozenset({"loopy-bp", "likelihood-weighting", "forward", "rejection", "sir", "importance"})
 """Engines that need no table of a conditional."""
+
+PLAIN = {Factor, ConditionalTable}
+"""Pieces that are tables already."""
 
 
 class _Unfolded(NamedTuple):
@@ -46,7 +50,11 @@ def unfolded(problem: Problem, engine: str) -> Problem:
     >>> p.info.exact, round(p[1], 4)
     (True, 0.1128)
     """
-    if engine in NATIVE or not any(map(_is_wide, problem.pieces)):
+    if (
+        {type(p) for p in problem.pieces} <= PLAIN
+        or engine in NATIVE
+        or not any(map(_is_wide, problem.pieces))
+    ):
         return problem
     memory = {} if problem.memory is None else problem.memory
     kept: _Unfolded | None = memory.get("unfolded")
