@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int32]
 SMALL_TABLE = 2**14  # a structured conditional of at most this many entries is drawn from as a table
 CHUNK_CELLS = 2**16  # about a hundredth of a second, so that time limits hold
+PLAIN_CELLS = 2**18  # where a chunk is drawn variable by variable in NumPy, which costs as much for few rows
 MAX_CHUNK = 2**14
 
 
@@ -92,7 +93,7 @@ class Sampler:
     @property
     def chunk(self) -> int:
         """How many draws make a chunk: the same on every machine."""
-        cells = CHUNK_CELLS // 4 if self._flat is None or self._local else CHUNK_CELLS
+        cells = PLAIN_CELLS if self._flat is None or self._local else CHUNK_CELLS
         return int(np.clip(cells // max(1, len(self.variables)), 64, MAX_CHUNK))
 
     def draw(self, rows: int, seed: np.random.SeedSequence) -> tuple[Codes, Array]:
