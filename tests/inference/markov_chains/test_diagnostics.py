@@ -220,3 +220,14 @@ def test_pictures_have_a_line_a_chain():
     assert len(ax.lines[1].get_ydata()) == 21
     assert report.plot_trace("b=2", ax=ax) is ax
     mpl.pyplot.close("all")
+
+
+def test_normal_scores_take_the_middle_rank_of_ties():
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    from markovia.inference.markov_chains.diagnostics import _normal_scores
+
+    draws = np.random.default_rng(0).integers(0, 4, (3, 50)).astype(float)
+    expected = ndtri((rankdata(draws, axis=None) - 0.375) / (draws.size + 0.25)).reshape(draws.shape)
+    assert _normal_scores(draws) == pytest.approx(expected, abs=1e-12)
