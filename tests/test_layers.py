@@ -25,15 +25,19 @@ ROOMS = {
     "kernels": [("",), (
         "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
     )],
-    "factors": [("distributions",), ("tables",), ("local_models",), ("potentials",), ("",)],
+    "factors": [
+        ("distributions",), ("quantities",), ("tables",), ("local_models", "gaussian", "functions"), ("potentials",), ("",),
+    ],
     "inference": [
         ("",),
         ("exact", "flat_graphs"),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
-        ("variational", "markov_chains", "theory"),
+        ("variational", "markov_chains", "theory", "gaussian"),
+        ("differentiable",),
     ],
     "learning": [
-        ("association", "regression", "fields", "conditional_fields"), ("tables",), ("incomplete", "prediction"), ("",),
+        ("association", "regression", "fields", "conditional_fields", "gaussian"),
+        ("tables",), ("incomplete", "prediction"), ("",),
     ],
     "structure": [
         ("task",),
@@ -48,7 +52,10 @@ FRONT_DOORS = {
     "__init__", "__main__", "ci_tests", "engines", "exponential", "monte_carlo", "scores", "variational",
     "local", "results",
 }  # fmt: skip
-HEAVY = {"pandas", "matplotlib", "networkx", "scipy", "jax", "numba", "typer", "rich", "pgmpy", "pyagrum"}
+HEAVY = {
+    "pandas", "matplotlib", "networkx", "scipy", "jax", "numpyro", "optax", "arviz", "numba", "typer", "rich", "pgmpy",
+    "pyagrum",
+}  # fmt: skip
 
 
 @cache

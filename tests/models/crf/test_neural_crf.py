@@ -1,7 +1,6 @@
 """Conditional random fields with potentials from a JAX function: gradients by automatic differentiation, and training."""
 
 import itertools
-import sys
 
 import numpy as np
 import pytest
@@ -182,12 +181,6 @@ def test_wrong_shapes_are_named():
     alone = mk.NeuralCRF(lambda p, x: x, {"a": np.zeros(1)})
     with pytest.raises(mk.errors.InvalidArgument, match="returns a pair"):
         alone.fit([np.zeros((3, 2))], [[0, 1, 0]])
-
-
-def test_without_jax_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(mk.MarkoviaError, match=r"markovia\[jax\]"):
-        mk.NeuralCRF(network, {}).fit([np.zeros((1, 1))], [[0]])
 
 
 def test_training_leaves_jax_as_it_was():

@@ -11,22 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidGraph, MarkoviaError
+from markovia.errors import InvalidGraph
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.runtime.array_types import Ints
-
-
-class MissingJax(MarkoviaError, ImportError):
-    """JAX is needed and not installed."""
-
-
-def import_jax() -> Any:
-    """Return the module `jax`, or say how to install it."""
-    try:
-        import jax
-    except ImportError as error:
-        raise MissingJax("this needs JAX; install it with: pip install 'markovia[jax]'") from error
-    return jax
 
 
 def log_partition(node_scores: Any, edge_scores: Any, edges: Any = None) -> Any:
@@ -54,7 +41,8 @@ def log_partition(node_scores: Any, edge_scores: Any, edges: Any = None) -> Any:
     >>> round(float(np.exp(value)), 6)
     6.0
     """
-    jax = import_jax()
+    import jax
+
     jnp, logsumexp = jax.numpy, jax.nn.logsumexp
     nodes = jnp.asarray(node_scores)
     n, k = nodes.shape

@@ -9,8 +9,7 @@ mini-batches; it is not convex. Cost of a step: the network's, plus one pass of 
 """
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Self
 
@@ -19,11 +18,11 @@ import numpy as np
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.log_partition_jax import import_jax
 from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method, field_marginals
 from markovia.learning.conditional_fields.reading import Graph, code_labels, graph_edges, read_labels
 from markovia.models.crf.base import ConditionalField, Scored
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.double_precision import x64
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import generator
 
@@ -118,7 +117,8 @@ class NeuralCRF(ConditionalField):
 
         Ctrl-C keeps the parameters of the last whole pass.
         """
-        jax = import_jax()
+        import jax
+
         check_method(self.inference)
         if not callable(self.potentials):
             raise InvalidArgument(f"potentials= is a function of params and x, not {self.potentials!r}")
@@ -137,7 +137,7 @@ class NeuralCRF(ConditionalField):
                 raise InvalidArgument(f"{what}= is {kind}, not {number!r}")
         rng = generator(self.random_state)
         inputs = list(X)
-        with _sixty_four_bits(jax):
+        with x64():
             params = jax.tree.map(
                 lambda a: jax.numpy.asarray(finite_numbers(np.asarray(a), "params=")), self.params
             )
@@ -281,9 +281,8 @@ class NeuralCRF(ConditionalField):
 
     def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
         self._need_fit()
-        jax = import_jax()
         listed = list(inputs)
-        with _sixty_four_bits(jax):
+        with x64():
             found = _network(self.potentials).scores(self.params_, listed)
         fields, graph = self._graphs(found)(listed)
         sizes = np.diff(fields.edge_ptr).tolist()
@@ -365,7 +364,9 @@ class _Network:
 @lru_cache(maxsize=32)
 def _network(potentials: Potentials) -> _Network:
     """Return the compiled network of a function; the last few are kept, so that asking again compiles nothing."""
-    return _Network(import_jax(), potentials)
+    import jax
+
+    return _Network(jax, potentials)
 
 
 class _Adam:
@@ -389,7 +390,7 @@ class _Adam:
 @lru_cache(maxsize=1)
 def _adam_update() -> Any:
     """Return the compiled update, one for all models."""
-    jax = import_jax()
+    import jax
 
     def update(params: Any, gradient: Any, first: Any, second: Any, numbers: Any) -> Any:
         rate, t, share = numbers
@@ -412,9 +413,3 @@ def _filled(classes: Any, k: int) -> Any:
     raise InvalidArgument(
         f"the network scores {k} labels but the data has {len(classes)}; use the numbers 0 ... {k - 1} as labels"
     )
-
-
-@contextmanager
-def _sixty_four_bits(jax: Any) -> Iterator[None]:
-    with jax.enable_x64(True):
-        yield

@@ -1,0 +1,1 @@
+"""Engines that see a model as one smooth log density of an unconstrained vector."""
