@@ -26,7 +26,7 @@ ROOMS = {
         "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
     )],
     "factors": [
-        ("distributions",), ("quantities",), ("tables",), ("local_models", "gaussian", "functions"), ("potentials",), ("",),
+        ("distributions",), ("tables",), ("quantities",), ("local_models", "gaussian", "functions"), ("potentials",), ("",),
     ],
     "inference": [
         ("",),
@@ -50,7 +50,7 @@ ROOMS = {
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {
     "__init__", "__main__", "ci_tests", "engines", "exponential", "monte_carlo", "scores", "variational",
-    "local", "results",
+    "local", "results", "distributions",
 }  # fmt: skip
 HEAVY = {
     "pandas", "matplotlib", "networkx", "scipy", "jax", "numpyro", "optax", "arviz", "numba", "typer", "rich", "pgmpy",

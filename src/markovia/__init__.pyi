@@ -2,6 +2,7 @@
 
 from markovia import (
     ci_tests as ci_tests,
+    distributions as distributions,
     engines as engines,
     errors as errors,
     exponential as exponential,
@@ -20,7 +21,9 @@ from markovia import (
 from markovia.data.counting import counts as counts
 from markovia.data.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
+from markovia.factors.functions.function_node import Flat as Flat, Input as Input
 from markovia.factors.potentials.log_linear import Feature as Feature
+from markovia.factors.quantities.soft_findings import Interval as Interval, Soft as Soft
 from markovia.factors.tables.evidence import Jeffrey as Jeffrey, Not as Not
 from markovia.factors.tables.factor import Factor as Factor
 from markovia.factors.tables.variable import Variable as Variable

@@ -21,6 +21,9 @@ from markovia.runtime.registry import resolve
 TABLES = frozenset({"table"})
 """The kinds of pieces that an engine treats unless it has an attribute `kinds` that says otherwise."""
 
+CLOSED = frozenset({"table", "gaussian"})
+"""The kinds of pieces that have exact answers together."""
+
 
 @runtime_checkable
 class Engine(Protocol):
@@ -154,6 +157,28 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
     if not hasattr(found, "time_limit"):
         raise InvalidArgument(f"engine {found.name!r} has no time limit; leave it out, or use 'auto'")
     return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
+
+
+def engine_for(
+    engine: "str | Engine",
+    problem: Problem,
+    time_limit: float | None = None,
+    *,
+    best: bool = False,
+    log_mass: bool = False,
+) -> Engine:
+    """Return the engine for a problem with pieces that are no tables; "auto" takes the closed form where there is one.
+
+    Tables and linear Gaussians are answered exactly. With other distributions, posteriors come from NUTS, the most probable
+    values from an optimiser and the evidence from a sequential sampler.
+    """
+    found = get_engine(engine, time_limit)
+    if found.name != "auto":
+        return found
+    if problem.kinds <= CLOSED:
+        return get_engine("gaussian")
+    chosen = get_engine("laplace" if best else "smc" if log_mass else "nuts", time_limit)
+    return replace(chosen, seed=found.seed)  # type: ignore[type-var, attr-defined]
 
 
 _known: set[type] = set()

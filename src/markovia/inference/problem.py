@@ -25,6 +25,7 @@ class Problem:
     barren; a `Factor` is any non-negative table. `memory` belongs to the model: engines keep there what they may use
     again, such as a compiled tree, together with the pieces it was made from. `hidden` are auxiliary variables that no
     user knows of; `hidden_certain` says whether the others determine them, and `whole` is the problem without them.
+    `inputs` are constants by name, which no piece is a distribution of, and the lengths of plates.
     """
 
     variables: Mapping[str, Variable]
@@ -34,6 +35,7 @@ class Problem:
     hidden: tuple[str, ...] = ()
     hidden_certain: bool = True
     whole: "Problem | None" = field(default=None, compare=False, repr=False)
+    inputs: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -42,8 +44,8 @@ class Problem:
 
     @property
     def free(self) -> list[str]:
-        """The variables that are not fixed to one state, in model order."""
-        fixed = {n for n, f in self.findings.items() if f.code is not None}
+        """The variables that are not fixed to one state or value, in model order."""
+        fixed = {n for n, f in self.findings.items() if f.hard}
         return [n for n in self.variables if n not in fixed] if fixed else list(self.variables)
 
     @property

@@ -53,6 +53,12 @@ class Conditional(ABC):
     def rebound(self, variable: Variable, parents: tuple[Variable, ...]) -> "Conditional":
         """Return the same distribution over renamed variables or states (cardinalities unchanged)."""
 
+    def fixed_at(self, value: Any) -> "Conditional":
+        """Return the distribution of the variable set to a value from outside, without parents."""
+        row = np.zeros(len(self.variable))
+        row[self.variable.index(value)] = 1.0
+        return ConditionalTable.of(self.variable, (), row)
+
     @property
     @abstractmethod
     def n_parameters(self) -> int:

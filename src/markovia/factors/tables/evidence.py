@@ -84,6 +84,7 @@ class Jeffrey:
 class Finding:
     """Evidence on one variable, checked: the code of a state, a likelihood for every state, or a fixed posterior.
 
+    About a quantity it is its `value`, a number or an array; what is said of it otherwise stands in `said`.
     A fixed posterior (`belief`) becomes a likelihood once the whole model is known; see
     `markovia.inference.questions.jeffrey.settled`.
     """
@@ -93,11 +94,12 @@ class Finding:
     code: int | None = None
     likelihood: Array | None = None
     belief: Array | None = None
+    value: Any = None
 
     @property
     def hard(self) -> bool:
-        """Whether the variable is fixed to one state."""
-        return self.code is not None
+        """Whether the variable is fixed to one state or value."""
+        return self.code is not None or self.value is not None
 
     def weights(self) -> Array:
         """Return the likelihood of every state (one-hot for a hard finding)."""

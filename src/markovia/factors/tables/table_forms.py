@@ -18,6 +18,7 @@ import numpy as np
 from markovia.errors import InvalidArgument, InvalidTable, UnknownState
 from markovia.factors.distributions.discrete_families import Bernoulli, Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
+from markovia.factors.distributions.finite_distributions import is_distribution, probabilities
 from markovia.factors.tables.conditional import (
     Conditional,
     ConditionalTable,
@@ -79,7 +80,9 @@ def as_conditional(
         return p.bind(variable, parents)
     if isinstance(p, str):
         return _by_word(variable, parents, p, seed)
-    if isinstance(p, ExponentialFamily):
+    if is_distribution(p):
+        values: Any = probabilities(p)
+    elif isinstance(p, ExponentialFamily):
         values = _of_distribution(variable, p)
     elif isinstance(p, Mapping):
         values = _from_rows(variable, parents, p)
@@ -209,7 +212,9 @@ def _bernoulli(variable: Variable, p: float, where: str) -> list[float]:
 
 
 def _one_row(variable: Variable, row: Any, where: str) -> Any:
-    if isinstance(row, Mapping):
+    if is_distribution(row):
+        row = probabilities(row)
+    elif isinstance(row, Mapping):
         for state in row:
             if state not in variable.codes:
                 raise UnknownState(variable.name, state, variable.states)

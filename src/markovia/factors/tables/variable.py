@@ -7,7 +7,7 @@ other way round. `Variable.positions` is the one place that says which state a v
 import re
 from collections.abc import Iterable, Mapping, Sized
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -47,8 +47,6 @@ class Variable:
     1
     """
 
-    domain: ClassVar[str] = "states"
-    """What its values are: one of some states."""
     __slots__ = ("_codes", "name", "states")
 
     name: str
@@ -79,6 +77,11 @@ class Variable:
 
     def __len__(self) -> int:
         return len(self.states)
+
+    @property
+    def domain(self) -> str:
+        """What its values are: one of some states."""
+        return "states"
 
     @property
     def cardinality(self) -> int:

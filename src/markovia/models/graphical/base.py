@@ -104,6 +104,11 @@ class GraphicalModel(ABC):
     def _scopes(self) -> list[list[str]]:
         """Return the names in each piece, also where it has no table yet."""
 
+    @property
+    def has_quantities(self) -> bool:
+        """Whether some variable is a number instead of one of some states."""
+        return False
+
     # -- variables -----------------------------------------------------------------------------------------------
 
     @property
@@ -194,6 +199,10 @@ class GraphicalModel(ABC):
         no    0.292072
         yes   0.707928
         """
+        if self.has_quantities:
+            return cast(
+                "Posterior", self._continuous().query(self, self._names(targets), given, engine, time_limit)
+            )
         names = self._names(targets)
         problem = self._unfolded(given, engine)
         fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
@@ -276,6 +285,10 @@ class GraphicalModel(ABC):
         0  0.2921  0.7079
         1  1.0000  0.0000
         """
+        if self.has_quantities and (given is None or isinstance(given, Mapping)):
+            asked_for = None if targets is None else self._names(targets)
+            answers: Marginals = self._continuous().marginals(self, asked_for, given, engine, time_limit)
+            return answers
         rows = _rows(given)
         if rows is not None:
             names = None if targets is None else self._names(targets)
@@ -353,6 +366,9 @@ class GraphicalModel(ABC):
         >>> mk.examples.sprinkler().map(given={"wet": "yes"}).to_dict()
         {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
         """
+        if self.has_quantities:
+            named = None if targets is None else self._names(targets)
+            return cast("Explanation", self._continuous().best(self, named, given, m, engine, time_limit))
         problem = self._unfolded(given, engine)
         names = problem.asked if targets is None else self._names(targets)
         if m is not None and (not isinstance(m, int | np.integer) or m < 1):
@@ -430,6 +446,8 @@ class GraphicalModel(ABC):
         >>> mk.examples.sprinkler().log_evidence(given=[{"wet": "yes"}, {"rain": "yes", "wet": None}]).round(4).tolist()
         [-0.4353, -0.6931]
         """
+        if self.has_quantities and (given is None or isinstance(given, Mapping)):
+            return float(self._continuous().log_evidence(self, given, engine, time_limit))
         rows = _rows(given)
         if rows is not None:
             logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
@@ -548,6 +566,8 @@ class GraphicalModel(ABC):
                 f"{n:,} rows of {len(self):,} variables are over the limit of {MAX_CELLS:,} cells; "
                 "draw fewer rows at a time"
             )
+        if self.has_quantities:
+            return cast("pd.DataFrame", self._continuous().sample(self, int(n), given, seed, engine))
         rng = generator(seed)
         problem = self._unfolded(given, engine)
         codes = self._draw(problem, n, rng, get_engine(engine))
@@ -623,6 +643,12 @@ class GraphicalModel(ABC):
         if not names:
             raise InvalidArgument("name at least one variable to ask for")
         return names
+
+    def _continuous(self) -> Any:
+        """Return the verbs for models with quantities."""
+        from markovia.models.graphical import continuous_verbs
+
+        return continuous_verbs
 
     def _problem(self, given: Given, engine: str | Engine = "auto") -> Problem:
         memory = self.__dict__.setdefault("_memory", {})

@@ -13,6 +13,7 @@ from markovia.errors import (
     InvalidTable,
     UnknownVariable,
 )
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.variable import State, Variable
@@ -210,8 +211,8 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         Parameters
         ----------
         interventions, more
-            Name and state, as a mapping or as keywords; a list or dict of probabilities sets the variable to
-            a random state instead.
+            Name and state or value, as a mapping or as keywords; a list or dict of probabilities sets a variable with
+            states to a random one instead.
 
         Examples
         --------
@@ -226,6 +227,10 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
             raise InvalidArgument(f"do() takes a mapping from name to state, not {interventions!r}")
         twin = self.copy()
         for name, value in {**(interventions or {}), **more}.items():
+            if isinstance(self.variable(name), Quantity):
+                twin._tables[name] = self[name].fixed_at(value)
+                twin._parents[name] = ()
+                continue
             finding = read_evidence(self._variables, {name: value})[name]
             weights = finding.weights()
             if abs(weights.sum() - 1.0) > 1e-6:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from markovia.errors import IncompleteModel
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.directed import DAG
@@ -44,6 +45,11 @@ class DirectedModel(GraphicalModel):
     def edges(self) -> list[tuple[str, str]]:
         """All edges (parent, child)."""
         return [(q, n) for n in self._variables for q in self._parents[n]]
+
+    @property
+    def has_quantities(self) -> bool:
+        """Whether some variable is a number instead of one of some states."""
+        return Quantity in map(type, self._variables.values())
 
     @property
     def normalised(self) -> bool:

@@ -13,6 +13,10 @@ import numpy as np
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
 from markovia.factors.distributions.discrete_families import Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
+from markovia.factors.distributions.finite_distributions import is_distribution, probabilities
+from markovia.factors.functions.function_node import FunctionNode
+from markovia.factors.functions.reading import as_function_node
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, random_table, uniform_table
 from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.tables.variable import State, Variable
@@ -36,6 +40,9 @@ class EditingVerbs(DirectedModel):
         parents: Sequence[str] | str | None = None,
         p: Any = None,
         normalise: bool = False,
+        plate: str | Sequence[str] | Mapping[str, int] | None = None,
+        previous: Mapping[str, str | tuple[str, int]] | None = None,
+        first: Any = None,
     ) -> None:
         """Add a variable.
 
@@ -48,12 +55,26 @@ class EditingVerbs(DirectedModel):
             last parent fastest), a dict of rows, a DataFrame, "uniform" or "random", a function of the parents' states,
             or a local model such as `NoisyOr(...)`. A function's argument names are its parents. Without either the node
             has no table yet.
+
+            A quantity has a distribution of `markovia.distributions`, `LinearGaussian(...)`, `Input()`, or a function that
+            returns a distribution (or numbers, for a deterministic node). Such a function is called with whole arrays; its
+            arguments are nodes, also ones that are added later, plates (their lengths), or constants that come with
+            `given`. Arguments with a default are none of these.
         states
             A list of states or their number; read off the table where it can be.
         parents
             Names of variables that are already there.
         normalise
             Whether to divide every row of the table by its sum, for counts and rounded numbers.
+        plate
+            The plates that the node is repeated over, in the order of its axes; with lengths where they are known
+            (`plate={"component": 3}`), otherwise they come with the data.
+        previous
+            Arguments that are earlier elements of a node along the last plate: `{"before": "z"}`, or `("z", 2)` for two
+            steps back. The function is then written for one step.
+        first
+            With `previous`, the distribution of the elements that have no earlier one: a distribution, a function or
+            `Flat()`.
 
         Examples
         --------
@@ -67,20 +88,36 @@ class EditingVerbs(DirectedModel):
         >>> bn.add("c", parents=["a", "b"], p=[[3, 1], [1, 1], [0, 5], [1, 3]], normalise=True)
         >>> bn["c"].row(a=1, b=0).tolist()
         [0.0, 1.0]
+        >>> import markovia.distributions as dist
+        >>> bn.add("mu", dist.Normal(0, 5))
+        >>> bn.add("y", lambda mu, c: dist.Normal(mu + c, 1), plate="row")
+        >>> bn.parents("y")
+        ['mu', 'c']
         """
         if name in self:
             raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
         if distribution is not None and p is not None:
             raise InvalidArgument("give the distribution either by position or as p=, not both")
         form = distribution if distribution is not None else p
-        named = self._parent_names(form, parents)
-        parent_variables = tuple(self.variable(n) for n in named)
-        variable = Variable(name, _states_of(form, states, parent_variables))
-        table = (
-            None if form is None else as_conditional(variable, parent_variables, form, normalise=normalise)
+        table: Conditional | None = as_function_node(
+            self._variables, name, form, states, parents, plate, previous, first
         )
-        if table is not None and table.parents != parent_variables:
+        if table is None:
+            named = self._parent_names(form, parents)
+            parent_variables = tuple(self.variable(n) for n in named)
+            variable = variable_of(name, form, states, parent_variables)
+            if form is not None:
+                table = as_conditional(variable, parent_variables, form, normalise=normalise)
+        else:
+            variable = table.variable
             named = table.parent_names
+        if table is not None:
+            named = table.parent_names
+        waiting = _waiting_for(name, self._tables)
+        if waiting:
+            DAG.from_parents(
+                {**self._parents, name: named, **{n: (*self._parents[n], name) for n in waiting}}
+            )
         self._variables[name] = variable
         self._parents[name] = tuple(named)
         self._tables[name] = table
@@ -89,6 +126,11 @@ class EditingVerbs(DirectedModel):
             graph.add_node(name)
             for parent in named:
                 graph.add_edge(parent, name)
+        for child, node in waiting.items():
+            self._parents[child] = (*self._parents[child], name)
+            self._tables[child] = node.with_parents((*node.parents, variable))
+            if self._graph is not None:
+                self._graph.add_edge(name, child)
 
     @guided
     def replace(
@@ -222,7 +264,7 @@ class EditingVerbs(DirectedModel):
             return parent_list(parents)
         if isinstance(form, Conditional | LocalModel):
             return parent_list(form.parent_names or ())
-        if callable(form) and not hasattr(form, "columns"):
+        if callable(form) and not hasattr(form, "columns") and not is_distribution(form):
             return argument_names(form)
         return ()
 
@@ -264,6 +306,31 @@ def _names_parents(form: Any) -> bool:
     return isinstance(form, Conditional) or (isinstance(form, LocalModel) and form.parent_names is not None)
 
 
+def variable_of(
+    name: str, form: Any, states: int | Sequence[State] | None, parents: tuple[Variable, ...]
+) -> Variable:
+    """Return the variable that a form of distribution implies."""
+    recipes = list(form.values()) if isinstance(form, Mapping) and form else [form]
+    if recipes and all(getattr(recipe, "domain", "states") != "states" for recipe in recipes):
+        if states is not None:
+            raise InvalidArgument(f"{name!r} is a number and has no states; leave states= out")
+        return Quantity(name, recipes[0].domain)
+    return Variable(name, _states_of(form, states, parents))
+
+
+def _waiting_for(name: str, tables: Mapping[str, Conditional | None]) -> dict[str, FunctionNode]:
+    """Return the function nodes that have an argument of this name, which was no node until now."""
+    return {n: t for n, t in tables.items() if isinstance(t, FunctionNode) and name in t.arguments.values()}
+
+
+def _first_answer(function: Any, parents: tuple[Variable, ...]) -> Any:
+    """Return what a function of states says for the first of each; None where it fails (its reading will say why)."""
+    try:
+        return function(*(q.states[0] for q in parents))
+    except Exception:
+        return None
+
+
 def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[Variable, ...]) -> Any:
     """Return the states as given, or as the form of the distribution implies them."""
     if states is not None:
@@ -275,6 +342,9 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
         return implied or form.default_states() or 2
     if isinstance(form, Categorical):
         return len(form.probs)
+    implied_by = _first_answer(form, parents) if callable(form) and not is_distribution(form) else form
+    if is_distribution(implied_by):
+        return len(probabilities(implied_by))
     if isinstance(form, Mapping) and form and not parents and set(form) != {()}:
         return list(form)
     if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):

@@ -1,0 +1,1 @@
+"""Distributions as functions of their parents, and the plates that they are repeated over."""
