@@ -102,3 +102,31 @@ def test_a_spark_session_counts_like_one_process(spark):
     listed = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     kinds = "word string, digit bigint, flag boolean, grade double, load double"
     check(spark.createDataFrame(listed, schema=kinds), frame)
+
+
+def test_many_tables_are_counted_in_batches_on_a_spark_session(spark, monkeypatch):
+    import markovia.data.frame_sources as frame_sources
+    import markovia.data.grouped_source as grouped_source
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 2, (40, 8)), columns=[f"v{i}" for i in range(8)])
+    scopes = [[f"v{i}", f"v{(i + 1) % 8}"] for i in range(8)]
+    widths = []
+    grouped = frame_sources._spark_groups
+
+    def watched(rows, sets, most, weighted):
+        found = grouped(rows, sets, most, weighted)
+        columns = len({n for one in sets for n in one})
+        if len(sets) > 1:
+            assert min(most, sum(map(len, found))) * columns <= 64
+        widths.append(columns)
+        return found
+
+    monkeypatch.setattr(frame_sources, "_spark_groups", watched)
+    monkeypatch.setattr(grouped_source, "BATCH_CELLS", 64)
+    monkeypatch.setattr(frame_sources.LazySource, "_most_columns", 5)
+    far = read_data(spark.createDataFrame(frame), scopes=scopes)
+    for a, b in zip(far.counts(scopes), read_data(frame).counts(scopes), strict=True):
+        assert np.array_equal(a, b)
+    assert max(widths) <= 5
+    assert len(widths) > 2

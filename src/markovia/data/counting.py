@@ -126,7 +126,7 @@ def counts(
     for name in states if isinstance(states, Mapping) else ():
         if name not in wanted:
             raise InvalidArgument(f"states= names {name!r}, which is not counted")
-    source = read_data(_named(data, names), wanted, states=states, weights=weights)
+    source = read_data(_named(data, names), wanted, states=states, weights=weights, scopes=scopes)
     if missing == "error":
         gaps = source.missing()
         for name in wanted:

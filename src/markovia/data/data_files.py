@@ -7,7 +7,7 @@ never fetches an extension by itself.
 
 import glob
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from errno import ENOENT
 from pathlib import Path
 from tempfile import gettempdir
@@ -21,7 +21,7 @@ MEMORY_LIMIT = "1GB"
 NULLS = ("", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL")
 """Cells of CSV files that are missing, unless a variable has such a state. "None" is not among them."""
 WHOLE_SNIFF = 2**27
-"""CSV files up to this size are read once to find the types of their columns, larger ones only in part."""
+"""CSV files up to this size are read once to find the types of their columns, larger ones only in part; see `open_rows`."""
 NUMBERS = ("bigint", "integer", "double", "hugeint", "tinyint", "smallint", "float", "decimal")
 """DuckDB's types of columns that hold numbers."""
 _TEXT: dict[str, Kind] = {".csv": "csv", ".tsv": "tsv", ".txt": "csv"}
@@ -34,13 +34,18 @@ class OpenRows(NamedTuple):
     connection: Any
     relation: Any
     texts: list[str]
-    """Columns of text in which states are printed that are no text."""
+    """Columns of text in which values may be written that are no text."""
 
 
-def open_rows(
-    data: Any, names: Iterable[str], stated: Mapping[str, Sequence[Any]], *, ordered: bool
-) -> OpenRows:
-    """Open CSV or Parquet files, a path, a pattern or a list of them, as one relation.
+def open_rows(data: Any) -> OpenRows:
+    """Open CSV or Parquet files, a path, a pattern or a list of them, as one relation: typed columns, rows in order."""
+    return _opened(data, [], None)
+
+
+def open_cells(data: Any, names: Iterable[str], states: Iterable[Any]) -> OpenRows:
+    """Open files as one relation, rows in any order; the cells of CSV files are the text that is written there.
+
+    So nothing is parsed to find the types of columns.
 
     Parameters
     ----------
@@ -48,20 +53,22 @@ def open_rows(
         The files.
     names
         Columns that are wanted.
-    stated
-        States that columns of CSV files have; the columns are read as such.
-    ordered
-        Whether the rows are needed in their order.
+    states
+        All states that are known; what is one of them is not missing.
     """
+    return _opened(data, names, states)
+
+
+def _opened(data: Any, names: Iterable[str], states: Iterable[Any] | None) -> OpenRows:
     import duckdb
 
     files, kind = find_files(data)
-    connection = connect(ordered=ordered)
+    connection = connect(ordered=states is None)
     try:
-        check_columns(connection, files, kind, [*names, *stated])
+        check_columns(connection, files, kind, list(names))
         if kind == "parquet":
             return OpenRows(files, connection, connection.sql(f"SELECT * FROM {scan(files, kind)}"), [])
-        rows, texts = _csv_scan(connection, files, kind, stated)
+        rows, texts = _csv_scan(connection, files, kind, states)
         return OpenRows(files, connection, connection.sql(rows), texts)
     except duckdb.Error as error:
         raise unreadable(repr(files[0]), error) from error
@@ -166,7 +173,8 @@ def check_columns(connection: Any, files: Sequence[str], kind: Kind, names: Sequ
             schema = f"SELECT name, num_children FROM parquet_schema({path})"
             _check_distinct(file, _top_level(connection.sql(schema).fetchall()))
             continue
-        options = ", ".join(["header=false", "all_varchar=true", *_fixed(kind)])
+        # threads that keep no order would race for the first line
+        options = ", ".join(["header=false", "all_varchar=true", "parallel=false", *_fixed(kind)])
         first = f"SELECT * FROM read_csv({path}, {options}) LIMIT 1"
         header = [n for row in connection.sql(first).fetchall() for n in row]
         if not any(header):
@@ -240,22 +248,17 @@ def quoted_text(text: str) -> str:
 
 
 def _csv_scan(
-    connection: Any,
-    files: Sequence[str],
-    kind: Kind,
-    stated: Mapping[str, Sequence[Any]],
+    connection: Any, files: Sequence[str], kind: Kind, states: Iterable[Any] | None
 ) -> tuple[str, list[str]]:
-    """Return the scan of CSV files, and the columns of text in which states are printed that are no text."""
-    taken = {s for some in stated.values() for s in some if isinstance(s, str)}
+    """Return the scan of CSV files, typed or with these states as text, and the columns of `OpenRows.texts`."""
+    taken = {s for s in states or () if isinstance(s, str)}
     options = [f"nullstr=[{', '.join(quoted_text(s) for s in NULLS if s not in taken)}]"]
-    if sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
+    if states is None and sum(Path(f).stat().st_size for f in files if Path(f).exists()) <= WHOLE_SNIFF:
         options.append("sample_size=-1")
     sniffed = connection.sql(f"SELECT * FROM {scan(files, kind, options)}")
-    as_text = []
-    for name, found in zip(sniffed.columns, sniffed.types, strict=True):
-        kinds = {type(s) for s in stated.get(name, ())}
-        if kinds == {str} or len(kinds) > 1 or found.id not in NUMBERS:
-            as_text.append((name, kinds != {str} and (bool(kinds) or found.id == "boolean")))
+    kinds = {n: t.id for n, t in zip(sniffed.columns, sniffed.types, strict=True)}
+    as_text = [n for n, found in kinds.items() if states is not None or found not in NUMBERS]
     if as_text:
-        options.append("types={" + ", ".join(f"{quoted_text(n)}: 'VARCHAR'" for n, _ in as_text) + "}")
-    return f"SELECT * FROM {scan(files, kind, options)}", [n for n, printed in as_text if printed]
+        options.append("types={" + ", ".join(f"{quoted_text(n)}: 'VARCHAR'" for n in as_text) + "}")
+    texts = [n for n in as_text if states is not None or kinds[n] == "boolean"]
+    return f"SELECT * FROM {scan(files, kind, options)}", texts

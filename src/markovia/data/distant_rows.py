@@ -39,7 +39,7 @@ def is_files(data: Any) -> bool:
 def far_rows(data: Any) -> "DuckRows | LazyRows":
     """Open rows that are not in memory: paths, a DuckDB relation, a Polars LazyFrame, a Dask or a Spark frame."""
     if is_files(data):
-        rows = open_rows(data, (), {}, ordered=True)
+        rows = open_rows(data)
         return DuckRows(rows.relation, rows.texts)
     if _library(data) == "duckdb":
         if not hasattr(data, "aggregate") or not hasattr(data, "types"):

@@ -1,28 +1,38 @@
 """CSV and Parquet files of any size, and DuckDB relations: DuckDB scans them, groups and counts.
 
 All tables come out of one scan with GROUPING SETS. Measured against streaming the codes into compiled code, that is as
-fast where the scan itself is what takes the time, and it moves nothing. How files are opened is in
-`markovia.data.data_files`.
+fast where the scan itself is what takes the time, and it moves nothing. Cells of CSV files are grouped as the text that
+is written there; what it means is found from the few values that occur. Text that will be looked at several times is
+first copied to a table of DuckDB's. How files are opened is in `markovia.data.data_files`.
 Reference: Raasveldt & Mühleisen, DuckDB: an embeddable analytical database (2019).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from markovia.data.data_files import open_rows, quoted_name, quoted_text, unreadable
+from markovia.data.data_files import OpenRows, open_cells, quoted_name, quoted_text, unreadable
 from markovia.data.grouped_source import MAX_BYTES, Group, GroupedSource
 from markovia.data.in_memory import wanted_columns
 from markovia.data.row_sources import CodedTable
 from markovia.data.state_codes import Coded, code_type, column_codes, translated
 from markovia.data.table_counts import distinct_rows
+from markovia.data.written_values import fractions, written_numbers, written_truths
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State, Variable
 
-ROWS = "markovia_rows"
+ROWS, KEPT = "markovia_rows", "markovia_kept"
+FLOATS = ("float", "double", "decimal")
 VECTORS = 64
 """How many blocks of 2048 rows are fetched at a time when rows are brought into memory."""
+KEPT_BYTES = 2**28
+"""Text files up to this size are copied to a table where several passes are likely."""
+PACKED = 8
+"""How much larger packed files are taken to be."""
+FIRST_ROWS = 1000
+"""How many rows are looked at for fractions and missing cells before the first pass."""
 
 
 def open_files(
@@ -31,15 +41,16 @@ def open_files(
     variables: Mapping[str, Variable],
     states: Mapping[str, int | Sequence[State]],
     weights: Any,
+    scopes: Iterable[Sequence[str]] | None,
 ) -> "DuckSource":
     """Open CSV or Parquet files: a path, a pattern, or a list of them."""
     import duckdb
 
     stated: dict[str, Sequence[Any]] = {n: v.states for n, v in variables.items()}
     stated.update({n: s for n, s in states.items() if not isinstance(s, int)})
-    rows = open_rows(data, names or (), stated, ordered=False)
+    rows = open_cells(data, [*(names or ()), *stated], [s for some in stated.values() for s in some])
     try:
-        return DuckSource(rows.relation, names, variables, states, weights, rows.connection, rows.texts)
+        return DuckSource(rows.relation, names, variables, states, weights, scopes, rows)
     except duckdb.Error as error:
         raise unreadable(repr(rows.files[0]), error) from error
 
@@ -50,6 +61,7 @@ def open_relation(
     variables: Mapping[str, Variable],
     states: Mapping[str, int | Sequence[State]],
     weights: Any,
+    scopes: Iterable[Sequence[str]] | None,
 ) -> "DuckSource":
     """Open a DuckDB relation; it is grouped by the connection it belongs to."""
     import duckdb
@@ -57,7 +69,7 @@ def open_relation(
     try:
         if not hasattr(data, "query") or not hasattr(data, "types"):
             raise InvalidArgument(f"rows are a DuckDB relation, not {type(data).__name__}")
-        return DuckSource(data, names, variables, states, weights)
+        return DuckSource(data, names, variables, states, weights, scopes)
     except duckdb.Error as error:
         raise unreadable("the relation", error) from error
 
@@ -72,18 +84,28 @@ class DuckSource(GroupedSource):
         variables: Mapping[str, Variable],
         states: Mapping[str, int | Sequence[State]],
         weights: Any,
-        connection: Any = None,
-        texts: Sequence[str] = (),
+        scopes: Iterable[Sequence[str]] | None,
+        files: OpenRows | None = None,
     ) -> None:
         if weights is not None and not isinstance(weights, str):
             raise InvalidArgument("the weights of rows in files and data bases are a column, given by name")
         chosen, weight = wanted_columns(relation.columns, names, weights)
         self._relation = relation
-        self._connection = connection  # only of files: rows can be streamed from it
+        self._connection = None if files is None else files.connection  # rows can be streamed from it
+        self._texts = set() if files is None else {*files.texts}
+        self._kept = False
         kinds = dict(zip(relation.columns, relation.types, strict=True))
         self._kinds = {n: kinds[n].id for n in chosen}
         categories = {n: kinds[n].children[0][1] for n in chosen if kinds[n].id == "enum"}
-        self._open(chosen, weight, variables, states, categories, texts)
+        self._columns = [*chosen, *([] if weight is None else [weight])]
+        if len(chosen) > self._most_columns:
+            self._keep()
+        self._first = self._first_rows(chosen)
+        # EM and rows without gaps take further passes
+        again = scopes is None or any(None in row for row in self._first)
+        if again and files is not None and _text_bytes(files.files) <= KEPT_BYTES:
+            self._keep()
+        self._open(chosen, weight, variables, states, categories, scopes or ())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_rows:,} rows over {len(self.variables)} variables>"
@@ -93,8 +115,6 @@ class DuckSource(GroupedSource):
 
         try:
             rows: list[tuple[Any, ...]] = self._relation.query(ROWS, sql).fetchall()
-        except duckdb.ConversionException:  # of weights, or of a file that was looked at only in part
-            raise
         except duckdb.Error as error:
             raise unreadable("the rows", error) from error
         return rows
@@ -115,7 +135,9 @@ class DuckSource(GroupedSource):
         """Return a query for some columns as c0, c1, ... and the weight w."""
         parts = [f"{self._column(n)} AS c{i}" for i, n in enumerate(names)]
         if self._weight is not None:
-            parts.append(f"CAST({quoted_name(self._weight)} AS DOUBLE) AS w")
+            w = f"TRY_CAST({quoted_name(self._weight)} AS DOUBLE)"
+            # a bad weight makes the total NaN, so that no pass is needed to look for one
+            parts.append(f"CASE WHEN {w} >= 0 AND {w} < 'inf'::DOUBLE THEN {w} ELSE 'nan'::DOUBLE END AS w")
         where = ""
         if self._whole:
             where = " WHERE " + " AND ".join(f"({self._column(n)}) IS NOT NULL" for n in self.variables)
@@ -134,7 +156,7 @@ class DuckSource(GroupedSource):
         marks = [f"grouping({', '.join(columns[i : i + 32])})" for i in range(0, len(columns), 32)]
         sql = (
             f"SELECT {', '.join(marks)}, {', '.join(columns)}, count(*), {weight} FROM ({self._select(names)}) "
-            f"GROUP BY GROUPING SETS ({grouped}) LIMIT {most * len(sets) + 1}"
+            f"GROUP BY GROUPING SETS ({grouped}) LIMIT {most + 1}"
         )
         places: dict[tuple[int, ...], list[int]] = {}
         for place, one in enumerate(sets):
@@ -153,25 +175,51 @@ class DuckSource(GroupedSource):
         order = [list(old).index(n) for n in new]
         return [(*(g[i] for i in order), g[-2], g[-1]) for g in groups]
 
-    def _fractions(self, names: Sequence[str]) -> str | None:
-        floats = [n for n in names if self._kinds[n] in ("float", "double", "decimal")]
-        if not floats:
-            return None
-        tests = ", ".join(f"bool_or(({self._column(n)}) <> floor({self._column(n)}))" for n in floats)
-        (found,) = self._ask(f"SELECT {tests} FROM {ROWS}")
-        return next((n for n, odd in zip(floats, found, strict=True) if odd), None)
+    def _first_rows(self, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the first rows of files of text, or of columns with fractions, others being null."""
+        looked = [n in self._texts or self._kinds[n] in FLOATS for n in names]
+        if not any(looked):
+            return []
+        listed = [self._column(n) if some else "0" for n, some in zip(names, looked, strict=True)]
+        return self._ask(f"SELECT {', '.join(listed)} FROM {ROWS} LIMIT {FIRST_ROWS}")
 
-    def _weights_summary(self, column: str) -> tuple[float | None, float | None, int]:
+    def _fractions(self, names: Sequence[str]) -> str | None:
+        columns = dict(zip(self._kinds, zip(*self._first, strict=True), strict=False))
+        likely = []
+        for name in names:
+            values = {v for v in columns.get(name, ()) if v is not None}
+            if fractions(written_numbers([*values]) if name in self._texts else values):
+                likely.append(name)
+        for name in likely:
+            if name not in self._texts:
+                return name
+        if likely:  # text further down would make states of them
+            tests = [f"count({quoted_name(n)}) = count(TRY_CAST({quoted_name(n)} AS DOUBLE))" for n in likely]
+            (found,) = self._ask(f"SELECT {', '.join(tests)} FROM {ROWS}")
+            return next((n for n, numbers in zip(likely, found, strict=True) if numbers), None)
+        return None
+
+    def _meant(self, name: str, values: Sequence[Any], known: Variable | None) -> Sequence[Any]:
+        kinds = {type(s) for s in known.states} if known else set()
+        if name not in self._texts or kinds == {str} or len(kinds) > 1:
+            return values
+        numbers = written_numbers(values)
+        return numbers if known or numbers is not values else written_truths(values)
+
+    def _keep(self) -> None:
+        """Copy text to a table, which spills to the temporary folder if it is large."""
+        if self._kept or not self._texts or self._connection is None:
+            return
         import duckdb
 
-        w = f"CAST({quoted_name(column)} AS DOUBLE)"
+        listed = ", ".join(quoted_name(n) for n in self._columns)
+        query = f"SELECT {listed} FROM ({self._relation.sql_query()})"
         try:
-            ((low, high, gaps),) = self._ask(
-                f"SELECT min({w}), max({w}), count(*) - count({w}) + coalesce(sum(CAST(isnan({w}) AS INT)), 0) FROM {ROWS}"
-            )
-        except duckdb.ConversionException:
-            raise InvalidArgument("weights are numbers, one a row") from None
-        return low, high, int(gaps)
+            self._connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {KEPT} AS {query}")
+        except duckdb.Error as error:
+            raise unreadable("the rows", error) from error
+        self._relation = self._connection.sql(f"SELECT * FROM {KEPT}")
+        self._kept = True
 
     def in_memory(self) -> CodedTable:
         """Return the distinct rows with their weights; rows of files are streamed and made distinct on the way.
@@ -235,6 +283,16 @@ class DuckSource(GroupedSource):
             states = [variable.states[book[v]] if v in book else v for v in values]
             return translated(Coded(cells.cat.codes.to_numpy(), states), variable)
         return column_codes(variable.name, cells, variable)[1]
+
+
+def _text_bytes(files: Iterable[str]) -> int:
+    """Return about how many bytes of text files hold; those that are elsewhere count as large."""
+    total = 0
+    for file in map(Path, files):
+        if not file.exists():
+            return 2**63
+        total += file.stat().st_size * (PACKED if file.suffix.casefold() in (".gz", ".zst") else 1)
+    return total
 
 
 def _marks(used: set[int], n: int) -> tuple[int, ...]:

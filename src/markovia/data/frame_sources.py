@@ -4,7 +4,8 @@ Each group-by is described in Narwhals' expressions. Polars and Dask run all of 
 Spark as one query with GROUPING SETS; elsewhere they run one after the other.
 """
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -24,11 +25,12 @@ def open_lazy(
     variables: Mapping[str, Variable],
     states: Mapping[str, int | Sequence[State]],
     weights: Any,
+    scopes: Iterable[Sequence[str]] | None,
 ) -> "LazySource":
     """Open a lazy frame that Narwhals knows."""
     import narwhals as nw
 
-    return LazySource(nw.from_native(data), names, variables, states, weights)
+    return LazySource(nw.from_native(data), names, variables, states, weights, scopes or ())
 
 
 class LazySource(GroupedSource):
@@ -41,6 +43,7 @@ class LazySource(GroupedSource):
         variables: Mapping[str, Variable],
         states: Mapping[str, int | Sequence[State]],
         weights: Any,
+        scopes: Iterable[Sequence[str]],
     ) -> None:
         if weights is not None and not isinstance(weights, str):
             raise InvalidArgument("the weights of rows in a lazy frame are a column, given by name")
@@ -57,8 +60,12 @@ class LazySource(GroupedSource):
             cleaned.append(nw.when(~column.is_nan()).then(column).otherwise(None).alias(name))
         if weight is not None:
             cleaned.append(nw.col(weight).cast(nw.Float64).alias(WEIGHT))
+            self._check_weights(weight, frame.select(cleaned[-1]))
         self._frame = frame.select(*cleaned)
-        self._open(chosen, weight, variables, states, _categories(frame, schema, chosen))
+        backend = frame.implementation
+        if not (backend.is_pyspark() or backend.is_pyspark_connect()):
+            self._most_columns = sys.maxsize  # each group-by has a frame of its own
+        self._open(chosen, weight, variables, states, _categories(frame, schema, chosen), scopes)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_rows:,} rows over {len(self.variables)} variables>"
@@ -100,61 +107,47 @@ class LazySource(GroupedSource):
                 return name
         return None
 
-    def _weights_summary(self, column: str) -> tuple[float | None, float | None, int]:
+    def _check_weights(self, column: str, weights: Any) -> None:
         import narwhals as nw
 
         w = nw.col(WEIGHT)
-        asked = self._frame.select(
+        asked = weights.select(
             w.min().alias("low"), w.max().alias("high"), w.null_count().alias("gaps"), w.sum().alias("sum")
         )
         try:
             low, high, gaps, total = _collected([asked])[0].row(0)
         except Exception as error:
             raise InvalidArgument(f"the weights in {column!r} are numbers, one a row") from error
-        if total is not None and total != total:
-            gaps += 1
-        return low, high, int(gaps)
+        nan = total is not None and total != total
+        if gaps or nan or not ((low or 0.0) >= 0 and (high or 0.0) < float("inf")):
+            raise InvalidArgument("a row's weight is a number that is finite and not negative")
 
 
 def _spark_groups(rows: Any, sets: Sequence[Sequence[str]], most: int, weighted: bool) -> list[list[Group]]:
     """Group a Spark frame by all sets in one query; a set is known by the columns that `grouping_id` says it has."""
     import narwhals as nw
 
+    names = list(dict.fromkeys(n for one in sets for n in one))
+    at = {n: i for i, n in enumerate(names)}
+    columns = [nw.col(n).alias(f"c{i}") for n, i in at.items()]
+    native = nw.to_native(rows.select(*columns, *([nw.col(WEIGHT).alias("w")] if weighted else [])))
+    listed = ", ".join(f"c{i}" for i in range(len(names)))
+    grouped = ", ".join("(" + ", ".join(f"c{at[n]}" for n in one) + ")" for one in sets)
+    total = "sum(w)" if weighted else "count(*)"
+    query = (
+        f"SELECT grouping_id({listed}) AS g, {listed}, count(*) AS n, {total} AS t FROM {{rows}} "
+        f"GROUP BY {listed} GROUPING SETS ({grouped}) LIMIT {min(most + 1, 2**31 - 1)}"
+    )
+    if not names:
+        query = f"SELECT 0 AS g, count(*) AS n, {total} AS t FROM {{rows}}"
+    found: dict[int, list[Any]] = {}
+    for row in native.sparkSession.sql(query, rows=native).collect():
+        found.setdefault(row[0], []).append(tuple(row)[1:])
     results: list[list[Group]] = []
-    for stretch in _stretches(sets):
-        names = list(dict.fromkeys(n for one in stretch for n in one))
-        at = {n: i for i, n in enumerate(names)}
-        columns = [nw.col(n).alias(f"c{i}") for n, i in at.items()]
-        native = nw.to_native(rows.select(*columns, *([nw.col(WEIGHT).alias("w")] if weighted else [])))
-        listed = ", ".join(f"c{i}" for i in range(len(names)))
-        grouped = ", ".join("(" + ", ".join(f"c{at[n]}" for n in one) + ")" for one in stretch)
-        query = (
-            f"SELECT grouping_id({listed}) AS g, {listed}{', ' if names else ''}count(*) AS n, "
-            f"{'sum(w)' if weighted else 'count(*)'} AS t FROM {{rows}} "
-            f"GROUP BY {listed} GROUPING SETS ({grouped}) LIMIT {min(most * len(stretch) + 1, 2**31 - 1)}"
-        )
-        if not names:
-            query = f"SELECT 0 AS g, count(*) AS n, {'sum(w)' if weighted else 'count(*)'} AS t FROM {{rows}}"
-        found: dict[int, list[Any]] = {}
-        for row in native.sparkSession.sql(query, rows=native).collect():
-            found.setdefault(row[0], []).append(tuple(row)[1:])
-        for one in stretch:
-            absent = sum(1 << (len(names) - 1 - i) for n, i in at.items() if n not in one)
-            results.append([(*(r[at[n]] for n in one), r[-2], r[-1]) for r in found.get(absent, [])])
-    return results
-
-
-def _stretches(sets: Sequence[Sequence[str]]) -> list[list[Sequence[str]]]:
-    """Cut a list of sets where they have more than 60 columns together: `grouping_id` is a number of 64 bits."""
-    stretches: list[list[Sequence[str]]] = []
-    names: set[str] = set()
     for one in sets:
-        if not stretches or len(names | set(one)) > 60:
-            stretches.append([])
-            names = set()
-        stretches[-1].append(one)
-        names |= set(one)
-    return stretches
+        absent = sum(1 << (len(names) - 1 - i) for n, i in at.items() if n not in one)
+        results.append([(*(r[at[n]] for n in one), r[-2], r[-1]) for r in found.get(absent, [])])
+    return results
 
 
 def _collected(asked: Sequence[Any]) -> list[Any]:

@@ -39,6 +39,7 @@ def read_data(
     variables: Mapping[str, Variable] | None = None,
     states: Mapping[str, int | Sequence[State]] | None = None,
     weights: Any = None,
+    scopes: Iterable[Sequence[str]] | None = None,
 ) -> RowSource:
     """Open data of any accepted form.
 
@@ -57,6 +58,8 @@ def read_data(
         booleans, everything else sorted.
     weights
         The name of a column; or, for data in memory, one number a row.
+    scopes
+        Tables that will be asked for: rows that are not in memory are counted in the pass that finds the states.
 
     Raises
     ------
@@ -72,11 +75,11 @@ def read_data(
     if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):
         return _already_read(data, wanted, known, weights)
     if is_files(data):
-        return open_files(data, wanted, known, stated, weights)
+        return open_files(data, wanted, known, stated, weights, scopes)
     if hasattr(data, "sql_query"):  # a DuckDB relation
-        return open_relation(data, wanted, known, stated, weights)
+        return open_relation(data, wanted, known, stated, weights, scopes)
     if is_far(data):
-        return open_lazy(data, wanted, known, stated, weights)
+        return open_lazy(data, wanted, known, stated, weights, scopes)
     return coded_columns(eager_columns(data), wanted, known, stated, weights)
 
 

@@ -181,7 +181,9 @@ def read_rows(
     stated = {n: network.variable(n) for n in network.variables if n not in assumed}
     names = [n for n in network.variables if n not in hidden]
     try:
-        source = read_data(data, names, variables=stated, states=states, weights=weights)
+        # what is hidden calls for the rows themselves
+        scopes = None if hidden else [(*network.parents(n), n) for n in names]
+        source = read_data(data, names, variables=stated, states=states, weights=weights, scopes=scopes)
         lacking = [n for n in names if n not in source.variables]
         if lacking:
             raise UnknownVariable(lacking[0], source.variables, "the data")

@@ -172,7 +172,8 @@ class NetworkPosterior(TablePosterior):
         """
         families = self._learner.families
         variables = {f.variable.name: f.variable for f in families}
-        source = read_data(data, variables, variables=variables, weights=weights)
+        scopes = [f.scope for f in families]
+        source = read_data(data, variables, variables=variables, weights=weights, scopes=scopes)
         gaps = sum(source.missing().values())
         if gaps:
             raise InvalidArgument(f"{gaps:,} cells are missing; log_predictive needs complete rows")
