@@ -29,7 +29,11 @@ def test_factors_take_over_the_states_of_the_model():
             mk.errors.InvalidTable,
             "3 states, but it has 2",
         ),
-        (lambda mn: mn.add_factor(mk.Factor(["new", "b"], np.ones((2, 3)))), mk.errors.InvalidTable, "'b'"),
+        (
+            lambda mn: mn.add_factor(mk.Factor(["new", "b"], np.ones((3, 2)))),
+            mk.errors.UnknownVariable,
+            r"'new' in the declared variables; add\('new', 3\) declares it",
+        ),
         (
             lambda mn: mn.add_factor(mk.Factor([mk.Variable("a", ["p", "q"])], [1, 2])),
             mk.errors.InvalidTable,
@@ -181,6 +185,26 @@ def test_a_factor_over_an_undeclared_name_is_refused_where_variables_were_declar
     ):
         kind({"rain": 2, "wet": 2}, [factor])
     assert kind(factors=[factor]).variables == ["rain", "wte"]
+    for model in (kind({"rain": 2, "wet": 2}), kind({"rain": 2, "wet": 2}).copy()):
+        with pytest.raises(
+            mk.errors.UnknownVariable, match=r"did you mean 'wet'\?\); add\('wte', 2\) declares it"
+        ):
+            model.add_factor(factor)
+        assert (model.variables, model.factors) == (["rain", "wet"], [])
+        model.add("wte")
+        model.add_factor(factor)
+        assert model.variables == ["rain", "wet", "wte"]
+
+
+@pytest.mark.parametrize("kind", [mk.MarkovNetwork, mk.FactorGraph])
+def test_a_factor_brings_its_variables_where_none_were_declared(kind):
+    first, second = mk.Factor(["a", "b"], np.ones((2, 2))), mk.Factor(["b", "c"], np.ones((2, 3)))
+    for model in (kind(factors=[first]), kind(factors=[first]).copy()):
+        with pytest.raises(mk.errors.InvalidTable, match="'b'"):
+            model.add_factor(mk.Factor(["new", "b"], np.ones((2, 3))))
+        assert model.variables == ["a", "b"]
+        model.add_factor(second)
+        assert model.variables == ["a", "b", "c"]
 
 
 def test_an_edit_drops_the_record_of_a_fit_of_factors():

@@ -55,6 +55,7 @@ class FactorModel(FieldFitVerbs, Model):
             if not isinstance(variable, Variable):
                 raise _no_variables(variable)
         self._variables = {v.name: v for v in listed}
+        self._declared = bool(listed)
         if len(self._variables) < len(listed):
             twice = Counter([v.name for v in listed]).most_common(1)[0][0]
             raise DuplicateName(f"the model already has a variable {twice!r}")
@@ -65,7 +66,9 @@ class FactorModel(FieldFitVerbs, Model):
             return
         for name, variable in _named_by(given).items():
             if listed and name not in self._variables:
-                raise _undeclared(name, self._variables)
+                raise _undeclared(
+                    name, self._variables, "declare it too, or declare none and the factors bring theirs"
+                )
             self._variables.setdefault(name, variable)
         self._factors = [self._fitted(f) for f in given]
 
@@ -78,9 +81,27 @@ class FactorModel(FieldFitVerbs, Model):
         self._changed()
 
     def add_factor(self, factor: Factor) -> None:
-        """Add a factor; variables that are new come with it."""
+        """Add a factor; variables that are new come with it, unless the model was made with declared variables.
+
+        Raises
+        ------
+        UnknownVariable
+            For a name that is not declared; `add` declares one more.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> mn = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[2, 1], [1, 2]])])
+        >>> mn.add("c", 2)
+        >>> mn.add_factor(mk.Factor(["b", "c"], [[1, 3], [3, 1]]))
+        >>> mn.edges
+        [('a', 'b'), ('b', 'c')]
+        """
         _checked_factors([factor])
         fresh = [v for v in factor.variables if v.name not in self._variables]
+        if fresh and self._declared:
+            name = fresh[0].name
+            raise _undeclared(name, self._variables, f"add({name!r}, {len(fresh[0])}) declares it")
         for v in fresh:
             self._variables[v.name] = v
         try:
@@ -194,7 +215,7 @@ class FactorModel(FieldFitVerbs, Model):
     def copy(self) -> Self:
         """Return an independent copy (factors are immutable and shared)."""
         twin = type(self)(name=self.name)
-        twin._variables = dict(self._variables)
+        twin._variables, twin._declared = dict(self._variables), self._declared
         twin._factors = list(self._factors)
         twin._undirected = self._undirected
         twin._known_log_z, twin.fit_ = self._known_log_z, self.fit_
@@ -392,9 +413,9 @@ def _named_by(factors: Sequence[Factor]) -> dict[str, Variable]:
     return found
 
 
-def _undeclared(name: str, declared: Iterable[str]) -> UnknownVariable:
+def _undeclared(name: str, declared: Iterable[str], cure: str) -> UnknownVariable:
     error = UnknownVariable(name, declared, "the declared variables")
-    error.args = (f"{error}; declare it too, or declare none and the factors bring theirs",)
+    error.args = (f"{error}; {cure}",)
     return error
 
 
