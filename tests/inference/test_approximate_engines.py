@@ -49,8 +49,6 @@ def quick(name):
         chosen.update(sweeps=1, temperatures=40)
     if name == "importance":
         chosen.pop("rounds")
-    if name == "mean-field":  # few starts may all end in one of several modes
-        chosen.update(restarts=16)
     return replace(engine, **chosen)
 
 

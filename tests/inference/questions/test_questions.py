@@ -209,6 +209,18 @@ def test_findings_that_cannot_be_together_are_in_infinite_conflict():
     assert str(found).startswith("conflict inf: the findings disagree")
 
 
+def test_a_finding_that_an_approximate_engine_misses_is_not_called_impossible():
+    bn = mk.BayesianNetwork("a->b; c", tables={"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [0, 1]})
+    engine = mk.engines.MeanField(restarts=1)  # it ends in one of two modes
+    seen = int(bn.query("b", engine=engine).values.argmax())
+    assert bn.query("b", engine=engine).values[1 - seen] == 0
+    assert np.isfinite(float(bn.conflict({"b": seen}, engine=engine)))
+    with pytest.raises(mk.errors.Unanswered, match=f"'mean-field' gives b={1 - seen} the .* engine='auto'"):
+        bn.conflict({"b": 1 - seen}, engine=engine)
+    with pytest.raises(mk.errors.ImpossibleEvidence, match="c"):
+        bn.conflict({"c": 0}, engine=engine)
+
+
 def test_one_finding_or_none_is_never_in_conflict():
     bn = mk.examples.asia()
     assert float(bn.conflict({})) == 0.0

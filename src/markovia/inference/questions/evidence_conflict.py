@@ -14,8 +14,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from markovia.errors import ImpossibleEvidence
+from markovia.errors import ImpossibleEvidence, Unanswered
 from markovia.inference.engine import Engine
+from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.runtime.shown import aligned, html_table
 
@@ -106,6 +107,8 @@ def data_conflict(problem: Problem, engine: Engine, *, normalised: bool) -> Conf
     ------
     ImpossibleEvidence
         If one finding alone has probability zero, or the model gives no weight to anything.
+    Unanswered
+        If an approximate engine gives a finding no probability although it is not known to be impossible.
     """
     names = list(problem.findings)
     prior = engine.marginals(problem.with_findings({}), names) if names else None
@@ -113,11 +116,19 @@ def data_conflict(problem: Problem, engine: Engine, *, normalised: bool) -> Conf
         raise ImpossibleEvidence({})
     log_z = 0.0 if normalised or prior is None else prior.log_mass
     log_findings = {}
+    exact = engine.exact and prior is not None and not prior.record.tried
     for name, table in zip(names, prior.tables if prior is not None else (), strict=True):
         finding = problem.findings[name]
         p = float(np.dot(table.values, finding.weights()))
         if p == 0:
-            raise ImpossibleEvidence({name: finding.said})
+            alone = problem.with_findings({name: finding})
+            # a start, or draws, may miss a state that is possible
+            if exact or judged_log_mass(alone) == -np.inf:
+                raise ImpossibleEvidence({name: finding.said})
+            raise Unanswered(
+                f"engine {engine.name!r} gives {name}={finding.said} the probability zero, though it is not known to be "
+                "impossible; use engine='auto'"
+            )
         log_findings[name] = float(np.log(p))
     log_evidence = engine.log_mass(problem) - log_z if names else 0.0
     return Conflict(problem, engine, log_findings, log_evidence, log_z)

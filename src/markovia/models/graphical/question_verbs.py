@@ -192,6 +192,8 @@ class QuestionVerbs(GraphicalModel):
         ------
         ImpossibleEvidence
             If one finding alone has probability zero.
+        Unanswered
+            If an approximate engine gives a finding no probability although it is not known to be impossible.
         InvalidEvidence
             If a posterior is fixed by `Jeffrey(...)`, which has no probability.
 
