@@ -210,7 +210,10 @@ def test_findings_that_cannot_be_together_are_in_infinite_conflict():
 
 
 def test_a_finding_that_an_approximate_engine_misses_is_not_called_impossible():
-    bn = mk.BayesianNetwork("a->b; c", tables={"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [0, 1]})
+    bn = mk.BayesianNetwork()
+    bn.add("a", p=[0.5, 0.5])
+    bn.add("b", parents=["a"], p=[[1, 0], [0, 1]])
+    bn.add("c", p=[0, 1])
     engine = mk.engines.MeanField(restarts=1)  # it ends in one of two modes
     seen = int(bn.query("b", engine=engine).values.argmax())
     assert bn.query("b", engine=engine).values[1 - seen] == 0
