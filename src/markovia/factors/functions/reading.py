@@ -8,6 +8,7 @@ import numpy as np
 
 from markovia.errors import DuplicateName, InvalidArgument
 from markovia.factors.distributions.finite_distributions import is_distribution, is_finite
+from markovia.factors.functions.closures import frozen
 from markovia.factors.functions.function_node import (
     Flat,
     FunctionNode,
@@ -41,6 +42,7 @@ def as_function_node(
         raise InvalidArgument(f"first= of {name!r} is for nodes with previous=")
     if isinstance(form, Input):
         return FunctionNode(Quantity(name, "input", plates, lengths), form)
+    form, first = frozen(form), frozen(first)
     function = callable(form) and not is_distribution(form) and not hasattr(form, "columns")
     if not plates and not previous:
         if is_distribution(form):

@@ -1,0 +1,419 @@
+"""From a graph to one pure log density: latent numbers unconstrained, discrete latent variables summed out.
+
+The functions of a model are traced once with abstract arrays, which tells shapes, supports and what is discrete (`Program`
+keeps that). The density is then a function of one vector: its pieces are mapped to the latent quantities by bijections, the
+log density of every element of every node is computed with whole arrays, and tables over discrete latent variables are
+eliminated (see `plated_elimination`). Discrete variables come back by differentiation: the derivative of the log density by
+a log weight on a state is that state's posterior probability (Darwiche 2003).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidEvidence, UnsupportedModel
+from markovia.factors.distributions.finite_distributions import is_distribution
+from markovia.factors.functions.function_node import Flat
+from markovia.inference.differentiable.density import Density
+from markovia.inference.differentiable.function_digest import digest
+from markovia.inference.differentiable.index_recording import recorded_index
+from markovia.inference.differentiable.layout import Layout, Site, lay_out
+from markovia.inference.differentiable.node_densities import Nodes
+from markovia.inference.differentiable.plated_elimination import (
+    EARLIER,
+    Hidden,
+    LogTable,
+    draw_states,
+    eliminate,
+)
+from markovia.inference.problem import Problem
+from markovia.runtime.double_precision import x64
+
+MOST_UNROLLED = 4096
+"""Combinations of states of variables without plates that functions are called with, one by one."""
+
+
+def program_of(problem: Problem) -> "Program":
+    """Return the density of a problem, traced and checked.
+
+    Raises
+    ------
+    MarkoviaError
+        Naming the node, for shapes, supports or arguments that do not fit.
+    """
+    with x64():
+        layout = lay_out(problem)
+        nodes = Nodes(layout)
+        _trace(layout, nodes)
+        return Program(layout, nodes)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a latent quantity sits in the unconstrained vector."""
+
+    start: int
+    size: int
+
+
+class Program:
+    """A model with its evidence as pure functions of an unconstrained vector and data.
+
+    Attributes
+    ----------
+    density
+        What engines see.
+    layout
+        What every node is in this question.
+    hidden
+        The discrete latent variables that are summed out, by name.
+    """
+
+    def __init__(self, layout: Layout, nodes: Nodes) -> None:
+        self.layout, self.nodes = layout, nodes
+        self.hidden = {
+            s.name: Hidden(s.states, s.plates, any(lag.node == s.name for lag in s.lags.values()))
+            for s in layout.sites.values()
+            if s.role == "discrete"
+        }
+        self.slots: dict[str, Slot] = {}
+        size = 0
+        for site in layout.sites.values():
+            if site.role == "latent":
+                n = prod(site.free_shape)
+                self.slots[site.name] = Slot(size, n)
+                size += n
+        self.needs = self._discrete_parents()
+        self.via = self._indices()
+        data = {**layout.data, **{f"index of {x} into {z}": i for (x, z), (i, _) in self.via.items()}}
+        self.density = Density(
+            size=size,
+            log_prior=lambda u, d: self.log_density(u, d, observed=False),
+            log_likelihood=lambda u, d: self.log_density(u, d) - self.log_density(u, d, observed=False),
+            constrain=self.constrain,
+            start=lambda key, d: _uniform(key, size),
+            data=data,
+            key=digest(layout),
+        )
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def environment(self, u: Any, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the value of every node that does not depend on discrete latents, and the log Jacobians by latent."""
+        import jax.numpy as jnp
+        from numpyro.distributions.transforms import biject_to
+
+        u = jnp.asarray(u)
+        env: dict[str, Any] = {**self.layout.fixed, **{k: jnp.asarray(v) for k, v in data.items()}}
+        jacobians: dict[str, Any] = {}
+
+        def place(site: Site, support: Any) -> None:
+            slot = self.slots[site.name]
+            free = jnp.reshape(u[slot.start : slot.start + slot.size], site.free_shape)
+            map_to = biject_to(support)
+            env[site.name] = map_to(free)
+            jacobians[site.name] = jnp.sum(map_to.log_abs_det_jacobian(free, env[site.name]))
+
+        sites = self.layout.sites.values()
+        for site in sites:
+            if site.role == "latent" and site.support is not None:
+                place(site, site.support)
+        for site in sites:
+            if site.role == "latent" and site.support is None:
+                place(site, self.nodes.spread(site, self.nodes.call(site, env), site.plates).support)
+            elif site.role == "deterministic" and not self.needs[site.name]:
+                env[site.name] = self.nodes.deterministic(site, env)
+        return env, jacobians
+
+    def constrain(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return every latent quantity and deterministic node by name."""
+        env, _ = self.environment(u, data)
+        return {
+            s.name: env[s.name]
+            for s in self.layout.sites.values()
+            if s.role == "latent" or (s.role == "deterministic" and s.name in env)
+        }
+
+    # -- densities --------------------------------------------------------------------------------------------------
+
+    def element_log_probs(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the log density of every element of every node that depends on no discrete latent variable."""
+        env, _ = self.environment(u, data)
+        return {
+            s.name: self.nodes.log_probs(s, env[s.name], env) for s in self._stochastic() if not self._axes(s)
+        }
+
+    def _stochastic(self) -> list[Site]:
+        return [s for s in self.layout.sites.values() if s.role in ("latent", "observed", "discrete")]
+
+    def log_density(
+        self,
+        u: Any,
+        data: Mapping[str, Any],
+        *,
+        observed: bool = True,
+        tilts: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Return the log density of latent numbers and observations, discrete variables summed out.
+
+        Parameters
+        ----------
+        u, data
+            Where.
+        observed
+            Whether observations count; otherwise it is the prior of the latent numbers.
+        tilts
+            Log weights on states of discrete variables, states in front of plates.
+        """
+        import jax.numpy as jnp
+
+        env, jacobians = self.environment(u, data)
+        total = sum(jacobians.values(), jnp.zeros(()))
+        tables = []
+        for site in self._stochastic():
+            if site.role == "observed" and not observed:
+                continue
+            axes = self._axes(site)
+            if axes:
+                tables.append(self._log_table(site, axes, env, data))
+            else:
+                total = total + jnp.sum(self.nodes.log_probs(site, env[site.name], env))
+        for name, tilt in (tilts or {}).items():
+            tables.append(LogTable((name, *self.hidden[name].plates), tilt, {}))
+        if tables:
+            total = total + eliminate(tables, self.hidden, self.layout.lengths)
+        return total
+
+    def _axes(self, site: Site) -> list[str]:
+        """Return the axes of a node's table: the discrete latent variables that its density depends on."""
+        axes = list(self.needs[site.name])
+        if site.role == "discrete":
+            axes.append(site.name)
+        axes += [lag.node + EARLIER for lag in site.lags.values() if lag.node in self.hidden]
+        return list(dict.fromkeys(axes))
+
+    def _log_table(
+        self, site: Site, axes: Sequence[str], env: Mapping[str, Any], data: Mapping[str, Any]
+    ) -> LogTable:
+        """Return log p of each element of a node for every combination of states of its discrete variables."""
+        import jax
+        import jax.numpy as jnp
+
+        loose = [a for a in axes if not a.endswith(EARLIER) and not self.hidden[a].plates]
+        mapped = [a for a in axes if a not in loose]
+        if prod(self.hidden[a].states for a in loose) > MOST_UNROLLED:
+            raise UnsupportedModel(
+                f"{site.name!r} depends on {len(loose)} discrete variables, with too many combinations to call its function"
+            )
+
+        def at(chosen: Mapping[str, Any]) -> Any:
+            now = dict(env)
+            earlier: dict[str, Any] = dict(env)
+            for axis, state in chosen.items():
+                name = axis.removesuffix(EARLIER)
+                shape = self.layout.shape_of(self.hidden[name].plates)
+                filled = jnp.full(shape, state) if shape else state
+                (earlier if axis.endswith(EARLIER) else now)[name] = filled
+            for other in self.layout.sites.values():
+                needed = self.needs[other.name]
+                if other.role == "deterministic" and needed and set(needed) <= now.keys():
+                    now[other.name] = self.nodes.deterministic(other, now)
+            return self.nodes.log_probs(site, now[site.name], now, earlier)
+
+        def over(left: Sequence[str], chosen: dict[str, Any]) -> Any:
+            if not left:
+                return at(chosen)
+            axis, rest = left[0], left[1:]
+            states = self.hidden[axis.removesuffix(EARLIER)].states
+            if axis in loose:
+                return jnp.stack([over(rest, {**chosen, axis: k}) for k in range(states)])
+            return jax.vmap(lambda k: over(rest, {**chosen, axis: k}))(jnp.arange(states))
+
+        via = {
+            z: (jnp.asarray(data[f"index of {x} into {z}"]), plate)
+            for (x, z), (_, plate) in self.via.items()
+            if x == site.name
+        }
+        return LogTable((*loose, *mapped, *site.plates), over([*loose, *mapped], {}), via)
+
+    def _discrete_parents(self) -> dict[str, tuple[str, ...]]:
+        """Return, for each node, the discrete latent variables it depends on within a step, also through functions."""
+        found: dict[str, tuple[str, ...]] = {}
+        for site in self.layout.sites.values():
+            names: dict[str, None] = {}
+            for source in site.sources:
+                if source in self.hidden:
+                    names[source] = None
+                elif source in found and self.layout.sites[source].role == "deterministic":
+                    names.update(dict.fromkeys(found[source]))
+            found[site.name] = tuple(names)
+            if site.role == "deterministic" and names and site.lags:
+                raise UnsupportedModel(
+                    f"{site.name!r} is a recursion that depends on {next(iter(names))!r}, discrete and not observed; "
+                    "its states cannot be summed out along the recursion"
+                )
+        return found
+
+    def _indices(self) -> dict[tuple[str, str], tuple[Any, str]]:
+        """Return how nodes index discrete variables on foreign plates: {(node, variable): (index, plate)}."""
+        found = {}
+        for site in self._stochastic():
+            for name in self.needs[site.name]:
+                plates = self.hidden[name].plates
+                if not set(plates) <= set(site.plates):
+                    index = recorded_index(self.nodes, site, name)
+                    found[site.name, name] = (index, plates[0])
+        return found
+
+    # -- discrete variables ------------------------------------------------------------------------------------------
+
+    def state_probabilities(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the posterior of every discrete latent variable given the latent numbers: axes states, then plates."""
+        import jax
+        import jax.numpy as jnp
+
+        flat = {n: jnp.zeros((h.states, *self.layout.shape_of(h.plates))) for n, h in self.hidden.items()}
+        found: dict[str, Any] = jax.grad(lambda tilts: self.log_density(u, data, tilts=tilts))(flat)
+        return found
+
+    def draw_states(self, key: Any, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Draw every discrete latent variable, all together, given the latent numbers: positions with plates as axes."""
+        env, _ = self.environment(u, data)
+        sites = [(s, self._axes(s)) for s in self._stochastic()]
+        tables = [self._log_table(s, axes, env, data) for s, axes in sites if axes]
+        return draw_states(key, tables, self.hidden, self.layout.lengths)
+
+
+def _uniform(key: Any, size: int) -> Any:
+    import jax
+
+    return jax.random.uniform(key, (size,), minval=-2.0, maxval=2.0)
+
+
+def _trace(layout: Layout, nodes: Nodes) -> None:
+    """Call every function once with abstract arrays, and note what each node is."""
+    import jax
+    import jax.numpy as jnp
+    from numpyro.distributions.transforms import biject_to
+
+    def pass_through(data: dict[str, Any]) -> None:
+        env: dict[str, Any] = {**layout.fixed, **data}
+        for site in layout.sites.values():
+            for lag in site.lags.values():  # earlier elements are looked at before their own node is reached
+                if lag.node not in env:
+                    env[lag.node] = _unseen(nodes, layout.sites[lag.node], env)
+            if site.role == "input":
+                _check_input(layout, site)
+                site.shape = tuple(np.shape(env[site.name]))
+                continue
+            found, inner = _looked_at(nodes, site, env)
+            if not is_distribution(found):
+                _note_value(nodes, site, found, inner, env)
+                continue
+            spread = nodes.spread(site, found, inner)
+            event = tuple(spread.event_shape)
+            site.shape = (*layout.shape_of(site.plates), *event)
+            support = spread.support
+            if site.role == "observed":
+                _check_observed(layout, site, support)
+                continue
+            if support.is_discrete:
+                _note_discrete(site, spread, event)
+                env[site.name] = jnp.zeros(site.shape, dtype=int) if site.plates else 0
+                continue
+            site.role = "latent"
+            if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(support)):
+                site.support = support
+            elif site.lags:
+                raise UnsupportedModel(
+                    f"{site.name!r} has a support that depends on its parents, which a node with previous= cannot have"
+                )
+            free = jax.eval_shape(biject_to(support).inv, jnp.zeros(site.shape))
+            site.free_shape = tuple(free.shape)
+            env[site.name] = jnp.zeros(site.shape)
+
+    jax.eval_shape(pass_through, {k: jnp.asarray(v) for k, v in layout.data.items()})
+
+
+def _unseen(nodes: Nodes, site: Site, env: dict[str, Any]) -> Any:
+    """Return zeros of a chain's shape, which its first element tells; integers, which serve as numbers and positions."""
+    import jax.numpy as jnp
+
+    event: tuple[int, ...] = ()
+    first = nodes.first(site, env, 0) if site.lags else None
+    inner = site.plates[:-1]
+    if is_distribution(first):
+        event = tuple(nodes.spread(site, first, inner).event_shape)
+    elif first is not None and not isinstance(first, Flat):
+        event = tuple(nodes.value(site, first, inner).shape[len(inner) :])
+    return jnp.zeros((*nodes.layout.shape_of(site.plates), *event), dtype=int)
+
+
+def _looked_at(nodes: Nodes, site: Site, env: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    """Return what a node's function says, for whole arrays or one step, and the plates that it says it for."""
+    if not site.lags:
+        return nodes.call(site, env), site.plates
+    step, moving = nodes.stepper(site, env, env, site.depth)
+    return step({k: v[0] for k, v in moving.items()}), site.plates[:-1]
+
+
+def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], env: dict[str, Any]) -> None:
+    import jax.numpy as jnp
+
+    if site.role == "observed":
+        raise InvalidEvidence(
+            f"{site.name!r} is a function of its parents and cannot be observed; add noise to it"
+        )
+    site.role = "deterministic"
+    value = nodes.value(site, found, inner)
+    if site.lags:
+        value = jnp.zeros(
+            (*nodes.layout.shape_of(site.plates), *value.shape[len(inner) :]), dtype=jnp.result_type(float)
+        )
+    env[site.name] = value
+    site.shape = tuple(value.shape)
+
+
+def _note_discrete(site: Site, spread: Any, event: tuple[int, ...]) -> None:
+    if event or not spread.has_enumerate_support:
+        raise UnsupportedModel(
+            f"{site.name!r} is discrete, not observed, and has no finite list of values ({type(spread).__name__}), so it "
+            "cannot be summed out; observe it, or use a distribution with finitely many values"
+        )
+    site.role = "discrete"
+    site.states = int(spread.enumerate_support(expand=False).shape[0])
+
+
+def _check_input(layout: Layout, site: Site) -> None:
+    value = layout.data.get(site.name)
+    wanted = layout.shape_of(site.plates)
+    if value is not None and value.shape[: len(wanted)] != wanted:
+        raise InvalidEvidence(
+            f"the input {site.name!r} has shape {value.shape}, but its plates {', '.join(site.plates)} are {wanted}"
+        )
+
+
+def _check_observed(layout: Layout, site: Site, support: Any) -> None:
+    """Check shape and support of what was given for a node."""
+    import jax
+
+    if site.name in layout.fixed:
+        return
+    value = layout.data[site.name]
+    if value.shape != site.shape:
+        over = f" (plates {', '.join(site.plates)})" if site.plates else ""
+        raise InvalidEvidence(
+            f"{site.name!r} has shape {site.shape}{over}, but what was given for it has {value.shape}"
+        )
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(support)):
+        return
+    with jax.ensure_compile_time_eval():
+        inside = np.asarray(support(value))
+    if not inside.all():
+        at = np.argwhere(~inside)[0]
+        wrong = value[tuple(at)]
+        where = f" at {tuple(map(int, at))}" if at.size else ""
+        raise InvalidEvidence(f"{site.name!r} cannot be {wrong}{where}: its distribution is on {support}")
