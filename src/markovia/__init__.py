@@ -78,5 +78,6 @@ _ports.bind("plot-calibration", "markovia.plotting:plot_calibration")
 _ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
 _ports.bind("plot-comparison", "markovia.plotting.comparison_plot:plot_comparison")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
+_ports.bind("plot-draws", "markovia.plotting.draws_plot:plot_draws")
 
 __getattr__, __dir__ = _lazy_names(__name__)

@@ -9,6 +9,8 @@ Examples
 """
 
 from markovia.inference.choosing.auto import Auto, load_kernels
+from markovia.inference.differentiable.hmc import HMC
+from markovia.inference.differentiable.nuts import NUTS
 from markovia.inference.engine import Engine, engine_names, get_engine
 from markovia.inference.exact.conditioning import Conditioning
 from markovia.inference.exact.enumeration import Enumeration
@@ -46,6 +48,8 @@ from markovia.inference.weighted_draws.rejection_sampling import RejectionSampli
 from markovia.inference.weighted_draws.resampling import SamplingImportanceResampling
 
 __all__ = [
+    "HMC",
+    "NUTS",
     "TRWS",
     "AlphaBetaSwap",
     "AlphaExpansion",

@@ -1,5 +1,11 @@
 """The names that `markovia.results` hands out, each with its home."""
 
+from markovia.inference.differentiable.drawn_posterior import DrawnPosterior as DrawnPosterior
+from markovia.inference.differentiable.predictive_scores import (
+    PredictiveScore as PredictiveScore,
+    compare as compare,
+)
+from markovia.inference.differentiable.state_draws import PlatedPosterior as PlatedPosterior
 from markovia.inference.markov_chains.diagnostics import Diagnostics as Diagnostics
 from markovia.inference.posterior import (
     Explanation as Explanation,

@@ -27,6 +27,7 @@ from markovia.cli.app import app
 from markovia.cli.completion import whole_words
 from markovia.cli.evidence import read_given, read_names
 from markovia.cli.paths import open_paths
+from markovia.inference.differentiable.density_engine import DensityEngine
 
 SMOKER = ["--given", "smoke=yes"]
 
@@ -448,6 +449,8 @@ def test_every_engine_answers_a_query_or_says_that_it_does_not(name):
         assert complaint(*words).endswith(
             f"engine {name!r} does not give marginals; use --engine loopy-bp or 'auto'"
         )
+    elif isinstance(mk.engines.get_engine(name), DensityEngine):
+        assert f"engine {name!r} is for models with numbers" in complaint(*words)
     else:
         told = answer(*words)
         off = 1e-9 if ENGINES[name]["exact"] else 0.05
@@ -460,7 +463,7 @@ def test_every_engine_explains_or_says_that_it_does_not(name):
     words = ["map", "sprinkler", "--given", "wet=yes", "--engine", name]
     if "map" not in ENGINES[name]["answers"]:
         assert "does not give most probable states; use --engine max-product" in complaint(*words)
-    elif name == "swendsen-wang":
+    elif name == "swendsen-wang" or isinstance(mk.engines.get_engine(name), DensityEngine):
         assert "use --engine gibbs" in complaint(*words)
     else:
         best, *_ = answer("map", "sprinkler", "--given", "wet=yes", "--engine", "enumeration")["explanations"]

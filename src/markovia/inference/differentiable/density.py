@@ -4,9 +4,26 @@ Constrained quantities (positive numbers, simplexes, ordered vectors) are images
 log Jacobians are part of the density. Data are an argument, so that new data of the same shape need no compilation.
 """
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How a density's likelihood is a sum over rows of data, so that engines may look at a few rows at a time.
+
+    Attributes
+    ----------
+    count
+        How many rows there are.
+    take
+        `(data, positions) -> data`: the data of some rows only; traceable.
+    """
+
+    count: int
+    take: Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +45,12 @@ class Density:
     data
         Observations and inputs: a tree of NumPy arrays.
     key
-        What compiled code may be kept under: equal keys and equal shapes of data mean the same functions.
+        What compiled code may be kept under: equal keys and equal shapes of data mean the same functions. A string means
+        the same in every process, and the code is then kept on disk too.
+    log_jacobian
+        `(u, data) -> number`: log |d latents / d u|, which is part of `log_prior`; most probable values leave it out.
+    rows
+        How the likelihood is a sum over rows, for engines that look at a few rows at a time; None where it is none.
     """
 
     size: int
@@ -38,7 +60,32 @@ class Density:
     start: Callable[[Any, Any], Any]
     data: Any
     key: Hashable
+    log_jacobian: Callable[[Any, Any], Any] | None = None
+    rows: Rows | None = None
 
     def log_prob(self, u: Any, data: Any) -> Any:
         """Return log prior plus log likelihood."""
         return self.log_prior(u, data) + self.log_likelihood(u, data)
+
+
+def standard_normal(size: int) -> Density:
+    """Return the density of independent standard normal numbers `x`, to try engines on.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> round(float(standard_normal(1).log_prob(jnp.zeros(1), ())), 5)
+    -0.91894
+    """
+    import jax
+    import jax.numpy as jnp
+
+    return Density(
+        size,
+        lambda u, data: -0.5 * jnp.sum(u**2) - 0.5 * size * math.log(2 * math.pi),
+        lambda u, data: jnp.zeros(()),
+        lambda u, data: {"x": u},
+        lambda key, data: jax.random.uniform(key, (size,), minval=-2.0, maxval=2.0),
+        (),
+        f"standard normal {size}",
+    )

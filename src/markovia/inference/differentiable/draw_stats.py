@@ -1,0 +1,37 @@
+"""What a sampler says of each of its draws."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from markovia.runtime.array_types import Array, Flags
+
+
+@dataclass(frozen=True)
+class DrawStats:
+    """What a sampler says of each draw, chains by draws; None for what an engine does not have.
+
+    Attributes
+    ----------
+    log_density
+        The log density of the unconstrained vector.
+    acceptance, diverging, energy, steps, step_size
+        Probability of acceptance, whether the trajectory diverged, its energy, gradients taken, and the size of a step.
+    """
+
+    log_density: Array
+    acceptance: Array | None = None
+    diverging: Flags | None = None
+    energy: Array | None = None
+    steps: Array | None = None
+    step_size: Array | None = None
+
+    @property
+    def tree_depth(self) -> Array | None:
+        """How often a trajectory was doubled."""
+        return None if self.steps is None else np.floor(np.log2(np.maximum(self.steps, 1.0))) + 1.0
+
+    @property
+    def divergences(self) -> int:
+        """How many trajectories diverged."""
+        return 0 if self.diverging is None else int(self.diverging.sum())

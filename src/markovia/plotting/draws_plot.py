@@ -1,0 +1,274 @@
+"""Pictures of posteriors made of draws: traces, densities, ranks, forests, pairs, energies, predictions."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.markov_chains.diagnostics import autocorrelation
+from markovia.plotting import style
+from markovia.plotting.chain_plot import COLOURS, MOST_POINTS
+from markovia.plotting.labels import shorten
+from markovia.plotting.matplotlib_axes import check_axes
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice
+from markovia.runtime.keyword_advice import guided
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_SCALARS, MOST_PAIRS, MOST_FOREST = 12, 6, 60
+LONGEST = 24
+PREDICTIONS = 50
+Scalars = Sequence[tuple[str, Array]]
+
+
+@guided
+def plot_draws(
+    posterior: DrawnPosterior,
+    names: Sequence[str] | None = None,
+    *,
+    kind: str = "trace",
+    observed: Any = None,
+    ax: "Axes | None" = None,
+    title: str | None = None,
+) -> Any:
+    """Draw a posterior that is made of draws.
+
+    Parameters
+    ----------
+    posterior
+        The answer of a sampler.
+    names
+        Which quantities; those asked for by default. Of many scalars the first are drawn.
+    kind
+        "trace" (density on the left, trace on the right), "density", "rank" (ranks of each chain's draws among all:
+        level where chains agree), "forest" (intervals), "pair" (scatter of each pair, divergences marked), "energy",
+        "autocorrelation", or "predictive" (draws of a predicted array over `observed`).
+    observed
+        For "predictive": the data.
+    ax
+        Where to draw, for kinds of one picture: "forest", "energy", "predictive", and the others for one scalar.
+    title
+        Text above.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or array of them
+        What was drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> from markovia.inference.result import Info
+    >>> draws = np.random.default_rng(0).normal(size=(4, 200, 2))
+    >>> post = DrawnPosterior(["x"], {"x": draws}, Info("nuts"))
+    >>> post.plot().shape, post.plot(kind="forest").get_title()
+    ((2, 2), '90% and 50% intervals')
+    """
+    check_axes(ax)
+    check_choice("kind", kind, tuple(KINDS))
+    chosen = list(posterior.names if names is None else names)
+    scalars = [(shorten(label, LONGEST), values) for label, values in posterior.scalars(chosen)]
+    drawn: Any = KINDS[kind](posterior, scalars, observed, ax)
+    if title is not None:
+        first = drawn.ravel()[0] if isinstance(drawn, np.ndarray) else drawn
+        first.set_title(title, parse_math=False)
+    return drawn
+
+
+def _grid(rows: int, columns: int, width: float, height: float) -> "np.ndarray[Any, Any]":
+    from matplotlib import pyplot as plt
+
+    _, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False)
+    for ax in axes.ravel():
+        ax.spines[["top", "right"]].set_visible(False)
+    found: np.ndarray[Any, Any] = axes
+    return found
+
+
+def _one(ax: "Axes | None", width: float, height: float) -> "Axes":
+    drawn: Axes = ax if ax is not None else _grid(1, 1, width, height)[0, 0]
+    return drawn
+
+
+def _curve(ax: "Axes", values: Array, **look: Any) -> None:
+    """Draw a kernel density estimate; a constant is a line."""
+    from scipy.stats import gaussian_kde
+
+    if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
+        ax.axvline(float(values.flat[0]), **look)
+        return
+    low, high = np.quantile(values, [0.001, 0.999])
+    grid = np.linspace(low, high, 200)
+    ax.plot(grid, gaussian_kde(values.ravel())(grid), **look)
+
+
+def _trace_line(ax: "Axes", row: Array, **look: Any) -> None:
+    window = -(-len(row) // MOST_POINTS)
+    n = len(row) // window
+    ax.plot(np.arange(n) * window, row[: n * window].reshape(n, window).mean(axis=1), **look)
+
+
+def _trace(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
+    if ax is not None:
+        raise InvalidArgument(
+            "kind='trace' draws two pictures a scalar; leave ax= out, or use kind='density'"
+        )
+    shown = scalars[:MOST_SCALARS]
+    axes = _grid(len(shown), 2, 9.0, 1.7 * len(shown) + 0.4)
+    for (label, values), (left, right) in zip(shown, axes, strict=True):
+        for c, row in enumerate(values):
+            look = {"color": COLOURS[c % len(COLOURS)], "alpha": 0.85}
+            _curve(left, row, linewidth=1.2, **look)
+            _trace_line(right, row, linewidth=0.6, **look)
+        left.set_ylabel(label, parse_math=False)
+        left.set_yticks([])
+        right.margins(x=0)
+    axes[-1, 1].set_xlabel("draw")
+    return axes
+
+
+def _each(draw: Callable[["Axes", str, Array], None], xlabel: str) -> Callable[..., Any]:
+    """Return a kind of picture that draws every scalar on its own axes."""
+
+    def kind(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
+        shown = scalars[:MOST_SCALARS]
+        if ax is not None and len(shown) > 1:
+            raise InvalidArgument(f"ax= is for one scalar; there are {len(scalars)}")
+        columns = min(3, len(shown))
+        rows = -(-len(shown) // columns)
+        axes = np.array([[ax]]) if ax is not None else _grid(rows, columns, 3.2 * columns, 2.2 * rows + 0.3)
+        for place, (label, values) in zip(axes.ravel(), shown, strict=False):
+            draw(place, label, values)
+            place.set_xlabel(xlabel)
+            if xlabel:
+                place.set_title(label, parse_math=False, fontsize=style.FONT_SIZE)
+        for place in axes.ravel()[len(shown) :]:
+            place.set_visible(False)
+        return ax if ax is not None else axes
+
+    return kind
+
+
+def _density(ax: "Axes", label: str, values: Array) -> None:
+    _curve(ax, values, color=style.NODE_BORDER, linewidth=1.5)
+    low, high = np.quantile(values, [0.05, 0.95])
+    ax.axvspan(low, high, color=style.BAR, alpha=0.25, linewidth=0)
+    ax.axvline(float(values.mean()), color=style.INK, linewidth=0.8)
+    ax.set_yticks([])
+    ax.set_title(label, parse_math=False, fontsize=style.FONT_SIZE)
+
+
+def _rank(ax: "Axes", label: str, values: Array) -> None:
+    ranks = values.ravel().argsort(kind="stable").argsort(kind="stable").reshape(values.shape)
+    bins = max(5, min(20, values.shape[1] // 20))
+    edges = np.linspace(0, values.size, bins + 1)
+    for c, row in enumerate(ranks):
+        ax.stairs(np.histogram(row, edges)[0], edges, color=COLOURS[c % len(COLOURS)], linewidth=1.2)
+    ax.axhline(values.shape[1] / bins, color=style.INK, linewidth=0.8, linestyle="--")
+    ax.set_ylim(bottom=0)
+
+
+def _lags(ax: "Axes", label: str, values: Array) -> None:
+    for c, row in enumerate(values):
+        found = autocorrelation(row, min(50, len(row) - 1))
+        ax.plot(range(len(found)), found, color=COLOURS[c % len(COLOURS)], linewidth=1.2)
+    ax.axhline(0.0, color=style.INK, linewidth=0.8)
+
+
+def _forest(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
+    shown = scalars[:MOST_FOREST]
+    ax = _one(ax, 6.0, 0.28 * len(shown) + 1.0)
+    for place, (_, values) in enumerate(shown):
+        low, first, last, high = np.quantile(values, [0.05, 0.25, 0.75, 0.95])
+        ax.plot([low, high], [place, place], color=style.NODE_BORDER, linewidth=1.2)
+        ax.plot([first, last], [place, place], color=style.NODE_BORDER, linewidth=3.6)
+        ax.plot(
+            [float(values.mean())],
+            [place],
+            "o",
+            color=style.BACKGROUND,
+            markeredgecolor=style.INK,
+            markersize=5,
+        )
+    ax.set_yticks(range(len(shown)), [label for label, _ in shown], parse_math=False)
+    ax.invert_yaxis()
+    ax.set_title("90% and 50% intervals")
+    return ax
+
+
+def _pair(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
+    if ax is not None or len(scalars) < 2:
+        raise InvalidArgument("kind='pair' draws every pair of two scalars or more, on axes of its own")
+    shown = scalars[:MOST_PAIRS]
+    axes = _grid(len(shown) - 1, len(shown) - 1, 2.2 * len(shown), 2.2 * len(shown) - 1.0)
+    stats = posterior.stats
+    bad = None if stats is None or stats.diverging is None else stats.diverging.ravel()
+    for i in range(1, len(shown)):
+        for j in range(len(shown) - 1):
+            place = axes[i - 1, j]
+            if j >= i:
+                place.set_visible(False)
+                continue
+            x, y = shown[j][1].ravel(), shown[i][1].ravel()
+            every = -(-len(x) // MOST_POINTS)
+            place.plot(x[::every], y[::every], ".", markersize=2, alpha=0.4, color=style.NODE_BORDER)
+            if bad is not None and bad.any():
+                place.plot(x[bad], y[bad], "x", markersize=5, color=style.HIGHLIGHTS[0], label="divergent")
+            if j == 0:
+                place.set_ylabel(shown[i][0], parse_math=False)
+            if i == len(shown) - 1:
+                place.set_xlabel(shown[j][0], parse_math=False)
+    return axes
+
+
+def _energy(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
+    stats = posterior.stats
+    if stats is None or stats.energy is None:
+        raise InvalidArgument(
+            "kind='energy' needs the energies of a Hamiltonian sampler, such as engine='nuts'"
+        )
+    ax = _one(ax, 5.0, 3.0)
+    gaps = stats.energy - stats.energy.mean()
+    _curve(ax, gaps, color=style.NODE_BORDER, linewidth=1.5, label="energy")
+    _curve(
+        ax, np.diff(stats.energy, axis=1), color=style.HIGHLIGHTS[0], linewidth=1.5, label="change of energy"
+    )
+    ax.set_yticks([])
+    ax.legend(frameon=False)
+    return ax
+
+
+def _predictive(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
+    if observed is None:
+        raise InvalidArgument("kind='predictive' shows predictions over data; give observed=")
+    data = np.asarray(observed, dtype=np.float64).ravel()
+    name = posterior.names[0]
+    rows = posterior.draws[name]
+    flat = rows.reshape(rows.shape[0] * rows.shape[1], -1)
+    if flat.shape[1] != data.size:
+        raise InvalidArgument(f"{name!r} has {flat.shape[1]} numbers a draw, and observed= has {data.size}")
+    ax = _one(ax, 5.0, 3.0)
+    for row in flat[:: -(-len(flat) // PREDICTIONS)]:
+        _curve(ax, row, color=style.BAR, linewidth=0.6, alpha=0.5)
+    _curve(ax, data, color=style.INK, linewidth=1.8, label="observed")
+    ax.set_yticks([])
+    ax.set_xlabel(shorten(name, LONGEST), parse_math=False)
+    ax.legend(frameon=False)
+    return ax
+
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "trace": _trace,
+    "density": _each(_density, ""),
+    "rank": _each(_rank, "rank"),
+    "forest": _forest,
+    "pair": _pair,
+    "energy": _energy,
+    "autocorrelation": _each(_lags, "lag"),
+    "predictive": _predictive,
+}
