@@ -22,6 +22,7 @@ from data_backends import (
     rows,
 )
 from markovia.data.reading import read_data
+from markovia.data.written_values import written_numbers
 
 FILES = [as_csv, as_compressed_csv, as_tsv, as_parquet, as_several_files, as_list_of_files]
 NAMES = ["word", "digit", "flag", "grade"]
@@ -159,7 +160,7 @@ def test_many_tables_are_counted_in_several_small_passes(form, known, tmp_path, 
 
 def test_a_table_with_too_many_groups_is_left_for_later(tmp_path, monkeypatch):
     frame = rows(gaps=False)
-    monkeypatch.setattr(grouped_source, "HELD_GROUPS", 8)
+    monkeypatch.setattr(grouped_source, "HELD_GROUPS", 16)
     source = read_data(as_parquet(frame, tmp_path), NAMES, scopes=[NAMES, ["word", "flag"]])
     near = read_data(frame, NAMES)
     assert {n: v.states for n, v in source.variables.items()} == {
@@ -194,8 +195,16 @@ def test_a_column_of_text_holds_numbers_or_truths_if_all_its_cells_write_them(
         assert source.variables["a"].states == states
         assert [type(s) for s in source.variables["a"].states] == [type(s) for s in states]
         assert source.counts([["a"]])[0].tolist() == counts
+        assert source.counts([["b", "a"]])[0].tolist() == [counts]
         table = source.in_memory()
         assert table.counts([["a"]])[0].tolist() == counts
+
+
+def test_integers_of_more_than_64_bits_are_read_as_floats():
+    assert written_numbers(["1", str(2**63 - 1)]) == [1, 2**63 - 1]
+    found = written_numbers(["1", str(2**63)])
+    assert found == [1.0, 2.0**63]
+    assert all(isinstance(v, float) for v in found)
 
 
 def test_a_word_far_down_makes_a_column_of_numbers_text(tmp_path):
