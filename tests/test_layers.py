@@ -24,6 +24,7 @@ LAYERS = [
 ROOMS = {
     "kernels": [("",), (
         "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
+        "sparse_matrices",
     )],
     "factors": [
         ("distributions",), ("tables",), ("quantities",), ("local_models", "gaussian", "functions"), ("potentials",), ("",),

@@ -25,6 +25,7 @@ Building blocks
     Not, Jeffrey                    evidence that is not one state: excluded states, Jeffrey's rule
     Interval, Soft                  evidence on numbers that is not one value
     distributions                   what nodes that are numbers are distributed as
+    LinearGaussian, GaussianFactor  nodes linear in their parents; the algebra of Gaussians
     Input, Flat                     a node that comes with the data; the start of a chain without preference
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors

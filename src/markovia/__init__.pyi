@@ -22,6 +22,8 @@ from markovia.data.counting import counts as counts
 from markovia.data.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
 from markovia.factors.functions.function_node import Flat as Flat, Input as Input
+from markovia.factors.gaussian.canonical_form import GaussianFactor as GaussianFactor
+from markovia.factors.gaussian.linear_gaussian import LinearGaussian as LinearGaussian
 from markovia.factors.potentials.log_linear import Feature as Feature
 from markovia.factors.quantities.soft_findings import Interval as Interval, Soft as Soft
 from markovia.factors.tables.evidence import Jeffrey as Jeffrey, Not as Not

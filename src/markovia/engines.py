@@ -16,6 +16,7 @@ from markovia.inference.exact.conditioning import Conditioning
 from markovia.inference.exact.enumeration import Enumeration
 from markovia.inference.exact.junction_tree import JunctionTree
 from markovia.inference.exact.variable_elimination import VariableElimination
+from markovia.inference.gaussian.strong_elimination import Gaussian
 from markovia.inference.local_search.block_icm import BlockICM
 from markovia.inference.local_search.guided_local_search import GuidedLocalSearch
 from markovia.inference.local_search.icm import IteratedConditionalModes
@@ -61,6 +62,7 @@ __all__ = [
     "Engine",
     "Enumeration",
     "ForwardSampling",
+    "Gaussian",
     "GeneralizedBP",
     "Gibbs",
     "GraphCut",

@@ -85,6 +85,7 @@ _REGISTRY = {
     "guided-local-search": "markovia.inference.local_search.guided_local_search:GuidedLocalSearch",
     "large-neighbourhood": "markovia.inference.local_search.large_neighbourhood:LargeNeighbourhood",
     "marginal-map": "markovia.inference.local_search.marginal_map_search:MarginalMapSearch",
+    "gaussian": "markovia.inference.gaussian.strong_elimination:Gaussian",
     "nuts": "markovia.inference.differentiable.nuts:NUTS",
     "hmc": "markovia.inference.differentiable.hmc:HMC",
 }

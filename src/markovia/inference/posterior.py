@@ -209,6 +209,9 @@ class Marginals(dict[str, Posterior]):
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         for name, p in self.items():
+            if not isinstance(p, Posterior):  # of a number
+                yield name, p.line()
+                continue
             said = [f"{state} {value:.4g}" for state, value in islice(p.items(), MOST_STATES)]
             yield name, ", ".join(said + ["..."] * (len(p) > MOST_STATES))
 

@@ -12,6 +12,7 @@ ROOMS = {
     "incomplete": ("expectation-maximisation", 6),
     "fields": ("undirected and conditional fields", 6),
     "structure": ("structure learning", 6),
+    "sparse_matrices": ("sparse factors", 12),
     "counting": ("counting", 3),
 }
 """What the rooms of kernels are for, and about how many seconds compiling one takes, once an installation."""

@@ -16,6 +16,7 @@ from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.finite_distributions import is_distribution, probabilities
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.functions.reading import as_function_node
+from markovia.factors.gaussian.linear_gaussian import StateRegressions, as_recipe, continuous_parents
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, random_table, uniform_table
 from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional
@@ -98,7 +99,7 @@ class EditingVerbs(DirectedModel):
             raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
         if distribution is not None and p is not None:
             raise InvalidArgument("give the distribution either by position or as p=, not both")
-        form = distribution if distribution is not None else p
+        form = as_recipe(distribution if distribution is not None else p)
         table: Conditional | None = as_function_node(
             self._variables, name, form, states, parents, plate, previous, first
         )
@@ -150,9 +151,11 @@ class EditingVerbs(DirectedModel):
             If the new parents would close a directed cycle; the network is left as it was.
         """
         variable = self.variable(name)
-        form = distribution if distribution is not None else p
+        form = as_recipe(distribution if distribution is not None else p)
         if form is None:
             raise InvalidArgument(f"replace({name!r}) needs a distribution or p=")
+        if parents is None and isinstance(form, StateRegressions):
+            parents = [q for q in self._parents[name] if not isinstance(self._variables[q], Quantity)]
         named = (
             self._parent_names(form, parents)
             if parents is not None or _names_parents(form)
@@ -261,7 +264,8 @@ class EditingVerbs(DirectedModel):
         if isinstance(form, type):
             raise InvalidArgument(f"{form.__name__} is a class; write {form.__name__}(...)")
         if parents is not None:
-            return parent_list(parents)
+            listed = parent_list(parents)
+            return (*listed, *(n for n in continuous_parents(form) if n not in listed))
         if isinstance(form, Conditional | LocalModel):
             return parent_list(form.parent_names or ())
         if callable(form) and not hasattr(form, "columns") and not is_distribution(form):

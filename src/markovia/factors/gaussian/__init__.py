@@ -1,0 +1,1 @@
+"""Gaussian factors: the canonical form, linear-Gaussian conditionals, sparse fields."""

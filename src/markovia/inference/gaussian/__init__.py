@@ -1,0 +1,1 @@
+"""Exact inference with Gaussians: linear systems, strong elimination, mixtures as answers."""

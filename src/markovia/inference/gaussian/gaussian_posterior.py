@@ -1,0 +1,417 @@
+"""Posteriors of numbers: Gaussians and mixtures of Gaussians, by themselves or together with states."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
+from markovia.inference.posterior import Posterior
+from markovia.inference.result import Info
+from markovia.runtime import ports
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.seeds import generator
+from markovia.runtime.shown import aligned, html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MOST_LINES = 60
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Components: a weight, codes of the states, a mean and a covariance each."""
+
+    numbers: tuple[str, ...]
+    states: tuple[Variable, ...]
+    weights: Array
+    codes: Ints
+    means: Array
+    covariances: Array
+
+    @cached_property
+    def deviations(self) -> Array:
+        """The standard deviation of every number in every component."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2), 0.0))
+
+    @cached_property
+    def mean(self) -> Array:
+        """The mean of all components together."""
+        return np.asarray(self.weights @ self.means)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The covariance of all components together."""
+        gap = self.means - self.mean
+        return np.asarray(
+            np.tensordot(self.weights, self.covariances, 1) + (self.weights[:, None] * gap).T @ gap
+        )
+
+    def collapsed(self) -> "Mixture":
+        """Return one Gaussian for each configuration of the states, with the same moments (the weak marginal)."""
+        keys, group = np.unique(self.codes, axis=0, return_inverse=True)
+        group = group.reshape(-1)
+        weights: Array = np.bincount(group, self.weights, len(keys)).astype(np.float64)
+        means, covariances = (
+            np.empty((len(keys), len(self.numbers))),
+            np.empty((len(keys), *self.covariances.shape[1:])),
+        )
+        for k in range(len(keys)):
+            at = group == k
+            part = Mixture(
+                self.numbers,
+                (),
+                self.weights[at] / weights[k],
+                self.codes[at],
+                self.means[at],
+                self.covariances[at],
+            )
+            means[k], covariances[k] = part.mean, part.covariance
+        return Mixture(self.numbers, self.states, weights, keys, means, covariances)
+
+    def marginal(self, numbers: Sequence[str], states: Sequence[Variable]) -> "Mixture":
+        """Return the distribution of some of the numbers and states; components stay apart."""
+        at = [self.numbers.index(n) for n in numbers]
+        axes = [self.states.index(v) for v in states]
+        return Mixture(
+            tuple(numbers), tuple(states), self.weights, self.codes[:, axes], self.means[:, at],
+            self.covariances[:, at][:, :, at],
+        )  # fmt: skip
+
+    def table(self) -> Factor:
+        """Return the distribution of the states."""
+        values = np.zeros(tuple(len(v) for v in self.states))
+        np.add.at(values, tuple(self.codes.T), self.weights)
+        return Factor.of(self.states, values / values.sum())
+
+
+class GaussianPosterior:
+    """A Gaussian, or a mixture of Gaussians, over one or several numbers, with its provenance in `info`.
+
+    Discrete variables that were asked for together with the numbers belong to it too: each component then has its states.
+    `post["x"]` is the posterior of one of the variables.
+
+    Attributes
+    ----------
+    names
+        The variables in the order they were asked for.
+    info
+        How it was computed.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> m = mk.BayesianNetwork()
+    >>> m.add("x", mk.LinearGaussian(1, {}, 4))
+    >>> m.add("y", mk.LinearGaussian(0, {"x": 2}, 1))
+    >>> p = m.query(["x", "y"])
+    >>> print(p)
+          mean     sd      5%    95%
+    x        1      2   -2.29   4.29
+    y        2  4.123  -4.782  8.782
+    >>> p.covariance().round(6).tolist()
+    [[4.0, 8.0], [8.0, 17.0]]
+    >>> [round(x, 4) for x in p.interval("x", 0.5)]
+    [-0.349, 2.349]
+    """
+
+    __slots__ = ("_mixture", "_moments", "info", "names")
+
+    def __init__(self, names: Sequence[str], mixture: Mixture, info: Info) -> None:
+        self.names = tuple(names)
+        self.info = info
+        self._mixture: Mixture | None = mixture
+        self._moments = (0.0, 0.0)
+
+    @classmethod
+    def single(cls, name: str, mean: float, variance: float, info: Info) -> "GaussianPosterior":
+        """Return one Gaussian number; its arrays are made when they are asked for."""
+        made = object.__new__(cls)
+        made.names, made.info, made._mixture, made._moments = (name,), info, None, (mean, variance)
+        return made
+
+    # -- components ----------------------------------------------------------------------------------------------
+
+    @property
+    def mixture(self) -> Mixture:
+        """The components as arrays."""
+        if self._mixture is None:
+            mean, variance = self._moments
+            codes = np.zeros((1, 0), np.int64)
+            self._mixture = Mixture(
+                self.names, (), np.ones(1), codes, np.array([[mean]]), np.array([[[variance]]])
+            )
+        return self._mixture
+
+    @property
+    def weights(self) -> Array:
+        """The probability of every component."""
+        return self.mixture.weights
+
+    @property
+    def means(self) -> Array:
+        """The means of the numbers, one row a component."""
+        return self.mixture.means
+
+    @property
+    def covariances(self) -> Array:
+        """The covariance matrix of every component."""
+        return self.mixture.covariances
+
+    @property
+    def states(self) -> list[dict[str, Any]]:
+        """The states of the discrete variables, one mapping a component."""
+        found = self.mixture
+        return [
+            {v.name: v.states[c] for v, c in zip(found.states, row, strict=True)}
+            for row in found.codes.tolist()
+        ]
+
+    def marginal(self, names: str | Iterable[str]) -> "GaussianPosterior | Posterior":
+        """Return the distribution of some of the variables; of states alone it is a table."""
+        wanted = [names] if isinstance(names, str) else list(names)
+        for name in wanted:
+            if name not in self.names:
+                raise UnknownVariable(name, self.names, "the posterior")
+        if tuple(wanted) == self.names:
+            return self
+        found = self.mixture
+        part = found.marginal(
+            [n for n in wanted if n in found.numbers],
+            [v for n in wanted for v in found.states if v.name == n],
+        )
+        if not part.numbers:
+            return Posterior(part.table().transpose(wanted), self.info)
+        return GaussianPosterior(wanted, part, self.info)
+
+    def __getitem__(self, name: str) -> "GaussianPosterior | Posterior":
+        return self.marginal(name)
+
+    def collapsed(self) -> "GaussianPosterior":
+        """Return one Gaussian of the same mean and covariance (for each configuration of the states asked for)."""
+        return GaussianPosterior(self.names, self.mixture.collapsed(), self.info)
+
+    # -- moments -------------------------------------------------------------------------------------------------
+
+    def mean(self, name: str | None = None) -> float:
+        """Return the mean of a number."""
+        if self._mixture is None and name in (None, self.names[0]):
+            return float(self._moments[0])
+        return float(self.mixture.mean[self._at(name, "the mean")])
+
+    def var(self, name: str | None = None) -> float:
+        """Return the variance of a number."""
+        if self._mixture is None and name in (None, self.names[0]):
+            return float(self._moments[1])
+        at = self._at(name, "the variance")
+        found = self.mixture
+        gap = found.means[:, at] - found.mean[at]
+        return float(found.weights @ (found.deviations[:, at] ** 2 + gap**2))
+
+    def sd(self, name: str | None = None) -> float:
+        """Return the standard deviation of a number."""
+        return float(np.sqrt(max(self.var(name), 0.0)))
+
+    def covariance(self, names: Sequence[str] | None = None) -> Array:
+        """Return the covariance matrix of the numbers, in the order of `names` (all of them by default)."""
+        numbers = self.mixture.numbers if names is None else names
+        at = [self._at(n, "the covariance") for n in numbers]
+        return self.mixture.covariance[np.ix_(at, at)]
+
+    def correlation(self, x: str, y: str) -> float:
+        """Return the correlation of two numbers."""
+        found = self.covariance([x, y])
+        return float(found[0, 1] / np.sqrt(found[0, 0] * found[1, 1]))
+
+    def cdf(self, x: Any, name: str | None = None) -> Any:
+        """Return the probability that a number is at most x."""
+        from scipy.special import ndtr
+
+        at, found = self._at(name, "the distribution function"), self.mixture
+        gap = np.asarray(x, dtype=np.float64)[..., None] - found.means[:, at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = ndtr(gap / found.deviations[:, at])
+        each = np.where(found.deviations[:, at] == 0.0, gap >= 0.0, each)
+        p = each @ found.weights / found.weights.sum()
+        return p if np.ndim(x) else float(p)
+
+    def quantile(self, q: float, name: str | None = None) -> float:
+        """Return the number below which a share q of the probability lies."""
+        from scipy.special import ndtri
+
+        if not 0.0 < q < 1.0:
+            raise InvalidArgument(f"a quantile is for a share between 0 and 1, not {q!r}")
+        at, found = self._at(name, "a quantile"), self.mixture
+        ends = found.means[:, at] + float(ndtri(q)) * found.deviations[:, at]
+        low, high = float(ends.min()), float(ends.max())
+        if low == high:
+            return low
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            if middle in (low, high):
+                break
+            low, high = (middle, high) if self.cdf(middle, name) < q else (low, middle)
+        return 0.5 * (low + high)
+
+    def interval(self, name: str | float | None = None, prob: float = 0.9) -> tuple[float, float]:
+        """Return the central interval of a number that holds `prob` of its probability."""
+        if isinstance(name, float | int):
+            prob, name = float(name), None
+        if not 0.0 < prob < 1.0:
+            raise InvalidArgument(f"prob= is a share between 0 and 1, not {prob!r}")
+        return self.quantile(0.5 - prob / 2, name), self.quantile(0.5 + prob / 2, name)
+
+    def entropy(self, *, base: float | None = None) -> float:
+        """Return the differential entropy of one Gaussian, in nats or in units of `log(base)`."""
+        found = self.mixture
+        if len(found.weights) > 1 or found.states:
+            raise UnsupportedModel(
+                "the entropy of a mixture of Gaussians has no closed form; ask for collapsed().entropy(), an upper bound, "
+                "or estimate it as -p.log_prob(p.sample(10_000)).mean()"
+            )
+        nats = 0.5 * float(np.linalg.slogdet(2 * np.pi * np.exp(1.0) * found.covariances[0])[1])
+        return nats if base is None else nats / float(np.log(base))
+
+    # -- densities and draws -------------------------------------------------------------------------------------
+
+    def log_prob(self, x: Any) -> Any:
+        """Return the log density (times the probability of the states) at one or many points.
+
+        Parameters
+        ----------
+        x
+            For one number, a number or an array; for several variables a mapping from every name to a value or an array,
+            or a frame.
+        """
+        found = self.mixture
+        if not isinstance(x, Mapping) and not hasattr(x, "columns"):
+            if len(self.names) > 1:
+                raise InvalidArgument(
+                    f"a point of {list(self.names)} is a mapping with a value for each, or a frame"
+                )
+            x = {self.names[0]: x}
+        for name in self.names:
+            if name not in x:
+                raise InvalidArgument(f"a point of {list(self.names)} needs a value for {name!r} too")
+        scalar = not any(np.ndim(x[n]) for n in self.names)
+        point = np.stack(
+            np.broadcast_arrays(*(np.asarray(x[n], np.float64) for n in found.numbers)), axis=-1
+        )  # a posterior without numbers is a table
+        logs = np.full((*point.shape[:-1], len(found.weights)), -np.inf)
+        for k, (w, m, s) in enumerate(zip(found.weights, found.means, found.covariances, strict=True)):
+            root = np.linalg.cholesky(s)
+            z = np.linalg.solve(root, (point - m)[..., None])[..., 0]
+            logs[..., k] = (
+                np.log(w)
+                - 0.5 * (z**2).sum(-1)
+                - np.log(np.diag(root)).sum()
+                - 0.5 * len(m) * np.log(2 * np.pi)
+            )
+        for axis, v in enumerate(found.states):
+            said = x[v.name]
+            codes = np.array([v.index(s) for s in (said if np.ndim(said) else [said])])
+            logs = np.where(codes[:, None] == found.codes[:, axis], logs, -np.inf)
+        top = logs.max(axis=-1, keepdims=True)
+        top = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            answer = np.log(np.exp(logs - top).sum(-1)) + top[..., 0]
+        return float(answer.reshape(-1)[0]) if scalar else answer
+
+    def sample(self, n: int = 1, seed: Any = None) -> dict[str, Any]:
+        """Draw n joint values, an array by name."""
+        rng, found = generator(seed), self.mixture
+        chosen = rng.choice(len(found.weights), size=n, p=found.weights / found.weights.sum())
+        values = np.empty((n, len(found.numbers)))
+        for k in np.unique(chosen):
+            rows = np.flatnonzero(chosen == k)
+            values[rows] = found.means[k] + rng.standard_normal((len(rows), values.shape[1])) @ _root(
+                found.covariances[k]
+            )
+        columns: dict[str, Any] = {n: values[:, k] for k, n in enumerate(found.numbers)}
+        for axis, v in enumerate(found.states):
+            columns[v.name] = np.array(v.states, dtype=object)[found.codes[chosen, axis]]
+        return {name: columns[name] for name in self.names}
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def to_pandas(self, prob: float = 0.9) -> "pd.DataFrame":
+        """Return mean, standard deviation and the central interval of every number, one row each."""
+        import pandas as pd
+
+        low, high = f"{50 - 50 * prob:g}%", f"{50 + 50 * prob:g}%"
+        rows = [[self.mean(n), self.sd(n), *self.interval(n, prob)] for n in self.names if self._is_number(n)]
+        index = [n for n in self.names if self._is_number(n)]
+        return pd.DataFrame(rows, index=index, columns=["mean", "sd", low, high])
+
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+        """Draw the density of each number; see `markovia.plotting.plot_density`."""
+        drawn: Axes = ports.call("plot-density", self, ax=ax, title=title)
+        return drawn
+
+    def allclose(self, other: "GaussianPosterior", *, atol: float = 1e-9) -> bool:
+        """Say whether two posteriors of the same variables have the same means and covariances."""
+        if set(self.names) != set(other.names) or set(self.mixture.numbers) != set(other.mixture.numbers):
+            return False
+        names = self.mixture.numbers
+        return all(abs(self.mean(n) - other.mean(n)) <= atol for n in names) and bool(
+            np.abs(self.covariance(names) - other.covariance(names)).max(initial=0.0) <= atol
+        )
+
+    def line(self) -> str:
+        """Return the posterior of one number in a few words, for a list of many."""
+        more = (
+            f", {len(self.weights)} components" if self._mixture is not None and len(self.weights) > 1 else ""
+        )
+        return f"mean {self.mean():.4g}, sd {self.sd():.4g}{more}"
+
+    def _lines(self) -> tuple[list[str], list[list[str]]]:
+        header = ["", "mean", "sd", "5%", "95%"]
+        shown = [n for n in self.names if self._is_number(n)][:MOST_LINES]
+        rows = [[n, *(f"{x:.4g}" for x in (self.mean(n), self.sd(n), *self.interval(n)))] for n in shown]
+        return header, rows
+
+    def __str__(self) -> str:
+        header, rows = self._lines()
+        lines = [aligned(header, rows)]
+        for v in self.mixture.states:
+            table = self.marginal(v.name)
+            said = ", ".join(f"{s} {p:.4g}" for s, p in table.to_dict().items())  # type: ignore[union-attr]
+            lines.append(f"{v.name}  {said}")
+        hidden = len(self.names) - len(rows) - len(self.mixture.states)
+        return "\n".join(lines + [f"... and {hidden:,} more numbers"] * (hidden > 0))
+
+    def __repr__(self) -> str:
+        count = len(self.weights)
+        more = f"; mixture of {count:,} Gaussians" if count > 1 else ""
+        return f"{self}\n[{self.info}{more}]"
+
+    def _repr_html_(self) -> str:
+        given = f"given {self.info.evidence()}; " if self.info.given else ""
+        return html_table(*self._lines(), note=f"{given}{self.info}")
+
+    def _is_number(self, name: str) -> bool:
+        return self._mixture is None or name in self._mixture.numbers
+
+    def _at(self, name: str | None, what: str) -> int:
+        numbers = self.names if self._mixture is None else self._mixture.numbers
+        if name is None:
+            if len(self.names) != 1:
+                raise InvalidArgument(f"{what} is for one variable; name one of {list(numbers)}")
+            return 0
+        if name not in numbers:
+            if name in self.names:
+                raise InvalidArgument(f"{name!r} has states; ask for marginal({name!r})")
+            raise UnknownVariable(name, self.names, "the posterior")
+        return numbers.index(name)
+
+
+def _root(covariance: Array) -> Array:
+    """Return a matrix R with R'R the covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))).T)

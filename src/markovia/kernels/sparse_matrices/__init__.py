@@ -1,0 +1,1 @@
+"""Sparse symmetric matrices: orderings, Cholesky factors, selected inverses."""
