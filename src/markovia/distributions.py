@@ -1,4 +1,4 @@
-"""Distributions for the nodes of a model: every one of NumPyro's, by its NumPyro name.
+"""Distributions for the nodes of a model: every one of NumPyro's, by its NumPyro name, and `Ordered`.
 
 JAX and NumPyro load when the first is asked for. What is made here is NumPyro's own object, made in 64 bits.
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from markovia.factors.distributions.ordered import ordered_class
 from markovia.runtime.double_precision import x64
 
 
@@ -59,6 +60,8 @@ def _array(value: Any) -> Any:
 def _named(name: str) -> Any:
     import numpyro.distributions as theirs
 
+    if name == "Ordered":
+        return _Door(ordered_class())
     try:
         found = getattr(theirs, name)
     except AttributeError:
@@ -81,4 +84,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     import numpyro.distributions as theirs
 
-    return sorted(theirs.__all__)
+    return sorted([*theirs.__all__, "Ordered"])

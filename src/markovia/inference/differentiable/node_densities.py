@@ -237,6 +237,33 @@ class Nodes:
 
         return step, moving
 
+    def one_step(self, site: Site, env: Env, now: Env, past: Mapping[tuple[str, int], Any]) -> Any:
+        """Return what the node's function says for one step along its last plate.
+
+        Parameters
+        ----------
+        env
+            Values that do not move with the steps.
+        now
+            This step's values of nodes and inputs on the plate.
+        past
+            Values of nodes by how many steps earlier they were.
+        """
+        piece: Any = site.piece
+        if not callable(self.forms[site.name]) or is_distribution(self.forms[site.name]):
+            return self.forms[site.name]
+        arguments = {}
+        for parameter, source in piece.arguments.items():
+            if parameter in _own(piece):
+                moves = source in now
+                arguments[parameter] = (
+                    self._one_step(site, source, now[source])
+                    if moves
+                    else self.aligned(site, source, env, drop_last=True)
+                )
+        arguments.update({k: past[lag.node, lag.steps] for k, lag in site.lags.items()})
+        return self._called(site, self.forms[site.name], arguments)
+
     def _one_step(self, site: Site, source: str, value: Any) -> Any:
         """Return one step's value of a parent on the last plate, aligned with the other plates."""
         return self.aligned(site, source, {source: value}, drop_last=True)
