@@ -32,7 +32,7 @@ def regression(matrix, y, beta, sigma):
     m = mk.BayesianNetwork()
     m.add("beta", beta)
     m.add("sigma", sigma)
-    m.add("y", lambda beta, sigma, X: dist.Normal(X @ beta, sigma), plate="row")
+    m.add("y", lambda beta, sigma, X: dist.Normal(X @ beta, sigma), plate="row")  # noqa: N803
     return m, {"y": y, "X": np.column_stack(matrix) if isinstance(matrix, list) else matrix}
 
 
