@@ -25,7 +25,7 @@ from markovia.runtime.clock import standing_still
 
 MOST_KEPT = 128
 MOST_FILES = 256
-CHUNK = 1024
+CHUNK, FEW = 1024, 8
 _kept: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 _lock = Lock()
 
@@ -71,6 +71,28 @@ def compiled(
 
 def constrained(density: Density, points: Array) -> dict[str, Array]:
     """Return all quantities by name at unconstrained points; the points' leading axes come first."""
+    found: dict[str, Array] = at_points(
+        density, "constrain", lambda key, u, data: density.constrain(u, data), points
+    )
+    return found
+
+
+def at_points(
+    density: Density, name: str, function: Callable[..., Any], points: Array, key: Any = None
+) -> Any:
+    """Return a function's values at unconstrained points, a tree of arrays; the points' leading axes come first.
+
+    Parameters
+    ----------
+    density, name
+        What the compiled function is kept under.
+    function
+        `(key, u, data) -> tree of arrays`.
+    points
+        Vectors along the last axis.
+    key
+        What random keys are made from, one a point.
+    """
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -81,17 +103,19 @@ def constrained(density: Density, points: Array) -> dict[str, Array]:
     rows = points.reshape(-1, density.size)
     with x64():
         data = as_data(density)
-        every = jax.vmap(density.constrain, (0, None))
-        like = jnp.zeros((CHUNK, density.size))
-        function = compiled(density, "constrain", CHUNK, every, like, data)
+        chunk = CHUNK if len(rows) > FEW else FEW
+        keys = jax.random.split(jax.random.PRNGKey(0) if key is None else key, -(-len(rows) // chunk) * chunk)
+        like = jnp.zeros((chunk, density.size))
+        every = compiled(density, name, chunk, jax.vmap(function, (0, 0, None)), keys[:chunk], like, data)
         parts = []
-        for at in range(0, len(rows), CHUNK):
-            part = np.resize(
-                rows[at : at + CHUNK], (CHUNK, density.size)
-            )  # the last one is filled up with repetitions
-            found = function(jnp.asarray(part), data)
-            parts.append({n: np.asarray(v)[: len(rows) - at] for n, v in found.items()})
-    return {n: np.concatenate([p[n] for p in parts]).reshape(*lead, *parts[0][n].shape[1:]) for n in parts[0]}
+        for at in range(0, len(rows), chunk):
+            # the last part is filled up with repetitions
+            part = np.resize(rows[at : at + chunk], (chunk, density.size))
+            found = every(keys[at : at + chunk], jnp.asarray(part), data)
+            left = len(rows) - at
+            parts.append(jax.tree.map(lambda v, left=left: np.asarray(v)[:left], found))
+    whole = jax.tree.map(lambda *v: np.concatenate(v), *parts)
+    return jax.tree.map(lambda v: v.reshape(*lead, *v.shape[1:]), whole)
 
 
 def as_data(density: Density) -> Any:

@@ -51,6 +51,8 @@ class Density:
         `(u, data) -> number`: log |d latents / d u|, which is part of `log_prior`; most probable values leave it out.
     rows
         How the likelihood is a sum over rows, for engines that look at a few rows at a time; None where it is none.
+    log_joint
+        `(u, data) -> number`: the sum of both, where that is cheaper to compute at once.
     """
 
     size: int
@@ -62,9 +64,12 @@ class Density:
     key: Hashable
     log_jacobian: Callable[[Any, Any], Any] | None = None
     rows: Rows | None = None
+    log_joint: Callable[[Any, Any], Any] | None = None
 
     def log_prob(self, u: Any, data: Any) -> Any:
         """Return log prior plus log likelihood."""
+        if self.log_joint is not None:
+            return self.log_joint(u, data)
         return self.log_prior(u, data) + self.log_likelihood(u, data)
 
 

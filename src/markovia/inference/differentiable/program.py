@@ -14,10 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidEvidence, UnsupportedModel
+from markovia.errors import InvalidEvidence, Unanswered, UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import Flat
+from markovia.factors.quantities.quantity import Quantity
+from markovia.factors.tables.variable import Variable
+from markovia.inference.differentiable.compiled_functions import at_points
 from markovia.inference.differentiable.density import Density
+from markovia.inference.differentiable.density_engine import Drawn
 from markovia.inference.differentiable.function_digest import digest
 from markovia.inference.differentiable.index_recording import recorded_index
 from markovia.inference.differentiable.layout import Layout, Site, lay_out
@@ -29,7 +33,9 @@ from markovia.inference.differentiable.plated_elimination import (
     draw_states,
     eliminate,
 )
+from markovia.inference.differentiable.state_draws import StateDraws
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
 
 MOST_UNROLLED = 4096
@@ -97,6 +103,8 @@ class Program:
             start=lambda key, d: _uniform(key, size),
             data=data,
             key=digest(layout),
+            log_jacobian=lambda u, d: sum(self.environment(u, d)[1].values(), _zero()),
+            log_joint=self.log_density,
         )
 
     # -- values ---------------------------------------------------------------------------------------------------
@@ -171,7 +179,7 @@ class Program:
         import jax.numpy as jnp
 
         env, jacobians = self.environment(u, data)
-        total = sum(jacobians.values(), jnp.zeros(()))
+        total = sum(jacobians.values(), _zero())
         tables = []
         for site in self._stochastic():
             if site.role == "observed" and not observed:
@@ -268,6 +276,83 @@ class Program:
                     found[site.name, name] = (index, plates[0])
         return found
 
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def finish(self, drawn: Drawn) -> dict[str, Array | StateDraws]:
+        """Return draws of every latent quantity by name, discrete ones with their probabilities given each draw."""
+        found: dict[str, Array | StateDraws] = dict(drawn.draws)
+        if not self.hidden:
+            return found
+        import jax
+
+        def one(key: Any, u: Any, data: Any) -> Any:
+            return self.state_probabilities(u, data), self.draw_states(key, u, data)
+
+        states = at_points(self.density, "states", one, drawn.points, jax.random.PRNGKey(0))
+        for name, hidden in self.hidden.items():
+            probabilities = np.moveaxis(states[0][name], 2, -1)
+            variable = self.layout.sites[name].piece.variable
+            labels = variable.labels if isinstance(variable, Quantity) else variable.states
+            plain = Variable(name, labels or hidden.states)
+            found[name] = StateDraws(plain, probabilities, states[1][name].astype(np.int64))
+        return found
+
+    def pointwise(self, drawn: Drawn) -> dict[str, Array]:
+        """Return the log likelihood of each observed element at each draw, by node: chains, draws, elements.
+
+        Raises
+        ------
+        Unanswered
+            If an observed node depends on a discrete latent variable that several elements share.
+        """
+        import jax
+
+        observed = [s for s in self._stochastic() if s.role == "observed"]
+        for site in observed:
+            for axis in self._axes(site):
+                name = axis.removesuffix(EARLIER)
+                own = self.hidden[name]
+                if own.chain or set(site.plates) != set(own.plates) or self.needs[name]:
+                    raise Unanswered(
+                        f"the elements of {site.name!r} share the discrete variable {name!r} (or what it depends on), so "
+                        "they have no log likelihoods of their own"
+                    )
+
+        def one(key: Any, u: Any, data: Any) -> Any:
+            return self.element_log_likelihoods(u, data, observed)
+
+        found: dict[str, Array] = at_points(
+            self.density, "pointwise", one, drawn.points, jax.random.PRNGKey(0)
+        )
+        return found
+
+    def element_log_likelihoods(
+        self, u: Any, data: Mapping[str, Any], sites: Sequence[Site]
+    ) -> dict[str, Any]:
+        """Return the log likelihood of each element of observed nodes, their own discrete variables summed out."""
+        import jax.numpy as jnp
+
+        env, _ = self.environment(u, data)
+        found: dict[str, Any] = {}
+        together: dict[tuple[str, ...], list[Site]] = {}
+        for site in sites:
+            axes = tuple(self._axes(site))
+            if axes:
+                together.setdefault(axes, []).append(site)
+            else:
+                logs = self.nodes.log_probs(site, env[site.name], env)
+                found[site.name] = jnp.ravel(logs)
+        for axes, mine in together.items():
+            priors = [
+                self._log_table(self.layout.sites[a], self._axes(self.layout.sites[a]), env, data)
+                for a in axes
+            ]
+            tables = [self._log_table(site, axes, env, data) for site in mine]
+            plates = mine[0].plates
+            both = _each(priors + tables, axes, plates) - _each(priors, axes, plates)
+            found[" and ".join(s.name for s in mine)] = jnp.ravel(both)
+        return found
+
     # -- discrete variables ------------------------------------------------------------------------------------------
 
     def state_probabilities(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,6 +370,22 @@ class Program:
         sites = [(s, self._axes(s)) for s in self._stochastic()]
         tables = [self._log_table(s, axes, env, data) for s, axes in sites if axes]
         return draw_states(key, tables, self.hidden, self.layout.lengths)
+
+
+def _each(tables: Sequence[LogTable], axes: Sequence[str], plates: Sequence[str]) -> Any:
+    """Return the log of the sum over discrete variables of a product of tables, for each element."""
+    from jax.scipy.special import logsumexp
+
+    total: Any = 0.0
+    for table in tables:
+        total = total + table.spread((*axes, *plates))
+    return logsumexp(total, axis=tuple(range(len(axes))))
+
+
+def _zero() -> Any:
+    import jax.numpy as jnp
+
+    return jnp.zeros(())
 
 
 def _uniform(key: Any, size: int) -> Any:
