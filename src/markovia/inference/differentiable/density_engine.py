@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 
 from markovia.errors import Unanswered, UnsupportedModel
-from markovia.inference.differentiable.compiled_functions import as_data, compiled, constrained
+from markovia.inference.differentiable.compiled_functions import CHUNK, as_data, compiled, constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
@@ -224,6 +224,24 @@ def pick(drawn: Drawn, n: int, rng: np.random.Generator) -> Ints:
         p = np.exp(drawn.log_weights.ravel() - drawn.log_weights.max())
         return np.asarray(rng.choice(many, n, p=p / p.sum()))
     return np.asarray(rng.permutation(many)[:n] if n <= many else rng.integers(many, size=n))
+
+
+def log_densities(density: Density, points: Array) -> Array:
+    """Return the log density at points, whose last axis is the vector."""
+    import jax
+    import jax.numpy as jnp
+
+    rows = points.reshape(-1, density.size)
+    with x64():
+        data = as_data(density)
+        every = jax.vmap(density.log_prob, (0, None))
+        like = jnp.zeros((CHUNK, density.size))
+        function = compiled(density, "log density", CHUNK, every, like, data)
+        parts = []
+        for at in range(0, len(rows), CHUNK):
+            part = jnp.asarray(np.resize(rows[at : at + CHUNK], (CHUNK, density.size)))
+            parts.append(np.asarray(function(part, data))[: len(rows) - at])
+    return np.concatenate(parts).reshape(points.shape[:-1])
 
 
 def starting_points(density: Density, keys: Any, data: Any) -> tuple[Any, Any, Any, Any]:

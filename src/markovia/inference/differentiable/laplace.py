@@ -1,0 +1,112 @@
+"""Laplace's approximation: a normal distribution at the mode, with the curvature there.
+
+References: Laplace (1774); Tierney and Kadane (1986). L-BFGS climbs from several starts, and the covariance is the inverse
+of the negative Hessian. The log evidence is log p(mode) + d / 2 log 2 pi - 1/2 log det(-Hessian), with an error of order
+1 / n. Cost: some tens of gradients, one Hessian (d gradients), d^3. Use it where data are many and the posterior is nearly
+normal in unconstrained coordinates: it is by far the fastest. How good it is, the Pareto k of the draws' weights says.
+"""
+
+from dataclasses import dataclass
+from math import inf, log, pi
+from typing import ClassVar
+
+import numpy as np
+
+from markovia.inference.differentiable.compiled_functions import constrained
+from markovia.inference.differentiable.density import Density
+from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, log_densities
+from markovia.inference.differentiable.draw_stats import DrawStats
+from markovia.inference.differentiable.whitened_density import peak, points_of
+from markovia.inference.result import LogMass, Record
+from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX, pareto_k
+from markovia.runtime.checks import Count
+
+
+@dataclass(frozen=True)
+class ApproximationDetails:
+    """What an approximation by a distribution that is easy to draw from has to say.
+
+    Attributes
+    ----------
+    pareto_k
+        The tail index of the weights p / q of its draws: below 0.5 the approximation is good, above 0.7 it is not.
+    log_mass, log_mass_error
+        The log evidence by importance sampling from it, and its standard error.
+    effective_draws
+        How many independent draws of the posterior its draws are worth, once weighed.
+    trace
+        For variational methods, the evidence lower bound along the optimisation.
+    """
+
+    pareto_k: float
+    log_mass: float
+    log_mass_error: float
+    effective_draws: float
+    trace: tuple[float, ...] = ()
+
+
+def judged(
+    log_weights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], trace: tuple[float, ...] = ()
+) -> ApproximationDetails:
+    """Return what the logs of weights p / q say of an approximation q."""
+    logs = np.where(np.isfinite(log_weights), log_weights, -np.inf).ravel()
+    top = float(logs.max())
+    if not np.isfinite(top):
+        return ApproximationDetails(inf, -inf, inf, 0.0, trace)
+    w = np.exp(logs - top)
+    n, total, squares = len(w), float(w.sum()), float(w @ w)
+    error = float(np.sqrt(max(0.0, squares / total**2 - 1.0 / n)))
+    return ApproximationDetails(pareto_k(logs), top + log(total / n), error, total**2 / squares, trace)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(DensityEngine):
+    """Draw from the normal distribution at the mode.
+
+    Parameters
+    ----------
+    draws
+        How many.
+    seed, time_limit, progress
+        As in `NUTS`; it takes no longer than it takes.
+
+    Examples
+    --------
+    >>> from markovia.inference.differentiable.density import standard_normal
+    >>> found = Laplace().draw(standard_normal(2))
+    >>> round(float(found.log_mass), 6) + 0.0, found.record.converged
+    (0.0, True)
+    """
+
+    draws: Count = 4000
+
+    name: ClassVar[str] = "laplace"
+    answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best", "sample"})
+
+    def draw(self, density: Density) -> Drawn:
+        """Climb, and draw."""
+        found = peak(density, self.seed, self.name)
+        rng = np.random.default_rng(self.seed)
+        z = rng.standard_normal((1, self.draws, density.size))
+        points = points_of(found, z)
+        heights = log_densities(density, points)
+        log_q = -0.5 * (z**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - found.log_det
+        details = judged(heights - log_q)
+        wrong = []
+        if not found.flat:
+            wrong.append("the climb did not end at a flat point")
+        if not found.definite:
+            wrong.append("the mode is flat or rises in some direction")
+        if details.pareto_k > MAX_TAIL_INDEX:
+            wrong.append(f"the posterior is far from normal (Pareto k {details.pareto_k:.2f})")
+        record = Record(
+            converged=not wrong,
+            iterations=self.draws,
+            error=details.log_mass_error,
+            advice=f"{' and '.join(wrong)}; use engine='nuts'" if wrong else "",
+            details=details,
+        )
+        mass = found.height + 0.5 * density.size * log(2 * pi) + found.log_det
+        return Drawn(
+            points, constrained(density, points), DrawStats(heights), record, log_mass=LogMass(mass, record)
+        )
