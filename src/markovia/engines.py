@@ -9,8 +9,16 @@ Examples
 """
 
 from markovia.inference.choosing.auto import Auto, load_kernels
+from markovia.inference.differentiable.advi import ADVI
+from markovia.inference.differentiable.density_importance import DensityImportance
+from markovia.inference.differentiable.flow_vi import FlowVI
 from markovia.inference.differentiable.hmc import HMC
+from markovia.inference.differentiable.laplace import Laplace
+from markovia.inference.differentiable.mala import MALA
 from markovia.inference.differentiable.nuts import NUTS
+from markovia.inference.differentiable.random_walk import RandomWalkMetropolis
+from markovia.inference.differentiable.sgld import SGLD, Langevin
+from markovia.inference.differentiable.smc import SMC
 from markovia.inference.engine import Engine, engine_names, get_engine
 from markovia.inference.exact.conditioning import Conditioning
 from markovia.inference.exact.enumeration import Enumeration
@@ -49,8 +57,12 @@ from markovia.inference.weighted_draws.rejection_sampling import RejectionSampli
 from markovia.inference.weighted_draws.resampling import SamplingImportanceResampling
 
 __all__ = [
+    "ADVI",
     "HMC",
+    "MALA",
     "NUTS",
+    "SGLD",
+    "SMC",
     "TRWS",
     "AlphaBetaSwap",
     "AlphaExpansion",
@@ -58,9 +70,11 @@ __all__ = [
     "Auto",
     "BlockICM",
     "Conditioning",
+    "DensityImportance",
     "DualDecomposition",
     "Engine",
     "Enumeration",
+    "FlowVI",
     "ForwardSampling",
     "Gaussian",
     "GeneralizedBP",
@@ -71,6 +85,8 @@ __all__ = [
     "IteratedConditionalModes",
     "JoinGraph",
     "JunctionTree",
+    "Langevin",
+    "Laplace",
     "LargeNeighbourhood",
     "LikelihoodWeighting",
     "LinearProgram",
@@ -81,6 +97,7 @@ __all__ = [
     "MeanField",
     "MetropolisHastings",
     "ParallelTempering",
+    "RandomWalkMetropolis",
     "RejectionSampling",
     "SamplingImportanceResampling",
     "SimulatedAnnealing",

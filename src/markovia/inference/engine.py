@@ -5,7 +5,7 @@ A new engine is one new file with a dataclass that has these methods, and one li
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -88,6 +88,13 @@ _REGISTRY = {
     "gaussian": "markovia.inference.gaussian.strong_elimination:Gaussian",
     "nuts": "markovia.inference.differentiable.nuts:NUTS",
     "hmc": "markovia.inference.differentiable.hmc:HMC",
+    "mala": "markovia.inference.differentiable.mala:MALA",
+    "langevin": "markovia.inference.differentiable.sgld:Langevin",
+    "sgld": "markovia.inference.differentiable.sgld:SGLD",
+    "smc": "markovia.inference.differentiable.smc:SMC",
+    "laplace": "markovia.inference.differentiable.laplace:Laplace",
+    "advi": "markovia.inference.differentiable.advi:ADVI",
+    "flow-vi": "markovia.inference.differentiable.flow_vi:FlowVI",
 }
 
 _ALSO_CALLED = {
@@ -177,11 +184,28 @@ def engine_for(
     """
     found = get_engine(engine, time_limit)
     if found.name != "auto":
-        return found
+        return counterpart(found, problem)
     if problem.kinds <= CLOSED:
         return get_engine("gaussian")
     chosen = get_engine("laplace" if best else "smc" if log_mass else "nuts", time_limit)
     return replace(chosen, seed=found.seed)  # type: ignore[type-var, attr-defined]
+
+
+def counterpart(engine: Engine, problem: Problem) -> Engine:
+    """Return the engine of the same name for a problem with pieces that are no tables, or the engine itself.
+
+    An engine that treats tables may name it in an attribute `continuous`. Settings that both have are handed over where they
+    were changed from their default.
+    """
+    home: str | None = getattr(engine, "continuous", None)
+    if home is None or problem.kinds <= TABLES:
+        return engine
+    kind = resolve(home)
+    known = {f.name for f in fields(kind)}
+    changed = {f.name: getattr(engine, f.name) for f in fields(engine) if f.name in known}  # type: ignore[arg-type]
+    usual = type(engine)()
+    made: Engine = kind(**{n: v for n, v in changed.items() if v != getattr(usual, n)})
+    return made
 
 
 _known: set[type] = set()

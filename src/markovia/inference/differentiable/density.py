@@ -49,6 +49,8 @@ class Density:
         the same in every process, and the code is then kept on disk too.
     log_jacobian
         `(u, data) -> number`: log |d latents / d u|, which is part of `log_prior`; most probable values leave it out.
+    prior
+        `(key, data) -> u`: an exact draw of the prior, where it can be drawn from; tempering starts there.
     rows
         How the likelihood is a sum over rows, for engines that look at a few rows at a time; None where it is none.
     log_joint
@@ -63,6 +65,7 @@ class Density:
     data: Any
     key: Hashable
     log_jacobian: Callable[[Any, Any], Any] | None = None
+    prior: Callable[[Any, Any], Any] | None = None
     rows: Rows | None = None
     log_joint: Callable[[Any, Any], Any] | None = None
 

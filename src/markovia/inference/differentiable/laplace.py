@@ -7,56 +7,20 @@ normal in unconstrained coordinates: it is by far the fastest. How good it is, t
 """
 
 from dataclasses import dataclass
-from math import inf, log, pi
+from math import log, pi
 from typing import ClassVar
 
 import numpy as np
 
+from markovia.inference.differentiable.approximation_details import judged
 from markovia.inference.differentiable.compiled_functions import constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, log_densities
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.whitened_density import peak, points_of
 from markovia.inference.result import LogMass, Record
-from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX, pareto_k
+from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX
 from markovia.runtime.checks import Count
-
-
-@dataclass(frozen=True)
-class ApproximationDetails:
-    """What an approximation by a distribution that is easy to draw from has to say.
-
-    Attributes
-    ----------
-    pareto_k
-        The tail index of the weights p / q of its draws: below 0.5 the approximation is good, above 0.7 it is not.
-    log_mass, log_mass_error
-        The log evidence by importance sampling from it, and its standard error.
-    effective_draws
-        How many independent draws of the posterior its draws are worth, once weighed.
-    trace
-        For variational methods, the evidence lower bound along the optimisation.
-    """
-
-    pareto_k: float
-    log_mass: float
-    log_mass_error: float
-    effective_draws: float
-    trace: tuple[float, ...] = ()
-
-
-def judged(
-    log_weights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], trace: tuple[float, ...] = ()
-) -> ApproximationDetails:
-    """Return what the logs of weights p / q say of an approximation q."""
-    logs = np.where(np.isfinite(log_weights), log_weights, -np.inf).ravel()
-    top = float(logs.max())
-    if not np.isfinite(top):
-        return ApproximationDetails(inf, -inf, inf, 0.0, trace)
-    w = np.exp(logs - top)
-    n, total, squares = len(w), float(w.sum()), float(w @ w)
-    error = float(np.sqrt(max(0.0, squares / total**2 - 1.0 / n)))
-    return ApproximationDetails(pareto_k(logs), top + log(total / n), error, total**2 / squares, trace)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from markovia.inference.differentiable.adapted_kernels import Proposed, adapted_kernel
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_chains import DensityChains, Kernel
-from markovia.runtime.checks import LEVEL, Count
+from markovia.runtime.checks import LEVEL, Count, FromZero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +32,12 @@ class MALA(DensityChains):
     Examples
     --------
     >>> from markovia.inference.differentiable.density import standard_normal
-    >>> found = MALA(draws=500, warmup=500, chains=2).draw(standard_normal(1))
+    >>> found = MALA(draws=500, chains=2).draw(standard_normal(1))
     >>> bool(abs(found.draws["x"].mean()) < 0.2)
     True
     """
 
+    warmup: FromZero = 2_000
     thin: Count = 4
     target_accept: Annotated[float, LEVEL] = 0.574
     dense: bool = False

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 from markovia.inference.differentiable.adapted_kernels import Proposed, adapted_kernel
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_chains import DensityChains, Kernel
-from markovia.runtime.checks import LEVEL, Count
+from markovia.runtime.checks import LEVEL, Count, FromZero
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +27,17 @@ class RandomWalkMetropolis(DensityChains):
     dense
         Whether proposals adapt to correlations, or to variances only.
     draws, warmup, chains, target_ess, chain_method, checkpoint, seed, time_limit, progress
-        As in `NUTS`.
+        As in `NUTS`; steps of warm-up are cheap here.
 
     Examples
     --------
     >>> from markovia.inference.differentiable.density import standard_normal
-    >>> found = RandomWalkMetropolis(draws=500, warmup=500, chains=2).draw(standard_normal(1))
+    >>> found = RandomWalkMetropolis(draws=500, chains=2).draw(standard_normal(1))
     >>> bool(abs(found.draws["x"].mean()) < 0.2)
     True
     """
 
+    warmup: FromZero = 10_000
     thin: Count = 10
     target_accept: Annotated[float, LEVEL] = 0.3
     dense: bool = True

@@ -94,7 +94,7 @@ class SGLD(DensityChains):
             return i + 1, point + 0.5 * eps * slope + jnp.sqrt(eps) * noise, height, key
 
         def record(state: Any) -> Step:
-            i, point, height, _ = state
+            _, point, height, _ = state
             gradients = 1.0 if whole else size / max(count, 1)
             return Step(
                 point,

@@ -1,4 +1,4 @@
-"""A density in coordinates in which it is roughly a standard normal distribution: centred at its mode, scaled by its curvature.
+"""A density in coordinates in which it is roughly standard normal: centred at its mode, scaled by its curvature.
 
 Laplace's approximation draws there, importance sampling proposes there, and stochastic Langevin steps have one size for all.
 """

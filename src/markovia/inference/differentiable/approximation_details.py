@@ -1,0 +1,44 @@
+"""How good an approximation is, by the weights of its draws: the tail index, the log evidence, effective draws."""
+
+from dataclasses import dataclass
+from math import inf, log
+
+import numpy as np
+
+from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
+from markovia.runtime.array_types import Array
+
+
+@dataclass(frozen=True)
+class ApproximationDetails:
+    """What an approximation by a distribution that is easy to draw from has to say.
+
+    Attributes
+    ----------
+    pareto_k
+        The tail index of the weights p / q of its draws: below 0.5 the approximation is good, above 0.7 it is not.
+    log_mass, log_mass_error
+        The log evidence by importance sampling from it, and its standard error.
+    effective_draws
+        How many independent draws of the posterior its draws are worth, once weighed.
+    trace
+        For variational methods, the evidence lower bound along the optimisation.
+    """
+
+    pareto_k: float
+    log_mass: float
+    log_mass_error: float
+    effective_draws: float
+    trace: tuple[float, ...] = ()
+
+
+def judged(log_weights: Array, trace: tuple[float, ...] = ()) -> ApproximationDetails:
+    """Return what the logs of weights p / q say of an approximation q."""
+    logs = np.where(np.isfinite(log_weights), log_weights, -np.inf).ravel()
+    top = float(logs.max())
+    if not np.isfinite(top):
+        return ApproximationDetails(inf, -inf, inf, 0.0, trace)
+    w = np.exp(logs - top)
+    n, total, squares = len(w), float(w.sum()), float(w @ w)
+    error = float(np.sqrt(max(0.0, squares / total**2 - 1.0 / n)))
+    return ApproximationDetails(pareto_k(logs), top + log(total / n), error, total**2 / squares, trace)
