@@ -36,6 +36,8 @@ class Record:
         For Markov chains, a `Diagnostics`.
     details
         What else the engine has to say: a small frozen dataclass of its own.
+    note
+        Why it was computed like this, in one sentence.
     """
 
     engine: str | None = None
@@ -49,6 +51,7 @@ class Record:
     tried: tuple[str, ...] = ()
     diagnostics: Any = None
     details: Any = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,8 @@ class Info:
         What the Markov chains say of themselves (a `Diagnostics`); None for other engines.
     details
         What else the engine has to say, as attributes: `info.details.width`, `.largest_table`, ...; None for nothing.
+    note
+        Why it was computed like this, in one sentence; empty where there is nothing to say.
     given
         The evidence by name: a state, or likelihoods, `Not(...)` or `Jeffrey(...)` as they were given.
     """
@@ -96,6 +101,7 @@ class Info:
     diagnostics: Any = None
     details: Any = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    note: str = ""
 
     def evidence(self, width: int = 60) -> str:
         """Return the evidence in about `width` letters; what does not fit is only counted.
@@ -123,7 +129,7 @@ class Info:
         if self.error:
             parts.append(f"error {self.error:.2g}")
         took = f"{self.seconds:.3g} s" if self.seconds >= 1.0 else f"{self.seconds * 1e3:.3g} ms"
-        return f"{', '.join(parts)}, {took}"
+        return f"{', '.join(parts)}, {took}{f'; {self.note}' if self.note else ''}"
 
 
 def _said(name: str, said: Any) -> str:

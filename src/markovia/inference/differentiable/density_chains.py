@@ -41,7 +41,17 @@ FIRST = 25
 CHECKED = 64
 FEW_DIVERGENCES = 0.001
 LEAST_EBFMI = 0.2
-UNTIMED = {"draws", "seed", "time_limit", "progress", "target_ess", "chain_method", "checkpoint", "thin"}
+UNTIMED = {
+    "reparameterize",
+    "draws",
+    "seed",
+    "time_limit",
+    "progress",
+    "target_ess",
+    "chain_method",
+    "checkpoint",
+    "thin",
+}
 """Settings that compiled code does not depend on."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from math import isnan, nan
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 
@@ -79,6 +79,8 @@ class Program(Protocol):
     """A model turned into a density, which knows how draws become the quantities that a user asks about."""
 
     density: Density
+    note: str
+    centred: Sequence[Any]
 
     def finish(self, drawn: Drawn) -> Mapping[str, Array | StateDraws]:
         """Return draws of every latent quantity by name, discrete ones recovered."""
@@ -123,11 +125,15 @@ class DensityEngine(ABC):
         Seconds after which the answer is made from what there is.
     progress
         Whether to show a bar; None shows one on a terminal once it takes long.
+    reparameterize
+        Which hierarchies `location + scale * standard` with an unknown scale are sampled non-centred: "all", "none", or
+        "auto", where few children inform each element.
     """
 
     seed: WholeSeed = 0
     time_limit: TimeLimit = None
     progress: bool | None = None
+    reparameterize: Literal["auto", "all", "none"] = "auto"
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
@@ -144,7 +150,14 @@ class DensityEngine(ABC):
     def joint(self, problem: Problem, targets: Sequence[str]) -> DrawnAnswer:
         """Return draws of all targets together."""
         program = self._program(problem)
-        return DrawnAnswer(program, self.draw(program.density))
+        drawn = self.draw(program.density)
+        record = replace(drawn.record, note=program.note)
+        if program.centred and getattr(record.details, "divergences", 0) and not record.converged:
+            names = ", ".join(f"{s.name!r} (plate {', '.join(s.plates)})" for s in program.centred)
+            record = replace(
+                record, advice=f"{record.advice}; {names} can be sampled non-centred: reparameterize='all'"
+            )
+        return DrawnAnswer(program, replace(drawn, record=record))
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> DrawnAnswer:
         """Return draws of each target."""
@@ -203,7 +216,8 @@ class DensityEngine(ABC):
                 f"engine {self.name!r} is for models with numbers, and every variable here has states; "
                 "use engine='gibbs' or 'auto'"
             )
-        made: Program = import_module("markovia.inference.differentiable.program").program_of(problem)
+        home = import_module("markovia.inference.differentiable.program")
+        made: Program = home.program_of(problem, self.reparameterize)
         return made
 
     def _clock(self, total: int, unit: str = "draw") -> Clock:

@@ -47,6 +47,12 @@ class Site:
         How many states a discrete node has.
     support
         The constraint on its values, where it does not depend on other nodes.
+    free_shape
+        The shape of the unconstrained numbers behind a latent quantity.
+    scaled
+        Whether it is a location plus a scale that is inferred, too: centred, the two are hard to explore together.
+    centred
+        Whether its values are what is inferred, and not their distances from the location in units of the scale.
     """
 
     name: str
@@ -57,6 +63,8 @@ class Site:
     states: int = 0
     support: Any = None
     free_shape: tuple[int, ...] = ()
+    scaled: bool = False
+    centred: bool = True
 
     @property
     def lags(self) -> Mapping[str, Any]:

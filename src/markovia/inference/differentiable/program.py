@@ -10,7 +10,7 @@ a log weight on a state is that state's posterior probability (Darwiche 2003).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,8 +42,21 @@ MOST_UNROLLED = 4096
 """Combinations of states of variables without plates that functions are called with, one by one."""
 
 
-def program_of(problem: Problem) -> "Program":
+Reparameterize = Literal["auto", "all", "none"]
+FEW_CHILDREN = 5
+"""Children an element of a hierarchy may have on average for it to be sampled non-centred."""
+
+
+def program_of(problem: Problem, reparameterize: Reparameterize = "auto") -> "Program":
     """Return the density of a problem, traced and checked.
+
+    Parameters
+    ----------
+    problem
+        A model with function nodes, and its evidence.
+    reparameterize
+        Which nodes `location + scale * standard`, with a scale that is inferred, have their standard part inferred instead
+        of their value (non-centred): "all", "none", or "auto", where an element has few children to inform it.
 
     Raises
     ------
@@ -54,6 +67,10 @@ def program_of(problem: Problem) -> "Program":
         layout = lay_out(problem)
         nodes = Nodes(layout)
         _trace(layout, nodes)
+        for site in layout.sites.values():
+            if site.scaled and reparameterize != "none":
+                few = _children(layout, site) <= FEW_CHILDREN * max(1, prod(site.shape))
+                site.centred = reparameterize == "auto" and not few
         return Program(layout, nodes)
 
 
@@ -76,6 +93,10 @@ class Program:
         What every node is in this question.
     hidden
         The discrete latent variables that are summed out, by name.
+    note
+        What to know about how it is computed, in a sentence; empty for nothing.
+    centred
+        Hierarchies that are sampled centred, which is what divergences may come from.
     """
 
     def __init__(self, layout: Layout, nodes: Nodes) -> None:
@@ -85,6 +106,11 @@ class Program:
             for s in layout.sites.values()
             if s.role == "discrete"
         }
+        away = [s.name for s in layout.sites.values() if not s.centred]
+        parts = [f"{', '.join(self.hidden)} summed out"] * bool(self.hidden)
+        parts += [f"{', '.join(away)} sampled non-centred"] * bool(away)
+        self.note = "; ".join(parts)
+        self.centred = [s for s in layout.sites.values() if s.scaled and s.centred]
         self.slots: dict[str, Slot] = {}
         size = 0
         for site in layout.sites.values():
@@ -127,10 +153,16 @@ class Program:
 
         sites = self.layout.sites.values()
         for site in sites:
-            if site.role == "latent" and site.support is not None:
+            if site.role == "latent" and site.support is not None and site.centred:
                 place(site, site.support)
         for site in sites:
-            if site.role == "latent" and site.support is None:
+            if site.role == "latent" and not site.centred:
+                found, slot = self.nodes.call(site, env), self.slots[site.name]
+                scale = jnp.broadcast_to(found.scale, site.shape)
+                standard = jnp.reshape(u[slot.start : slot.start + slot.size], site.shape)
+                env[site.name] = jnp.broadcast_to(found.loc, site.shape) + scale * standard
+                jacobians[site.name] = jnp.sum(jnp.log(scale))
+            elif site.role == "latent" and site.support is None:
                 place(site, self.nodes.spread(site, self.nodes.call(site, env), site.plates).support)
             elif site.role == "deterministic" and not self.needs[site.name]:
                 env[site.name] = self.nodes.deterministic(site, env)
@@ -432,11 +464,35 @@ def _trace(layout: Layout, nodes: Nodes) -> None:
                 raise UnsupportedModel(
                     f"{site.name!r} has a support that depends on its parents, which a node with previous= cannot have"
                 )
+            scale = getattr(found, "scale", None)
+            site.scaled = (
+                type(found).__name__ in LOCATION_SCALE
+                and isinstance(scale, jax.core.Tracer)
+                and not site.lags
+            )
             free = jax.eval_shape(biject_to(support).inv, jnp.zeros(site.shape))
             site.free_shape = tuple(free.shape)
             env[site.name] = jnp.zeros(site.shape)
 
     jax.eval_shape(pass_through, {k: jnp.asarray(v) for k, v in layout.data.items()})
+
+
+LOCATION_SCALE = {"Normal", "StudentT", "Cauchy", "Laplace", "Logistic", "Gumbel"}
+
+
+def _children(layout: Layout, site: Site) -> int:
+    """Return how many elements of other nodes depend on a node, also through functions."""
+    total, seen, left = 0, set(), [site.name]
+    while left:
+        name = left.pop()
+        for other in layout.sites.values():
+            if name in other.sources and other.name not in seen:
+                seen.add(other.name)
+                if other.role == "deterministic":
+                    left.append(other.name)
+                else:
+                    total += max(1, prod(other.shape))
+    return total
 
 
 def _unseen(nodes: Nodes, site: Site, env: dict[str, Any]) -> Any:

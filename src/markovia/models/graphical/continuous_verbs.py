@@ -171,6 +171,7 @@ def _info(engine: Engine, problem: Problem, log_mass: float, seconds: float, rec
         diagnostics=record.diagnostics,
         details=record.details,
         given=problem.given,
+        note=record.note,
     )
     if not info.converged:
         warn_unconverged(info)
