@@ -110,6 +110,7 @@ class DrawnAnswer:
             stats=drawn.stats,
             log_weights=drawn.log_weights,
             pointwise=lambda: self.program.pointwise(drawn),
+            program=self.program,
         )
 
 
@@ -152,7 +153,7 @@ class DensityEngine(ABC):
         program = self._program(problem)
         drawn = self.draw(program.density)
         record = replace(drawn.record, note=program.note)
-        if program.centred and getattr(record.details, "divergences", 0) and not record.converged:
+        if program.centred and not record.converged and _diverged(record):
             names = ", ".join(f"{s.name!r} (plate {', '.join(s.plates)})" for s in program.centred)
             record = replace(
                 record, advice=f"{record.advice}; {names} can be sampled non-centred: reparameterize='all'"
@@ -229,6 +230,10 @@ class DensityEngine(ABC):
 
         seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
         return jax.random.PRNGKey(int(seed))
+
+
+def _diverged(record: Record) -> bool:
+    return bool(getattr(record.details, "divergences", None))
 
 
 def pick(drawn: Drawn, n: int, rng: np.random.Generator) -> Ints:

@@ -50,6 +50,8 @@ class DrawnPosterior:
         What the sampler says of each draw, and logs of the draws' weights (chains, draws).
     pointwise
         Computes the log likelihood of each observation at each draw, by observed node: chains, draws, observations.
+    program
+        The model and evidence that it is the posterior of, as the engine saw them; for predictive draws.
 
     Examples
     --------
@@ -70,7 +72,9 @@ class DrawnPosterior:
         stats: DrawStats | None = None,
         log_weights: Array | None = None,
         pointwise: Callable[[], Mapping[str, Array]] | None = None,
+        program: Any = None,
     ) -> None:
+        self.program = program
         self.names = tuple(names)
         self.info = info
         self.stats = stats
@@ -107,7 +111,9 @@ class DrawnPosterior:
         self._known(name)
         if name in self._states:
             return self._states[name].posterior(self.info, self._weights)
-        made = DrawnPosterior((name,), {**self._numbers, **self._states}, self.info, stats=self.stats)
+        made = DrawnPosterior(
+            (name,), {**self._numbers, **self._states}, self.info, stats=self.stats, program=self.program
+        )
         made._weights, made._pointwise = self._weights, self._pointwise
         return made
 

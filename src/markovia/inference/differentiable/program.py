@@ -71,7 +71,7 @@ def program_of(problem: Problem, reparameterize: Reparameterize = "auto") -> "Pr
             if site.scaled and reparameterize != "none":
                 few = _children(layout, site) <= FEW_CHILDREN * max(1, prod(site.shape))
                 site.centred = reparameterize == "auto" and not few
-        return Program(layout, nodes)
+        return Program(problem, layout, nodes)
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class Program:
     ----------
     density
         What engines see.
+    problem
+        The model and its evidence.
     layout
         What every node is in this question.
     hidden
@@ -99,7 +101,8 @@ class Program:
         Hierarchies that are sampled centred, which is what divergences may come from.
     """
 
-    def __init__(self, layout: Layout, nodes: Nodes) -> None:
+    def __init__(self, problem: Problem, layout: Layout, nodes: Nodes) -> None:
+        self.problem = problem
         self.layout, self.nodes = layout, nodes
         self.hidden = {
             s.name: Hidden(s.states, s.plates, any(lag.node == s.name for lag in s.lags.values()))

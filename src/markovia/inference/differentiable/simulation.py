@@ -7,11 +7,17 @@ earlier elements are drawn together, step by step: one scan along their last pla
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from markovia.errors import UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import Flat
+from markovia.inference.differentiable.compiled_functions import as_data, compiled
 from markovia.inference.differentiable.layout import Layout, Site
 from markovia.inference.differentiable.node_densities import Nodes
+from markovia.inference.differentiable.program import Program
+from markovia.runtime.array_types import Array
+from markovia.runtime.double_precision import x64
 
 Past = Mapping[tuple[str, int], Any]
 """Values of nodes by how many steps earlier they were."""
@@ -39,6 +45,42 @@ def simulate(key: Any, nodes: Nodes, known: Mapping[str, Any], data: Mapping[str
         else:
             env[site.name] = nodes.value(site, found, site.plates)
     return {s.name: env[s.name] for s in layout.sites.values() if s.role != "input"}
+
+
+def predictive_draws(program: Program, known: Mapping[str, Any], n: int, seed: int) -> dict[str, Array]:
+    """Return n draws of every node that is no input; what is known for a draw stays.
+
+    Parameters
+    ----------
+    program
+        The model with its inputs, nothing observed.
+    known
+        Values of some nodes by name, one a draw.
+    n, seed
+        How many, and the seed.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    with x64():
+        data = as_data(program.density)
+        keys = jax.random.split(jax.random.PRNGKey(seed), n)
+        held = {k: jnp.asarray(v) for k, v in known.items()}
+
+        def every(keys: Any, held: Any, data: Any) -> Any:
+            return jax.vmap(lambda key, mine: simulate(key, program.nodes, mine, data))(keys, held)
+
+        run = compiled(program.density, "simulate", tuple(sorted(known)), every, keys, held, data)
+        return {k: np.asarray(v) for k, v in run(keys, held, data).items()}
+
+
+def kept_latents(old: Layout, new: Layout) -> list[str]:
+    """Return the latent nodes whose draws serve a new layout: those of unchanged shape."""
+    return [
+        name
+        for name, site in old.sites.items()
+        if site.role in ("latent", "discrete") and new.sites[name].shape == site.shape
+    ]
 
 
 def groups(layout: Layout) -> list[list[Site]]:

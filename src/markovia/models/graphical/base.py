@@ -538,7 +538,12 @@ class GraphicalModel(ABC):
 
     @guided
     def sample(
-        self, n: int = 1, given: Given = None, seed: Any = None, engine: str | Engine = "auto"
+        self,
+        n: int = 1,
+        given: Any = None,
+        seed: Any = None,
+        engine: str | Engine = "auto",
+        inputs: Mapping[str, Any] | None = None,
     ) -> "pd.DataFrame":
         """Draw n rows, from the model or from its posterior given evidence (exact unless the engine says otherwise).
 
@@ -547,11 +552,14 @@ class GraphicalModel(ABC):
         n
             The number of rows; rows times variables may be 2**31.
         given
-            Evidence as in `query`; hard evidence fills its column.
+            Evidence as in `query`; hard evidence fills its column. In a model with quantities also a posterior made of
+            draws: the rows are then predictions, one for each of its draws.
         seed
             An integer or a NumPy generator; the same seed gives the same rows.
         engine
             Who draws when there is evidence (or the model is undirected).
+        inputs
+            Constants and covariates of a model with quantities; for predictions, those that are new.
 
         Examples
         --------
@@ -567,7 +575,9 @@ class GraphicalModel(ABC):
                 "draw fewer rows at a time"
             )
         if self.has_quantities:
-            return cast("pd.DataFrame", self._continuous().sample(self, int(n), given, seed, engine))
+            return cast("pd.DataFrame", self._continuous().sample(self, int(n), given, seed, engine, inputs))
+        if inputs is not None:
+            raise InvalidArgument("inputs= is for models with quantities; here every variable has states")
         rng = generator(seed)
         problem = self._unfolded(given, engine)
         codes = self._draw(problem, n, rng, get_engine(engine))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.factors.quantities.columns import Length
 from markovia.factors.quantities.quantity import Quantity
-from markovia.inference.engine import Engine, asking, engine_for
+from markovia.inference.engine import CLOSED, Engine, asking, engine_for
 from markovia.inference.posterior import Explanation, Marginals
 from markovia.inference.problem import Problem
 from markovia.inference.result import Info, Record, warn_unconverged
@@ -21,8 +22,6 @@ from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from markovia.models.graphical.base import GraphicalModel
 
 
@@ -119,26 +118,103 @@ def log_evidence(
 
 
 def sample(
-    model: "GraphicalModel", n: int, given: Mapping[str, Any] | None, seed: Any, engine: str | Engine
-) -> "pd.DataFrame":
-    """Draw n rows of a model without plates."""
-    import pandas as pd
+    model: "GraphicalModel",
+    n: int,
+    given: Any,
+    seed: Any,
+    engine: str | Engine,
+    inputs: Mapping[str, Any] | None = None,
+) -> Any:
+    """Draw n times from the model: its prior, a posterior's predictions, or its posterior given evidence.
 
-    problem = problem_of(model, given)
-    chosen = engine_for(engine, problem)
-    with asking(chosen, problem):
-        drawn: Mapping[str, Any] = chosen.sample(problem, n, generator(seed))
-    columns = {}
-    for name in problem.variables:
-        finding = problem.findings.get(name)
-        if finding is not None and finding.hard:
-            columns[name] = [problem.given[name]] * n
-        elif name in drawn:
-            variable = problem.variables[name]
-            values = np.asarray(drawn[name])
-            states = variable.labels if isinstance(variable, Quantity) else variable.states
-            columns[name] = np.array(states, dtype=object)[values].tolist() if states else list(values)
-    return pd.DataFrame(columns)
+    Returns
+    -------
+    DataFrame or xarray.Dataset
+        A row a draw; where nodes are on plates, arrays by name with an axis "draw" in front.
+    """
+    rng = generator(seed)
+    if hasattr(given, "program"):
+        problem, drawn = _predicted(model, given, inputs, n, rng)
+    else:
+        problem = problem_of(model, {**(given or {}), **(inputs or {})})
+        hard = {name for name, f in problem.findings.items() if f.hard}
+        if problem.kinds <= CLOSED or hard:
+            chosen = engine_for(engine, problem)
+            with asking(chosen, problem):
+                drawn = dict(chosen.sample(problem, n, rng))
+            drawn.update({name: _repeated(problem, name, n) for name in hard})
+        else:
+            drawn = _simulated(problem, {}, n, rng)
+    return _table(problem, drawn, n)
+
+
+def _simulated(
+    problem: Problem, known: Mapping[str, Any], n: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    from markovia.inference.differentiable.program import program_of
+    from markovia.inference.differentiable.simulation import predictive_draws
+
+    return dict(predictive_draws(program_of(problem), known, n, int(rng.integers(2**31))))
+
+
+def _predicted(
+    model: "GraphicalModel", post: Any, inputs: Mapping[str, Any] | None, n: int, rng: np.random.Generator
+) -> tuple[Problem, dict[str, Any]]:
+    """Return predictive draws of everything that was observed, at the draws of a posterior."""
+    from markovia.inference.differentiable.program import program_of
+    from markovia.inference.differentiable.simulation import kept_latents
+
+    old = post.program.layout
+    fresh = problem_of(model, inputs)
+    if fresh.findings:
+        raise InvalidArgument(
+            f"inputs= of predictions are constants, and {next(iter(fresh.findings))!r} is a node"
+        )
+    changed = dict(fresh.inputs)
+    lengths = dict(old.lengths)
+    for name, value in changed.items():
+        before = old.data.get(name)
+        if before is not None and np.ndim(value) and len(value) != len(before):
+            users = [s for s in old.sites.values() if name in s.sources]
+            lengths.update({p: len(value) for s in users for p in s.plates if old.lengths[p] == len(before)})
+    problem = replace(fresh, inputs={**post.program.problem.inputs, **lengths, **changed})
+    layout = program_of(problem).layout
+    rows = post.sample(n, seed=rng)
+    known = {k: rows[k] for k in kept_latents(old, layout) if k in rows}
+    return problem, _simulated(problem, known, n, rng)
+
+
+def _repeated(problem: Problem, name: str, n: int) -> Any:
+    finding = problem.findings[name]
+    value = np.asarray(finding.code if finding.code is not None else finding.value)
+    return np.broadcast_to(value, (n, *value.shape))
+
+
+def _table(problem: Problem, drawn: Mapping[str, Any], n: int) -> Any:
+    """Return draws as a frame, or where there are plates or vectors, as an xarray data set."""
+    found = {name: np.asarray(drawn[name]) for name in problem.variables if name in drawn}
+    for name, values in found.items():
+        variable = problem.variables[name]
+        states = variable.labels if isinstance(variable, Quantity) else variable.states
+        if states:
+            found[name] = np.array(states, dtype=object)[values.astype(np.int64)]
+    if all(v.ndim == 1 for v in found.values()):
+        import pandas as pd
+
+        return pd.DataFrame({name: v.tolist() for name, v in found.items()}, index=range(n))
+    import xarray as xr
+
+    axes = {}
+    for name, values in found.items():
+        variable = problem.variables[name]
+        plates = variable.plates if isinstance(variable, Quantity) else ()
+        rest = [f"{name}_{i}" for i in range(values.ndim - 1 - len(plates))]
+        axes[name] = (["draw", *plates, *rest], values)
+    labels = {
+        p: n.labels for p, n in problem.inputs.items() if isinstance(n, Length) and n.labels is not None
+    }
+    used = {axis for dims, _ in axes.values() for axis in dims}
+    return xr.Dataset(axes, coords={p: np.asarray(v) for p, v in labels.items() if p in used})
 
 
 def _named(problem: Problem, name: str, value: Any) -> Any:

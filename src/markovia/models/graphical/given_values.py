@@ -7,7 +7,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidEvidence, UnknownVariable
 from markovia.factors.functions.function_node import FunctionNode
-from markovia.factors.quantities.columns import Column
+from markovia.factors.quantities.columns import Column, Length
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.quantities.soft_findings import Interval, Soft
 from markovia.factors.tables.conditional import Conditional
@@ -122,7 +122,7 @@ def _spread(
     inputs: dict[str, Any],
 ) -> None:
     """Take the columns of a frame that the model knows; they run along the plate."""
-    inputs[plate] = len(frame)
+    inputs[plate] = Length(len(frame), getattr(frame, "index", None))
     for column in frame.columns:
         if column in variables:
             found = _finding(variables[column], pieces[column], frame[column])
