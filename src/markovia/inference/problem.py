@@ -25,7 +25,8 @@ class Problem:
     barren; a `Factor` is any non-negative table. `memory` belongs to the model: engines keep there what they may use
     again, such as a compiled tree, together with the pieces it was made from. `hidden` are auxiliary variables that no
     user knows of; `hidden_certain` says whether the others determine them, and `whole` is the problem without them.
-    `inputs` are constants by name, which no piece is a distribution of, and the lengths of plates.
+    `inputs` are constants by name, which no piece is a distribution of, and the lengths of plates; `impute` says whether NaN
+    in arrays of findings are values to infer.
     """
 
     variables: Mapping[str, Variable]
@@ -36,6 +37,7 @@ class Problem:
     hidden_certain: bool = True
     whole: "Problem | None" = field(default=None, compare=False, repr=False)
     inputs: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    impute: bool = False
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -17,11 +17,11 @@ from markovia.runtime.double_precision import x64
 rng = np.random.default_rng(0)
 
 
-def density_at(model, given, values):
+def density_at(model, given, values, missing="refuse"):
     """Return log p(values, data) without the Jacobian, at latent values given by name."""
     from numpyro.distributions.transforms import biject_to
 
-    program = program_of(problem_of(model, given))
+    program = program_of(problem_of(model, given, missing), "none")
     with x64():
         u = np.zeros(program.density.size)
         jacobian = 0.0
@@ -60,6 +60,28 @@ def test_eight_schools_is_its_formula():
         + norm(y, theta, s).sum()
     )
     assert found == pytest.approx(wanted, abs=1e-10)
+
+
+def test_a_hierarchy_is_sampled_non_centred_where_few_children_inform_it():
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 5))
+    m.add("tau", dist.HalfCauchy(5))
+    m.add("theta", lambda mu, tau: dist.Normal(mu, tau), plate="school")
+    m.add("y", lambda theta: dist.Normal(theta, 2.0), plate=["school", "pupil"])
+    few, many = {"y": rng.normal(size=(3, 4))}, {"y": rng.normal(size=(3, 6))}
+    away = program_of(problem_of(m, few))
+    assert away.note == "theta sampled non-centred"
+    assert program_of(problem_of(m, many)).note == ""
+    assert program_of(problem_of(m, many), "all").note == "theta sampled non-centred"
+    at_home = program_of(problem_of(m, few), "none")
+    u = np.array([0.5, -0.3, 0.2, -1.0, 0.7])  # mu, log tau, standard thetas
+    tau = np.exp(-0.3)
+    v = np.array([0.5, -0.3, *(0.5 + tau * u[2:])])
+    with x64():
+        away_log = float(jax.jit(away.density.log_prob)(u, away.density.data))
+        home_log = float(jax.jit(at_home.density.log_prob)(v, at_home.density.data))
+        np.testing.assert_allclose(away.density.constrain(u, away.density.data)["theta"], v[2:])
+    assert away_log == pytest.approx(home_log + 3 * np.log(tau), abs=1e-12)
 
 
 def mixture():
@@ -315,3 +337,23 @@ def test_a_hidden_chain_is_drawn_from_its_paths():
     wanted = np.exp(logs - logsumexp(logs))
     seen = np.bincount(drawn_states(program, u)["z"] @ np.array([4, 2, 1]), minlength=8) / 4000
     assert np.abs(seen - wanted).max() < 4 * np.sqrt(0.25 / 4000)
+
+
+def test_missing_entries_are_inferred_or_do_not_count():
+    y = np.array([0.5, np.nan, -1.0, 2.0])
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 2))
+    m.add("y", lambda mu: dist.Normal(mu, 1), plate="row")
+    found, program, _ = density_at(m, {"y": y}, {"mu": 0.7}, "impute")
+    assert program.density.size == 1  # nothing depends on y, so its gap need not be filled
+    assert found == pytest.approx(norm(0.7, 0, 2) + norm(y[[0, 2, 3]], 0.7, 1).sum(), abs=1e-12)
+    m.add("z", lambda y: dist.Normal(2 * y, 0.5), plate="row")
+    z = np.array([1.0, 2.0, -2.0, 4.0])
+    program = program_of(problem_of(m, {"y": y, "z": z}, "impute"))
+    with x64():
+        at = float(jax.jit(program.density.log_prob)(np.array([0.7, 1.2]), program.density.data))
+        whole = program.density.constrain(np.array([0.7, 1.2]), program.density.data)["y"]
+    filled = np.where(np.isnan(y), 1.2, y)
+    np.testing.assert_allclose(whole, filled)
+    wanted = norm(0.7, 0, 2) + norm(filled, 0.7, 1).sum() + norm(z, 2 * filled, 0.5).sum()
+    assert at == pytest.approx(wanted, abs=1e-12)

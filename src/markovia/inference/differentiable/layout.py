@@ -51,6 +51,8 @@ class Site:
         The shape of the unconstrained numbers behind a latent quantity.
     scaled
         Whether it is a location plus a scale that is inferred, too: centred, the two are hard to explore together.
+    holes
+        Positions of entries of an observed array that are missing: axes by entries; None where it is complete.
     centred
         Whether its values are what is inferred, and not their distances from the location in units of the scale.
     """
@@ -65,6 +67,7 @@ class Site:
     free_shape: tuple[int, ...] = ()
     scaled: bool = False
     centred: bool = True
+    holes: Any = None
 
     @property
     def lags(self) -> Mapping[str, Any]:
@@ -233,9 +236,13 @@ def _resolve(problem: Problem, layout: Layout, plates: set[str]) -> None:
                 f"{site.name!r} goes back {site.depth} steps along plate {site.plates[-1]!r}, which is only "
                 f"{layout.lengths[site.plates[-1]]} long"
             )
-    for name, value in layout.data.items():
+    for name, value in list(layout.data.items()):
         node = layout.sites.get(name)
         if value.dtype.kind == "f" and np.isnan(value).any():
+            if problem.impute and node is not None and node.role == "observed":
+                node.holes = np.nonzero(np.isnan(value))
+                layout.data[name] = np.where(np.isnan(value), 0.0, value)
+                continue
             rows = np.argwhere(np.isnan(value))
             where = ", ".join(str(tuple(map(int, r)) if len(r) != 1 else int(r[0])) for r in rows[:5])
             raise InvalidEvidence(

@@ -22,6 +22,7 @@ from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.compiled_functions import at_points
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import Drawn
+from markovia.inference.differentiable.function_checks import check_functions
 from markovia.inference.differentiable.function_digest import digest
 from markovia.inference.differentiable.index_recording import recorded_index
 from markovia.inference.differentiable.layout import Layout, Site, lay_out
@@ -67,6 +68,7 @@ def program_of(problem: Problem, reparameterize: Reparameterize = "auto") -> "Pr
         layout = lay_out(problem)
         nodes = Nodes(layout)
         _trace(layout, nodes)
+        check_functions(layout, nodes)
         for site in layout.sites.values():
             if site.scaled and reparameterize != "none":
                 few = _children(layout, site) <= FEW_CHILDREN * max(1, prod(site.shape))
@@ -117,8 +119,8 @@ class Program:
         self.slots: dict[str, Slot] = {}
         size = 0
         for site in layout.sites.values():
-            if site.role == "latent":
-                n = prod(site.free_shape)
+            if site.role == "latent" or self._filled(site):
+                n = prod(site.free_shape) if site.holes is None else len(site.holes[0])
                 self.slots[site.name] = Slot(size, n)
                 size += n
         self.needs = self._discrete_parents()
@@ -135,6 +137,11 @@ class Program:
             log_jacobian=lambda u, d: sum(self.environment(u, d)[1].values(), _zero()),
             log_joint=self.log_density,
         )
+
+    def _filled(self, site: Site) -> bool:
+        """Say whether missing entries of an observed node are inferred; without children they just do not count."""
+        users = [s for s in self.layout.sites.values() if site.name in s.sources or _looks_back(s, site.name)]
+        return site.holes is not None and bool(users)
 
     # -- values ---------------------------------------------------------------------------------------------------
 
@@ -155,6 +162,14 @@ class Program:
             jacobians[site.name] = jnp.sum(map_to.log_abs_det_jacobian(free, env[site.name]))
 
         sites = self.layout.sites.values()
+        for site in sites:
+            if site.role == "observed" and site.name in self.slots:
+                slot = self.slots[site.name]
+                free = u[slot.start : slot.start + slot.size]
+                map_to = biject_to(site.support)
+                missing = map_to(free)
+                env[site.name] = env[site.name].at[site.holes].set(missing)
+                jacobians[site.name] = jnp.sum(map_to.log_abs_det_jacobian(free, missing))
         for site in sites:
             if site.role == "latent" and site.support is not None and site.centred:
                 place(site, site.support)
@@ -177,7 +192,7 @@ class Program:
         return {
             s.name: env[s.name]
             for s in self.layout.sites.values()
-            if s.role == "latent" or (s.role == "deterministic" and s.name in env)
+            if s.name in self.slots or (s.role == "deterministic" and s.name in env)
         }
 
     # -- densities --------------------------------------------------------------------------------------------------
@@ -223,12 +238,18 @@ class Program:
             if axes:
                 tables.append(self._log_table(site, axes, env, data))
             else:
-                total = total + jnp.sum(self.nodes.log_probs(site, env[site.name], env))
+                total = total + jnp.sum(self._counted(site, self.nodes.log_probs(site, env[site.name], env)))
         for name, tilt in (tilts or {}).items():
             tables.append(LogTable((name, *self.hidden[name].plates), tilt, {}))
         if tables:
             total = total + eliminate(tables, self.hidden, self.layout.lengths)
         return total
+
+    def _counted(self, site: Site, logs: Any) -> Any:
+        """Return log densities of elements over the last axes, with zero for those that are missing and not inferred."""
+        if site.holes is None or site.name in self.slots:
+            return logs
+        return logs.at[(..., *site.holes)].set(0.0)
 
     def _axes(self, site: Site) -> list[str]:
         """Return the axes of a node's table: the discrete latent variables that its density depends on."""
@@ -264,7 +285,7 @@ class Program:
                 needed = self.needs[other.name]
                 if other.role == "deterministic" and needed and set(needed) <= now.keys():
                     now[other.name] = self.nodes.deterministic(other, now)
-            return self.nodes.log_probs(site, now[site.name], now, earlier)
+            return self._counted(site, self.nodes.log_probs(site, now[site.name], now, earlier))
 
         def over(left: Sequence[str], chosen: dict[str, Any]) -> Any:
             if not left:
@@ -375,7 +396,7 @@ class Program:
             if axes:
                 together.setdefault(axes, []).append(site)
             else:
-                logs = self.nodes.log_probs(site, env[site.name], env)
+                logs = self._counted(site, self.nodes.log_probs(site, env[site.name], env))
                 found[site.name] = jnp.ravel(logs)
         for axes, mine in together.items():
             priors = [
@@ -405,6 +426,10 @@ class Program:
         sites = [(s, self._axes(s)) for s in self._stochastic()]
         tables = [self._log_table(s, axes, env, data) for s, axes in sites if axes]
         return draw_states(key, tables, self.hidden, self.layout.lengths)
+
+
+def _looks_back(site: Site, name: str) -> bool:
+    return any(lag.node == name for lag in site.lags.values())
 
 
 def _each(tables: Sequence[LogTable], axes: Sequence[str], plates: Sequence[str]) -> Any:
@@ -455,6 +480,7 @@ def _trace(layout: Layout, nodes: Nodes) -> None:
             support = spread.support
             if site.role == "observed":
                 _check_observed(layout, site, support)
+                site.support = support
                 continue
             if support.is_discrete:
                 _note_discrete(site, spread, event)
@@ -572,6 +598,12 @@ def _check_observed(layout: Layout, site: Site, support: Any) -> None:
         return
     with jax.ensure_compile_time_eval():
         inside = np.asarray(support(value))
+    if site.holes is not None:
+        if support.is_discrete or len(site.shape) != len(site.plates):
+            raise InvalidEvidence(
+                f"missing entries of {site.name!r} can be imputed only where it is a single number"
+            )
+        inside[site.holes] = True
     if not inside.all():
         at = np.argwhere(~inside)[0]
         wrong = value[tuple(at)]

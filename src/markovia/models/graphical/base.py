@@ -163,6 +163,7 @@ class GraphicalModel(ABC):
         given: Given = None,
         engine: str | Engine = "auto",
         time_limit: float | None = None,
+        missing: Literal["refuse", "impute"] = "refuse",
     ) -> Posterior:
         """Return the posterior of one variable, or the joint posterior of several.
 
@@ -177,6 +178,8 @@ class GraphicalModel(ABC):
             An engine's name or an engine with settings; "auto" picks one, and `info` says which.
         time_limit
             Seconds that "auto" (or an approximate engine) may take. An exact engine has no such setting.
+        missing
+            What NaN in an array of numbers means: an error, or entries to infer along with everything else ("impute").
 
         Returns
         -------
@@ -226,6 +229,8 @@ class GraphicalModel(ABC):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
+        *,
+        missing: Literal["refuse", "impute"] = "refuse",
     ) -> Marginals: ...
 
     @overload
@@ -248,6 +253,7 @@ class GraphicalModel(ABC):
         progress: bool | None = None,
         time_limit: float | None = None,
         impossible: Impossible = "raise",
+        missing: Literal["refuse", "impute"] = "refuse",
     ) -> Marginals | RowMarginals:
         """Return the posterior of every unobserved variable (or of the named ones), by name.
 
@@ -266,6 +272,8 @@ class GraphicalModel(ABC):
             As in `query`; not for rows.
         impossible
             For rows, what becomes of one of probability zero: "raise", "nan" (no answer) or "prior" (without evidence).
+        missing
+            As in `query`.
 
         Returns
         -------
@@ -287,7 +295,9 @@ class GraphicalModel(ABC):
         """
         if self.has_quantities and (given is None or isinstance(given, Mapping)):
             asked_for = None if targets is None else self._names(targets)
-            answers: Marginals = self._continuous().marginals(self, asked_for, given, engine, time_limit)
+            answers: Marginals = self._continuous().marginals(
+                self, asked_for, given, engine, time_limit, missing
+            )
             return answers
         rows = _rows(given)
         if rows is not None:

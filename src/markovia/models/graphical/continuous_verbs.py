@@ -25,12 +25,16 @@ if TYPE_CHECKING:
     from markovia.models.graphical.base import GraphicalModel
 
 
-def problem_of(model: "GraphicalModel", given: Mapping[str, Any] | None) -> Problem:
+def problem_of(model: "GraphicalModel", given: Mapping[str, Any] | None, missing: str = "refuse") -> Problem:
     """Return the problem that a model with quantities and its evidence are."""
+    if missing not in ("refuse", "impute"):
+        raise InvalidArgument(f"missing= is 'refuse' or 'impute', not {missing!r}")
     memory = model.__dict__.setdefault("_memory", {})
     pieces = {piece.names[-1]: piece for piece in model.pieces()}
     findings, inputs = read_given(model._variables, pieces, given)  # type: ignore[arg-type]
-    return Problem(model._variables, list(pieces.values()), findings, memory, inputs=inputs)
+    return Problem(
+        model._variables, list(pieces.values()), findings, memory, inputs=inputs, impute=missing == "impute"
+    )
 
 
 def query(
@@ -39,9 +43,10 @@ def query(
     given: Mapping[str, Any] | None,
     engine: str | Engine,
     time_limit: float | None,
+    missing: str,
 ) -> Any:
     """Return the posterior of the named nodes."""
-    problem = problem_of(model, given)
+    problem = problem_of(model, given, missing)
     _refuse_observed(problem, names)
     chosen = engine_for(engine, problem, time_limit)
     start = now()
@@ -56,9 +61,10 @@ def marginals(
     given: Mapping[str, Any] | None,
     engine: str | Engine,
     time_limit: float | None,
+    missing: str,
 ) -> Marginals:
     """Return the posterior of every node that is not observed, or of the named ones."""
-    problem = problem_of(model, given)
+    problem = problem_of(model, given, missing)
     inputs = {n for n, v in problem.variables.items() if isinstance(v, Quantity) and v.domain == "input"}
     names = [n for n in problem.asked if n not in inputs] if targets is None else list(targets)
     _refuse_observed(problem, names)
@@ -226,7 +232,7 @@ def _named(problem: Problem, name: str, value: Any) -> Any:
 
 def _refuse_observed(problem: Problem, names: Sequence[str]) -> None:
     for name in names:
-        if name in problem.findings and problem.findings[name].hard:
+        if name in problem.findings and problem.findings[name].hard and not problem.impute:
             raise InvalidArgument(f"{name!r} is observed, so there is nothing to ask about it")
         if name in problem.inputs:
             raise InvalidArgument(f"{name!r} is an input and has no distribution")

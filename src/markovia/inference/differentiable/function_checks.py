@@ -1,0 +1,138 @@
+"""Two checks of a model's functions, made with plain NumPy arrays before anything is compiled.
+
+A function acts element by element along its own plates: one that mixes rows (`z - z.mean()`) would make summing out discrete
+variables, mini-batches and predictions for other rows silently wrong. And JAX clamps an index that is out of range, where
+NumPy raises. Each function is called with made-up values, and once more with one row changed.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.distributions.finite_distributions import is_distribution
+from markovia.factors.functions.function_node import FunctionNode
+from markovia.inference.differentiable.layout import Layout, Site
+from markovia.inference.differentiable.node_densities import Nodes
+
+
+class _Watched(np.ndarray):
+    """An array that refuses indices out of range, negative ones among them."""
+
+    name: str
+    child: str
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.name, self.child = getattr(source, "name", ""), getattr(source, "child", "")
+
+    def __getitem__(self, index: Any) -> Any:
+        found = np.asarray(self)
+        for axis, part in enumerate(index if isinstance(index, tuple) else (index,)):
+            if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and axis < found.ndim and part.size:
+                low, high = int(part.min()), int(part.max())
+                if low < 0 or high >= found.shape[axis]:
+                    wrong = low if low < 0 else high
+                    raise InvalidArgument(
+                        f"the function of {self.child!r} takes element {wrong} of {self.name!r}, which has "
+                        f"{found.shape[axis]} (numbered from 0)"
+                    )
+        return found[index]
+
+
+def check_functions(layout: Layout, nodes: Nodes) -> None:
+    """Raise where a function mixes rows of its own plates, or indexes what is not there."""
+    values = _made_up(layout)
+    for site in layout.sites.values():
+        if (
+            isinstance(site.piece, FunctionNode)
+            and not site.lags
+            and not site.piece.by_state
+            and site.sources
+        ):
+            _check(layout, nodes, site, values)
+
+
+def _check(layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any]) -> None:
+    env = {name: _watched(value, name, site.name) for name, value in values.items()}
+    if (
+        site.role == "input"
+        or not callable(nodes.forms[site.name])
+        or is_distribution(nodes.forms[site.name])
+    ):
+        return
+    before = _numbers(nodes.call(site, env))
+    for i, plate in enumerate(site.plates):
+        moved = {
+            name: _changed(values[name], plates.index(plate))
+            for name in site.sources
+            if name in values and (plates := layout.plates_of(name)) and plate in plates
+        }
+        if layout.lengths[plate] < 2 or not moved:
+            continue
+        after = _numbers(nodes.call(site, {**env, **moved}))
+        for (old, inner), (new, _) in zip(before, after, strict=True):
+            axis = _axis(old.ndim - inner, i, len(site.plates))
+            rest = (slice(None),) * max(axis, 0) + (
+                (slice(1, None),) if axis >= 0 and old.shape[axis] > 1 else ()
+            )
+            if not np.array_equal(old[rest], new[rest], equal_nan=True):
+                raise InvalidArgument(
+                    f"the function of {site.name!r} mixes elements of plate {plate!r}: when one changes, others do, too. "
+                    "Along its plates a function acts element by element; make it one vector-valued node instead (no plate)"
+                )
+
+
+def _numbers(found: Any) -> list[tuple[Any, int]]:
+    """Return the parameters of a distribution, or a value, each with how many of its last axes are no plates."""
+    if not is_distribution(found):
+        return [(np.asarray(found), 0)]
+    parameters = []
+    for name, constraint in found.arg_constraints.items():
+        value = found.__dict__.get(name)
+        if value is not None:
+            parameters.append((np.asarray(value), int(constraint.event_dim)))
+    return parameters
+
+
+def _axis(axes: int, plate: int, plates: int) -> int:
+    """Return where a plate is among the axes of a parameter; below zero for a parameter without it."""
+    return plate if axes >= plates else plate - (plates - axes)
+
+
+def _changed(value: Any, axis: int) -> Any:
+    """Return an array with its first element along an axis replaced by the second, or by another number."""
+    moved = np.array(value)
+    first = (slice(None),) * axis + (0,)
+    second = (slice(None),) * axis + (1,)
+    moved[first] = np.where(moved[first] == moved[second], moved[first], moved[second])
+    if np.array_equal(moved, value) and moved.dtype.kind == "f":
+        moved[first] = moved[first] * 0.75 + 0.125
+    return moved
+
+
+def _watched(value: Any, name: str, child: str) -> Any:
+    if not isinstance(value, np.ndarray) or not value.ndim:
+        return value
+    made = value.view(_Watched)
+    made.name, made.child = name, child
+    return made
+
+
+def _made_up(layout: Layout) -> dict[str, Any]:
+    """Return values for all nodes: those given, and numbers that most supports have."""
+    rng = np.random.default_rng(0)
+    values: dict[str, Any] = {**layout.fixed, **layout.data}
+    for site in layout.sites.values():
+        if site.name in values:
+            continue
+        if site.role == "discrete":
+            values[site.name] = rng.integers(0, site.states, size=site.shape) if site.shape else 0
+            continue
+        made = 0.3 + 0.4 * rng.random(site.shape)
+        kind = type(site.support).__name__.lower()
+        if "simplex" in kind:
+            made = made / made.sum(axis=-1, keepdims=True)
+        elif "ordered" in kind:
+            made = np.sort(made, axis=-1)
+        values[site.name] = made
+    return values
