@@ -35,6 +35,7 @@ ROOMS = {
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
         ("variational", "markov_chains", "theory", "gaussian"),
         ("differentiable",),
+        ("density_engines",),
     ],
     "learning": [
         ("association", "regression", "fields", "conditional_fields", "gaussian"),

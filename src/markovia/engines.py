@@ -9,16 +9,16 @@ Examples
 """
 
 from markovia.inference.choosing.auto import Auto, load_kernels
-from markovia.inference.differentiable.advi import ADVI
-from markovia.inference.differentiable.density_importance import DensityImportance
-from markovia.inference.differentiable.flow_vi import FlowVI
-from markovia.inference.differentiable.hmc import HMC
-from markovia.inference.differentiable.laplace import Laplace
-from markovia.inference.differentiable.mala import MALA
-from markovia.inference.differentiable.nuts import NUTS
-from markovia.inference.differentiable.random_walk import RandomWalkMetropolis
-from markovia.inference.differentiable.sgld import SGLD, Langevin
-from markovia.inference.differentiable.smc import SMC
+from markovia.inference.density_engines.advi import ADVI
+from markovia.inference.density_engines.density_importance import DensityImportance
+from markovia.inference.density_engines.flow_vi import FlowVI
+from markovia.inference.density_engines.hmc import HMC
+from markovia.inference.density_engines.laplace import Laplace
+from markovia.inference.density_engines.mala import MALA
+from markovia.inference.density_engines.nuts import NUTS
+from markovia.inference.density_engines.random_walk import RandomWalkMetropolis
+from markovia.inference.density_engines.sgld import SGLD, Langevin
+from markovia.inference.density_engines.smc import SMC
 from markovia.inference.engine import Engine, engine_names, get_engine
 from markovia.inference.exact.conditioning import Conditioning
 from markovia.inference.exact.enumeration import Enumeration

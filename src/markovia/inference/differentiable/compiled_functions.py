@@ -163,8 +163,10 @@ def _file(key: Hashable) -> Path | None:
 def _sources() -> str:
     """Return a digest of the engines' own text: a changed engine is compiled again."""
     total = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        total.update(file.read_bytes())
+    here = Path(__file__).parent
+    for folder in (here, here.with_name("density_engines")):
+        for file in sorted(folder.glob("*.py")):
+            total.update(file.read_bytes())
     return total.hexdigest()
 
 

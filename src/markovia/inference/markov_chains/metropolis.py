@@ -56,7 +56,7 @@ class MetropolisHastings(ChainEngine):
     """
 
     name: ClassVar[str] = "metropolis"
-    continuous: ClassVar[str] = "markovia.inference.differentiable.random_walk:RandomWalkMetropolis"
+    continuous: ClassVar[str] = "markovia.inference.density_engines.random_walk:RandomWalkMetropolis"
 
     proposal: Annotated[
         Proposal, Choice(tuple(MOVES), "a function of a state and a random generator", (Callable,))

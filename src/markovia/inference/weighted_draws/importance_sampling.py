@@ -83,7 +83,7 @@ class ImportanceSampling(WeightedEngine):
     round_draws: Count = 4096
 
     name: ClassVar[str] = "importance"
-    continuous: ClassVar[str] = "markovia.inference.differentiable.density_importance:DensityImportance"
+    continuous: ClassVar[str] = "markovia.inference.density_engines.density_importance:DensityImportance"
     advice: ClassVar[str] = (
         "try more draws, another proposal= (larger table_entries, 'adaptive'), or engine='gibbs'"
     )

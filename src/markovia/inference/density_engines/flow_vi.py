@@ -9,8 +9,8 @@ networks. Use it where a normal distribution is not enough (bent or skewed poste
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from markovia.inference.differentiable.advi import full_rank
-from markovia.inference.differentiable.guided_fit import Guide, GuidedEngine
+from markovia.inference.density_engines.advi import full_rank
+from markovia.inference.density_engines.guided_fit import Guide, GuidedEngine
 from markovia.runtime.checks import Count, Positive
 
 

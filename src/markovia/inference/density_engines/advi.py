@@ -10,7 +10,7 @@ look at the Pareto k; NUTS is right where it is fast enough.
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from markovia.inference.differentiable.guided_fit import Guide, GuidedEngine
+from markovia.inference.density_engines.guided_fit import Guide, GuidedEngine
 
 NARROW = 0.1
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.differentiable.approximation_details import judged
+from markovia.inference.density_engines.approximation_details import judged
 from markovia.inference.differentiable.compiled_functions import as_data, compiled, constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import (

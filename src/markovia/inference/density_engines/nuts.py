@@ -11,8 +11,8 @@ hierarchy non-centred).
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from markovia.inference.density_engines.density_chains import DensityChainDetails, DensityChains, Kernel, Step
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_chains import DensityChainDetails, DensityChains, Kernel, Step
 from markovia.runtime.checks import LEVEL, Whole
 
 

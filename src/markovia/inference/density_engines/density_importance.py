@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from markovia.inference.differentiable.approximation_details import judged
+from markovia.inference.density_engines.approximation_details import judged
+from markovia.inference.density_engines.whitened_density import peak, points_of
 from markovia.inference.differentiable.compiled_functions import constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, log_densities
 from markovia.inference.differentiable.draw_stats import DrawStats
-from markovia.inference.differentiable.whitened_density import peak, points_of
 from markovia.inference.result import LogMass, Record
 from markovia.inference.weighted_draws.weight_diagnostics import FEWEST_EFFECTIVE, MAX_TAIL_INDEX
 from markovia.runtime.checks import POSITIVE, Count

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import pi
 from typing import Annotated, ClassVar
 
+from markovia.inference.density_engines.density_chains import Kernel
+from markovia.inference.density_engines.nuts import HamiltonianChains, hamiltonian_kernel
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_chains import Kernel
-from markovia.inference.differentiable.nuts import HamiltonianChains, hamiltonian_kernel
 from markovia.runtime.checks import POSITIVE
 
 

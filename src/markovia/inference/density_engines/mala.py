@@ -8,9 +8,9 @@ the random walk's d and HMC's d^(1/4). Use it where a gradient is dear and traje
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from markovia.inference.differentiable.adapted_kernels import Proposed, adapted_kernel
+from markovia.inference.density_engines.adapted_kernels import Proposed, adapted_kernel
+from markovia.inference.density_engines.density_chains import DensityChains, Kernel
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_chains import DensityChains, Kernel
 from markovia.runtime.checks import LEVEL, Count, FromZero
 
 

@@ -14,9 +14,10 @@ import pytest
 
 import markovia as mk
 from density_examples import check_draws, gaussian, gaussian_answer, gaussian_data, targets
-from markovia.inference.differentiable import compiled_functions, density_chains
+from markovia.inference.density_engines import density_chains
+from markovia.inference.density_engines.density_chains import ebfmi
+from markovia.inference.differentiable import compiled_functions
 from markovia.inference.differentiable.density import standard_normal
-from markovia.inference.differentiable.density_chains import ebfmi
 from markovia.inference.markov_chains.diagnostics import mcse
 
 NUTS, HMC = mk.engines.NUTS, mk.engines.HMC
@@ -158,7 +159,7 @@ def test_the_share_of_missing_information_is_one_for_well_mixed_energies():
 KILLED = """
 import os, sys
 from markovia.engines import NUTS
-from markovia.inference.differentiable import density_chains
+from markovia.inference.density_engines import density_chains
 from markovia.inference.differentiable.density import standard_normal
 
 density_chains.SECONDS = 1e-4  # many short segments
@@ -216,7 +217,8 @@ def test_a_checkpoint_of_another_run_is_refused_and_one_of_this_run_goes_on(tmp_
 def test_a_second_process_compiles_nothing_and_damaged_files_are_no_harm(code_folder):
     script = textwrap.dedent("""
         from markovia.engines import NUTS
-        from markovia.inference.differentiable import compiled_functions, density_chains
+        from markovia.inference.density_engines import density_chains
+from markovia.inference.differentiable import compiled_functions
         from markovia.inference.differentiable.density import standard_normal
 
         made = []

@@ -8,9 +8,9 @@ dimension; a draw is `thin` steps. Use it to compare, for a handful of numbers, 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from markovia.inference.differentiable.adapted_kernels import Proposed, adapted_kernel
+from markovia.inference.density_engines.adapted_kernels import Proposed, adapted_kernel
+from markovia.inference.density_engines.density_chains import DensityChains, Kernel
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_chains import DensityChains, Kernel
 from markovia.runtime.checks import LEVEL, Count, FromZero
 
 

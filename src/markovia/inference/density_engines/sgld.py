@@ -14,11 +14,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.inference.density_engines.density_chains import DensityChains, Kernel, Step
+from markovia.inference.density_engines.whitened_density import peak, points_of, whitened
 from markovia.inference.differentiable.compiled_functions import constrained
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_chains import DensityChains, Kernel, Step
 from markovia.inference.differentiable.density_engine import Drawn
-from markovia.inference.differentiable.whitened_density import peak, points_of, whitened
 from markovia.runtime.checks import Count, CountOrNone, FromZero, Interval
 
 STEPS = Interval(0.0, 2.0, open="both", said="a number between 0 and 2")

@@ -7,8 +7,8 @@ growing windows) is NumPyro's, which is Stan's. A sampler gives its proposal onl
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from markovia.inference.density_engines.density_chains import Kernel, Step
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_chains import Kernel, Step
 
 
 class AdaptedState(NamedTuple):

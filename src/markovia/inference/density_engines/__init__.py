@@ -1,0 +1,1 @@
+"""Engines that see a model only as one smooth log density: samplers, tempering, variational fits."""
