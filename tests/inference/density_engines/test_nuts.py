@@ -217,8 +217,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_one_of_this_run_goes_on(tmp_
 def test_a_second_process_compiles_nothing_and_damaged_files_are_no_harm(code_folder):
     script = textwrap.dedent("""
         from markovia.engines import NUTS
-        from markovia.inference.density_engines import density_chains
-from markovia.inference.differentiable import compiled_functions
+        from markovia.inference.differentiable import compiled_functions
         from markovia.inference.differentiable.density import standard_normal
 
         made = []
