@@ -357,3 +357,20 @@ def test_missing_entries_are_inferred_or_do_not_count():
     np.testing.assert_allclose(whole, filled)
     wanted = norm(0.7, 0, 2) + norm(filled, 0.7, 1).sum() + norm(z, 2 * filled, 0.5).sum()
     assert at == pytest.approx(wanted, abs=1e-12)
+
+
+def test_linear_gaussian_nodes_and_tables_join_functions_of_parents():
+    m = mk.BayesianNetwork()
+    m.add("d", states=["a", "b"], p=[0.3, 0.7])
+    m.add("x", mk.LinearGaussian(1.0, {}, 2.0))
+    m.add(
+        "w",
+        {"a": mk.LinearGaussian(0.0, {"x": 1.0}, 1.0), "b": mk.LinearGaussian(3.0, {"x": -1.0}, 4.0)},
+        parents=["d"],
+    )
+    m.add("twice", mk.LinearGaussian(0.5, {"x": 2.0}, 0.0))
+    m.add("y", lambda w, twice: dist.StudentT(4.0, w + twice, 1.0))
+    found, _, _ = density_at(m, {"y": 2.2}, {"x": 0.4, "w": 1.1})
+    parts = [np.log(0.3) + norm(1.1, 0.4, 1.0), np.log(0.7) + norm(1.1, 3.0 - 0.4, 2.0)]
+    wanted = norm(0.4, 1.0, np.sqrt(2.0)) + logsumexp(parts) + stats.t.logpdf(2.2, 4.0, 1.1 + 1.3, 1.0)
+    assert found == pytest.approx(wanted, abs=1e-10)

@@ -21,7 +21,8 @@ from markovia.inference.differentiable.compiled_functions import CHUNK, as_data,
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
-from markovia.inference.differentiable.state_draws import StateDraws
+from markovia.inference.differentiable.state_draws import PlatedPosterior, StateDraws
+from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, Info, LogMass, Ranked, Record
 from markovia.runtime.array_types import Array, Ints
@@ -100,9 +101,12 @@ class DrawnAnswer:
     def _finished(self) -> Mapping[str, Array | StateDraws]:
         return self.program.finish(self.drawn)
 
-    def posterior(self, names: Sequence[str], info: Info) -> DrawnPosterior:
-        """Return the posterior of some quantities; its draws keep every latent one."""
+    def posterior(self, names: Sequence[str], info: Info) -> "DrawnPosterior | Posterior | PlatedPosterior":
+        """Return the posterior of some quantities; its draws keep every latent one. One discrete variable has a table."""
         finished, drawn = self._finished, self.drawn
+        only = finished.get(names[0]) if len(names) == 1 else None
+        if isinstance(only, StateDraws):
+            return only.posterior(info, None if drawn.log_weights is None else np.exp(drawn.log_weights))
         return DrawnPosterior(
             tuple(names),
             finished,

@@ -380,6 +380,14 @@ class DrawnPosterior:
             return self._states[name].probabilities.shape[2:]
         return self._values(name).shape[2:]
 
+    def line(self) -> str:
+        """Return the posterior in a few words, for a list of many."""
+        (name,) = self.names
+        mean = np.asarray(self.mean(name))
+        if mean.ndim:
+            return f"{' x '.join(map(str, mean.shape))} numbers, means {mean.min():.4g} to {mean.max():.4g}"
+        return f"mean {float(mean):.4g}, sd {float(self.sd(name)):.4g}"
+
     def __str__(self) -> str:
         lines, hidden = self._table()
         table = aligned(["quantity", *_columns(INTERVAL)], lines)

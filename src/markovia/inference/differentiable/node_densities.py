@@ -13,6 +13,7 @@ from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.closures import with_arrays
 from markovia.factors.functions.function_node import Flat, FunctionNode, function_arguments
+from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.layout import Layout, Site
 
@@ -99,8 +100,14 @@ class Nodes:
             index = tuple(env[n] for n in piece.parent_names)
             table = jnp.asarray(piece.values)
             return theirs.Categorical(probs=table[index] if index else table)
-        mean, scale = piece.normal_given(env)  # type: ignore[attr-defined]
-        return theirs.Normal(mean, scale)
+        assert isinstance(piece, GaussianConditional)
+        index = tuple(env[p.name] for p in piece.discrete)
+        mean, weights = jnp.asarray(piece.bias)[index], jnp.asarray(piece.weights)[index]
+        for k, parent in enumerate(piece.continuous):
+            mean = mean + weights[..., k] * env[parent.name]
+        if not piece.variance.any():
+            return mean
+        return theirs.Normal(mean, jnp.sqrt(jnp.asarray(piece.variance)[index]))
 
     # -- distributions and values with their plates -------------------------------------------------------------------
 

@@ -75,6 +75,13 @@ class PlatedPosterior:
     def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
         return np.array(self.probabilities, dtype=dtype, copy=copy)  # type: ignore[call-overload, no-any-return]
 
+    def line(self) -> str:
+        """Return the posteriors in a few words, for a list of many."""
+        share = self.probabilities.reshape(-1, len(self.states)).mean(axis=0)
+        return (
+            ", ".join(f"{state} {p:.4g}" for state, p in zip(self.states, share, strict=True)) + " on average"
+        )
+
     def argmax(self) -> np.ndarray[tuple[int, ...], np.dtype[np.object_]]:
         """Return the most probable state of each element."""
         found: np.ndarray[tuple[int, ...], np.dtype[np.object_]]

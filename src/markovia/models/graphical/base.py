@@ -204,7 +204,8 @@ class GraphicalModel(ABC):
         """
         if self.has_quantities:
             return cast(
-                "Posterior", self._continuous().query(self, self._names(targets), given, engine, time_limit)
+                "Posterior",
+                self._continuous().query(self, self._names(targets), given, engine, time_limit, missing),
             )
         names = self._names(targets)
         problem = self._unfolded(given, engine)
