@@ -38,8 +38,8 @@ ROOMS = {
         ("density_engines",),
     ],
     "learning": [
-        ("association", "regression", "fields", "conditional_fields", "gaussian"),
-        ("tables",), ("incomplete", "prediction"), ("",),
+        ("association", "regression", "fields", "conditional_fields"),
+        ("tables",), ("incomplete", "prediction"), ("gaussian",), ("",),
     ],
     "structure": [
         ("task",),
@@ -47,7 +47,7 @@ ROOMS = {
         ("", "trees", "dag_search", "classes_and_orders", "constraint", "functional", "changing"),
         ("exact", "incomplete", "confidence"),
     ],
-    "models": [("graphical",), ("temporal", "crf", "classifiers"), ("gallery",), ("",)],
+    "models": [("graphical",), ("temporal", "crf", "classifiers", "gaussian"), ("gallery",), ("",)],
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {

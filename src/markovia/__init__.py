@@ -15,7 +15,7 @@ yes   0.666667
 The names here are those that are typed first; `help(mk.BayesianNetwork)` says more about one of them.
 
 Models
-    BayesianNetwork, MarkovNetwork, FactorGraph, DynamicBayesianNetwork, MarkovChain
+    BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
     CRF, ChainCRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation
@@ -64,10 +64,10 @@ from markovia.runtime.lazy_names import lazy_names as _lazy_names
 __version__ = "0.1.0"
 
 _ports.bind("save", "markovia.io:save")
-_ports.bind("to-bayesian-network", "markovia.models.graphical.conversions:to_bayesian_network")
-_ports.bind("to-markov-network", "markovia.models.graphical.conversions:to_markov_network")
-_ports.bind("to-factor-graph", "markovia.models.graphical.conversions:to_factor_graph")
-_ports.bind("fit-structure", "markovia.models.graphical.learned_structure:fit_structure")
+_ports.bind("to-bayesian-network", "markovia.models.conversions:to_bayesian_network")
+_ports.bind("to-markov-network", "markovia.models.conversions:to_markov_network")
+_ports.bind("to-factor-graph", "markovia.models.conversions:to_factor_graph")
+_ports.bind("fit-structure", "markovia.models.learned_structure:fit_structure")
 _ports.bind("query-averaged", "markovia.models.graphical.averaged_query:averaged_query")
 _ports.bind("picture", "markovia.plotting.picture:svg")
 _ports.bind("plot-edge-confidence", "markovia.plotting.edge_confidence_plot:plot_edge_confidence")

@@ -114,12 +114,12 @@ def ordered_rows(
     if isinstance(data, OrderedRows):
         return data
     if isinstance(data, CodedTable):
-        names = _known(list(data.variables), variables, leave_out, others)
+        names = known_columns(list(data.variables), variables, leave_out, others)
         return OrderedRows(names, _narrow(data.rows(names), variables, names), None)
     if is_files(data):
         return _from_files(data, variables, leave_out, others)
     columns = eager_columns(data)
-    names = _known(columns.names, variables, leave_out, others)
+    names = known_columns(columns.names, variables, leave_out, others)
     table = coded_columns(columns, names, variables, {})
     return OrderedRows(names, _narrow(table.codes.T, variables, names), columns.index)
 
@@ -134,7 +134,7 @@ def column_names(data: Any) -> list[str]:
 def _from_files(
     data: Any, variables: Mapping[str, Variable], leave_out: Collection[str], others: str
 ) -> OrderedRows:
-    names = _known(file_columns(data), variables, leave_out, others)
+    names = known_columns(file_columns(data), variables, leave_out, others)
     wanted = {n: variables[n] for n in names}
     if not names:
         return OrderedRows([], np.empty((eager_columns(data).n_rows, 0), dtype=np.int8), None)
@@ -143,7 +143,7 @@ def _from_files(
     return OrderedRows(names, _narrow(codes, variables, names), None)
 
 
-def _known(
+def known_columns(
     names: Iterable[str], variables: Mapping[str, Variable], leave_out: Collection[str], others: str
 ) -> list[str]:
     """Return the columns that are looked at."""

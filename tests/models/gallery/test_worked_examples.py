@@ -37,7 +37,7 @@ from markovia.graphs import (
     pairwise_independencies,
 )
 from markovia.local import LogLinear
-from markovia.models.graphical.conversions import to_bayesian_network, to_factor_graph, to_markov_network
+from markovia.models.conversions import to_bayesian_network, to_factor_graph, to_markov_network
 
 SEEDS = st.integers(0, 2**32 - 1)
 

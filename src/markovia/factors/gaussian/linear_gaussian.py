@@ -89,7 +89,8 @@ class LinearGaussian:
         return (LinearGaussian, (self.bias, self.weights, self.variance))
 
     def __repr__(self) -> str:
-        return f"LinearGaussian({self.bias:.6g}, {self.weights}, {self.variance:.6g})"
+        weights = ", ".join(f"{n!r}: {w:.6g}" for n, w in self.weights.items())
+        return f"LinearGaussian({self.bias:.6g}, {{{weights}}}, {self.variance:.6g})"
 
 
 class StateRegressions:

@@ -30,10 +30,11 @@ class FlatNetwork:
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = list(pieces)
         self.switched = [p for p in pieces if isinstance(p, GaussianConditional) and p.discrete]
+        self.by_child = {p.variable.name: p for p in pieces if isinstance(p, GaussianConditional)}
         self.fields = [p for p in pieces if isinstance(p, GaussianField)]
         self.tables = [p for p in pieces if p.kind == "table"]
         plain = [p for p in pieces if isinstance(p, GaussianConditional) and not p.discrete]
-        self.names: list[str] = [p.variable.name for p in pieces if isinstance(p, GaussianConditional)]
+        self.names = list(self.by_child)
         self.names.extend(n for f in self.fields for n in f.names)
         self.place = place = {n: i for i, n in enumerate(self.names)}
         self.child = np.array([place[p.variable.name] for p in plain], dtype=np.int64)
@@ -94,6 +95,7 @@ def flat_network(problem: Problem) -> FlatNetwork:
     ):
         kept = memory["flat network"] = FlatNetwork(problem.pieces)
         memory.pop("sparse patterns", None)
+        memory.pop("log z", None)
     return kept
 
 

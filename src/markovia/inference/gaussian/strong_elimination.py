@@ -28,8 +28,9 @@ from markovia.factors.tables.variable import Variable
 from markovia.inference.engine import TABLES, get_engine
 from markovia.inference.gaussian.configurations import Solved, check_configurations, solve_with_intervals
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
+from markovia.inference.gaussian.linear_system import solve
 from markovia.inference.gaussian.mixture_modes import best_of_mixture
-from markovia.inference.gaussian.network_equations import equations_of
+from markovia.inference.gaussian.network_equations import equations_of, flat_network
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
@@ -176,7 +177,7 @@ class Elimination:
         self.place = {n: k for k, n in enumerate(e.names)}
         self.solved = [Solved(c, engine.max_configurations) for c in e.components]
         self.home = {n: s for s in self.solved for n in s.component.names}
-        self.log_plain = self.plain.log_mass + e.log_constant
+        self.log_plain = self.plain.log_mass + e.log_constant - self._log_z()
         self.tables, self.log_offset = self._table_problem([s.log_mass for s in self.solved])
         self.table_engine = get_engine("auto")
         found = self.table_engine.log_mass(self.tables) if self.tables.variables else LogMass(0.0)
@@ -192,6 +193,18 @@ class Elimination:
             found.record.exact is not False and not found.record.tried and not cuts and not details.collapsed
         )
         self.record = replace(found.record, engine="gaussian", exact=exact, details=details)
+
+    def _log_z(self) -> float:
+        """Return the log of a field's integral, which its densities are divided by; kept with the model."""
+        if not flat_network(self.problem).fields:
+            return 0.0
+        memory = {} if self.problem.memory is None else self.problem.memory
+        if "log z" not in memory:
+            plain = self.plain
+            if self.problem.findings:
+                plain = solve(equations_of(self.problem.with_findings({}), None).system)
+            memory["log z"] = plain.log_mass
+        return float(memory["log z"])
 
     def _table_problem(self, masses: Sequence[Array]) -> tuple[Problem, float]:
         """Return the model of tables that is left, and the log of what its tables were divided by."""

@@ -53,6 +53,37 @@ class BDeu:
         return np.full(shape, self.equivalent_sample_size / prod(shape))
 
 
+@dataclass(frozen=True)
+class NormalInverseGamma:
+    """The prior of linear-Gaussian nodes, in rows: as if so many had been seen that show no dependence on the parents.
+
+    The variance has an inverse-gamma distribution around the column's own, with `strength` rows' worth of knowledge; given
+    it, bias and weights are Gaussian around the column's mean and zero. Larger strength draws weights harder to zero.
+
+    Parameters
+    ----------
+    strength
+        The number of rows.
+    tables
+        The prior of the tables in the same network, as in `fit(prior=...)`; None for maximum likelihood.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = {"x": [0.1, 1.2, 1.9, 3.3], "y": [0.2, 2.1, 4.2, 6.3]}
+    >>> bn = mk.BayesianNetwork("x->y").fit(rows, prior=mk.priors.NormalInverseGamma(0.5))
+    >>> bn["y"].row().weights["x"] < mk.BayesianNetwork("x->y").fit(rows)["y"].row().weights["x"]
+    True
+    """
+
+    strength: float = 1.0
+    tables: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.strength, int | float) or not 0 < self.strength < np.inf:
+            raise InvalidArgument(f"strength= is a positive number of rows, not {self.strength!r}")
+
+
 @dataclass(frozen=True, repr=False)
 class Dirichlet:
     """Pseudo-counts given: one number for every cell, or a table for each of some nodes.

@@ -101,6 +101,8 @@ class DirectedModel(GraphicalModel):
         """Take over learned variables, all of them, and learned distributions at once; other tables stay."""
         self._variables = dict(variables)
         self._tables = {**self._tables, **tables}
+        # a number lists its parents with states first
+        self._parents = {**self._parents, **{n: t.parent_names for n, t in tables.items()}}
         self._assumed = set()
 
     # -- inside --------------------------------------------------------------------------------------------------

@@ -31,6 +31,9 @@ from markovia.runtime.seeds import generator
 class EditingVerbs(DirectedModel):
     """Building and editing a directed network; see `BayesianNetwork`."""
 
+    _functions: bool | None = None
+    """Whether some node is a function, whose arguments later nodes may be; None where nobody has looked."""
+
     @guided
     def add(
         self,
@@ -114,7 +117,10 @@ class EditingVerbs(DirectedModel):
             named = table.parent_names
         if table is not None:
             named = table.parent_names
-        waiting = _waiting_for(name, self._tables)
+        if self._functions is None:
+            self._functions = any(isinstance(t, FunctionNode) for t in self._tables.values())
+        waiting = _waiting_for(name, self._tables) if self._functions else {}
+        self._functions = self._functions or isinstance(table, FunctionNode)
         if waiting:
             DAG.from_parents(
                 {**self._parents, name: named, **{n: (*self._parents[n], name) for n in waiting}}
@@ -165,6 +171,7 @@ class EditingVerbs(DirectedModel):
         if table.parent_names != self._parents[name]:
             self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
         self._parents[name] = table.parent_names
+        self._functions = None
         self._tables[name] = table
 
     def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:

@@ -9,14 +9,14 @@ from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
-    from markovia.models.graphical.fitting import Fitted, Learned
-    from markovia.models.graphical.posterior_network import NetworkPosterior
+    from markovia.models.graphical.fitting import Fitted, Learned, NumbersLearned
+    from markovia.models.graphical.posterior_network import NetworkPosterior, NumberPosterior
 
 
 class FitVerbs(DirectedModel):
     """Fitting a directed network's tables to data; see `BayesianNetwork`."""
 
-    _learned: "Learned | None" = None
+    _learned: "Learned | NumbersLearned | None" = None
 
     @guided
     def fit(
@@ -33,6 +33,8 @@ class FitVerbs(DirectedModel):
     ) -> Self:
         """Learn every node's distribution from data, and return the network itself.
 
+        Columns of numbers with fractions make their nodes linear Gaussians, one regression for every state of discrete
+        parents, where the network does not say otherwise; nodes that are numbers already stay so.
         A node that is a local model keeps its form: logistic and softmax nodes are fitted by Newton's method, noisy-or and
         its relatives by expectation-maximisation over their hidden effects, and gates stay as they are. To fit a full
         table instead, give the node one first (`bn.replace(name, p="uniform")`).
@@ -44,7 +46,8 @@ class FitVerbs(DirectedModel):
             found by name, others are not looked at.
         prior
             None for maximum likelihood; "bdeu", "k2", "laplace", "dirichlet", a number of pseudo-counts a cell, or an
-            object such as `mk.priors.BDeu(10)` for posterior means. The full posterior is then in `posterior_`.
+            object such as `mk.priors.BDeu(10)` for posterior means; linear Gaussians then have a normal-inverse-gamma prior
+            (`mk.priors.NormalInverseGamma(...)`). The full posterior is then in `posterior_`.
         weights
             The name of a column, or one number a row.
         states
@@ -131,6 +134,10 @@ class FitVerbs(DirectedModel):
         from markovia.models.graphical import fitting
 
         past = self._current()
+        if self.has_quantities or isinstance(past, fitting.NumbersLearned):
+            raise InvalidArgument(
+                "partial_fit is for networks of tables; fit a network with numbers on all rows"
+            )
         if past is None and self._fit is not None:
             raise InvalidArgument(
                 "the network has no counts to add to: its tables were changed since the last fit, or fitted otherwise; "
@@ -139,15 +146,20 @@ class FitVerbs(DirectedModel):
         return self._take(fitting.partial_fit(self, past, data, prior, weights, states, fixed, tied, forget))
 
     @property
-    def posterior_(self) -> "NetworkPosterior | None":
+    def posterior_(self) -> "NetworkPosterior | NumberPosterior | None":
         """The distribution of the tables after a fit with a prior on complete data; None otherwise.
 
         It has the Dirichlet parameters, credible intervals, the probability of the data with the tables integrated out,
         drawn networks, and queries that average over them. Editing the network drops it; a copy keeps it.
         """
-        from markovia.models.graphical.posterior_network import NetworkPosterior
+        from markovia.models.graphical.fitting import NumbersLearned
+        from markovia.models.graphical.posterior_network import NetworkPosterior, NumberPosterior
 
         learned = self._current()
+        if isinstance(learned, NumbersLearned):
+            twin = self.copy()
+            twin._learned = None
+            return NumberPosterior(learned.regressions, learned.alphas, twin)
         if learned is None or learned.learner.prior is None:
             return None
         if learned.posterior is None:
@@ -164,7 +176,7 @@ class FitVerbs(DirectedModel):
         self._fit, self._learned = (found.record, dict(self._tables)), found.learned
         return self
 
-    def _current(self) -> "Learned | None":
+    def _current(self) -> "Learned | NumbersLearned | None":
         """Return what the last fit left behind, unless some table is no longer the one it made."""
         learned = self._learned
         if learned is None or len(learned.tables) != len(self._tables):

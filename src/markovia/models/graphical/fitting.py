@@ -12,8 +12,10 @@ from markovia.data.in_memory import cheap_columns
 from markovia.data.reading import read_data
 from markovia.data.row_sources import RowSource
 from markovia.errors import IncompleteModel, InvalidArgument, UnknownVariable
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
+from markovia.learning.gaussian.network_fit import Structure, fit_numbers, has_numbers
 from markovia.learning.incomplete.em import as_em, fit_by_em
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.priors import as_prior
@@ -41,13 +43,22 @@ class Learned:
     posterior: NetworkPosterior | None = None
 
 
+@dataclass
+class NumbersLearned:
+    """What a fit of numbers under a prior leaves behind."""
+
+    regressions: dict[str, Any]
+    alphas: dict[str, Any]
+    tables: list[Conditional]
+
+
 class Fitted(NamedTuple):
     """What a network takes over from a fit."""
 
     variables: dict[str, Variable]
     tables: dict[str, Conditional]
     record: Fit
-    learned: Learned | None = None
+    learned: Learned | NumbersLearned | None = None
 
 
 def fit(
@@ -63,6 +74,9 @@ def fit(
 ) -> Fitted:
     """Learn every node's distribution; see `BayesianNetwork.fit`."""
     start = now()
+    structure = structure_of(network)
+    if has_numbers(structure, data, states):
+        return _fit_numbers(network, structure, data, prior, weights, states, fixed, tied, missing, latent)
     settings = as_em(missing)
     hidden = hidden_variables(network, latent)
     for name in hidden:
@@ -96,6 +110,53 @@ def fit(
     learner = TableLearner(families, as_prior(prior))
     counts = family_counts(source, families)
     return _estimated(learner, counts, source.n_rows, source.total, gaps, start)
+
+
+def structure_of(network: DirectedModel) -> Structure:
+    """Return what a fit of numbers has to know of a network."""
+    names = network.variables
+    return Structure(
+        {n: network.variable(n) for n in names},
+        {n: network.parents(n) for n in names},
+        {n: network[n] if network.has_table(n) else None for n in names},
+        frozenset(network.unstated()),
+    )
+
+
+def _fit_numbers(
+    network: DirectedModel,
+    structure: Structure,
+    data: Any,
+    prior: Any,
+    weights: Any,
+    states: Mapping[str, int | Sequence[State]] | None,
+    fixed: str | Iterable[str],
+    tied: Sequence[Sequence[str]],
+    missing: Any,
+    latent: str | Iterable[str] | Mapping[str, int | Sequence[State]],
+) -> Fitted:
+    """Learn a network of tables and linear Gaussians."""
+    if tied:
+        raise InvalidArgument("tied= is for networks of tables; nodes that are numbers are fitted one by one")
+    hidden = {}
+    for name in _names(latent, "latent"):
+        known = isinstance(network.variable(name), Quantity)
+        hidden[name] = (
+            network.variable(name) if known else hidden_variables(network, _only(latent, name))[name]
+        )
+    held = _names(fixed, "fixed")
+    for name in held:
+        if not network.has_table(name):
+            raise IncompleteModel(f"{name!r} cannot stay fixed: it has no distribution yet")
+    found = fit_numbers(structure, data, prior, weights, states, held, missing, hidden)
+    learned = None
+    if prior is not None and found.record.method != "em":
+        learned = NumbersLearned(found.posteriors, found.alphas, list(found.tables.values()))
+    return Fitted(found.variables, found.tables, found.record, learned)
+
+
+def _only(latent: Any, name: str) -> Any:
+    return {name: latent[name]} if isinstance(latent, Mapping) else name
 
 
 def partial_fit(

@@ -38,7 +38,7 @@ def read_given(
     wanted = {name for node in nodes for name in node.arguments.values()}
     for name, said in given.items():
         if name in variables:
-            finding = _finding(variables[name], pieces[name], said)
+            finding = _finding(variables[name], pieces.get(name), said)
             if isinstance(finding, Finding):
                 findings[name] = finding
             elif finding is not None:
@@ -125,7 +125,7 @@ def _spread(
     inputs[plate] = Length(len(frame), getattr(frame, "index", None))
     for column in frame.columns:
         if column in variables:
-            found = _finding(variables[column], pieces[column], frame[column])
+            found = _finding(variables[column], pieces.get(column), frame[column])
             if isinstance(found, Finding):
                 findings[column] = found
             else:

@@ -14,7 +14,8 @@ import numpy as np
 
 from markovia.data.reading import read_data
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.conditional import Conditional
+from markovia.factors.gaussian.linear_gaussian import GaussianConditional
+from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
@@ -183,6 +184,81 @@ class NetworkPosterior(TablePosterior):
         twin = self._network.copy()
         variables = {n: twin.variable(n) for n in twin.variables}
         twin.install(variables, dict(zip(self._at, self.draw(rng), strict=True)))
+        return twin
+
+
+class NumberPosterior:
+    """The distribution of a mixed network's parameters after the data: `bn.posterior_` after a fit with a prior.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rows = {"x": [0.1, 1.2, 1.9, 3.3, 4.1], "y": [0.2, 2.1, 4.2, 6.3, 8.4]}
+    >>> post = mk.BayesianNetwork("x->y").fit(rows, prior=0.1).posterior_
+    >>> post.interval("y", 0.9).round(2).loc["x"].tolist()
+    [1.67, 2.3]
+    >>> len(post.sample(3, seed=0))
+    3
+    """
+
+    def __init__(self, regressions: dict[str, Any], alphas: dict[str, Array], network: DirectedModel) -> None:
+        self.regressions = regressions
+        """For each number, a `RegressionPosterior` for every configuration of its discrete parents (by code)."""
+        self._alphas, self._network = alphas, network
+
+    def alpha(self, name: str) -> Array:
+        """Return the Dirichlet parameters of a table, axes `(*parents, child)`."""
+        self._network.variable(name)
+        if name not in self._alphas:
+            raise InvalidArgument(f"{name!r} has no table with a Dirichlet posterior")
+        return self._alphas[name]
+
+    def interval(self, name: str, level: float = 0.95, **states: Any) -> "pd.DataFrame":
+        """Return credible intervals of the bias and the weights of a number, for named states of discrete parents."""
+        import pandas as pd
+
+        check_level(level)
+        node: Any = self._network[name]
+        if name not in self.regressions:
+            raise InvalidArgument(f"{name!r} is no number with a posterior; see alpha() for tables")
+        if set(states) != {v.name for v in node.discrete}:
+            raise InvalidArgument(
+                f"{name!r} has a regression for each state of {[v.name for v in node.discrete]}"
+            )
+        found = self.regressions[name][tuple(v.index(states[v.name]) for v in node.discrete)]
+        index = ["bias", *(v.name for v in node.continuous)]
+        return pd.DataFrame(found.interval(level), index=index, columns=["low", "high"])
+
+    @property
+    def log_evidence(self) -> float:
+        """The log density of the numbers in the data given their parents, with all parameters integrated out."""
+        return float(sum(r.log_evidence for own in self.regressions.values() for r in own.values()))
+
+    def sample(self, n: int = 1, seed: Seed = None) -> list[Any]:
+        """Return `n` networks drawn from the posterior."""
+        _whole(n)
+        rng = generator(seed)
+        return [self._drawn(rng) for _ in range(n)]
+
+    def _drawn(self, rng: np.random.Generator) -> DirectedModel:
+        twin = self._network.copy()
+        tables: dict[str, Conditional] = {}
+        for name, own in self.regressions.items():
+            node: Any = self._network[name]
+            bias, weights, variance = (np.array(a) for a in (node.bias, node.weights, node.variance))
+            for at, found in own.items():
+                coefficients, variance[at] = found.draw(rng)
+                bias[at], weights[at] = coefficients[0], coefficients[1:]
+            tables[name] = GaussianConditional(
+                node.variable, node.discrete, node.continuous, bias, weights, variance
+            )
+        for name, alpha in self._alphas.items():
+            gammas = rng.standard_gamma(alpha) + 1e-300
+            node = self._network[name]
+            tables[name] = ConditionalTable.of(
+                node.variable, node.parents, gammas / gammas.sum(axis=-1, keepdims=True)
+            )
+        twin.install({n: twin.variable(n) for n in twin.variables}, tables)
         return twin
 
 

@@ -24,6 +24,7 @@ from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
 from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
+from markovia.models.graphical import number_rows
 from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import check_choice
@@ -51,6 +52,8 @@ def are_rows(given: Any) -> bool:
 
 def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Array:
     """Return the log probability of each row; missing cells and columns are summed out."""
+    if model.has_quantities:
+        return number_rows.log_prob(model, frame)
     columns, table, _ = ordered_rows(frame, _variables(model))
     log_z = 0.0 if model.normalised else model._log_z(engine)
     problem = _problem(model, engine)
@@ -81,6 +84,8 @@ def predict(
     """Return the mode of each target's posterior for every row, one column a target; None where there is none."""
     import pandas as pd
 
+    if model.has_quantities:
+        return number_rows.predict(model, frame, names, impossible)
     data = ordered_rows(frame, _variables(model), leave_out=names)
     ends = _ends(model, names)
     best = {n: np.empty(len(data.codes), dtype=np.intp) for n in names}
@@ -103,6 +108,10 @@ def predict_proba(
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
+    if model.has_quantities:
+        return pd.concat(
+            number_rows.tables(model, frame, names, impossible), axis=1, names=["target", "state"]
+        )
     data = ordered_rows(frame, _variables(model), leave_out=names)
     tables = _tables(model, data, names, engine, progress, impossible)
     return pd.concat(tables, axis=1, names=["target", "state"])
@@ -117,6 +126,8 @@ def marginals(
     impossible: Impossible = "raise",
 ) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
+    if model.has_quantities:
+        return number_rows.marginals(model, frame, names, impossible)
     data = ordered_rows(frame, _variables(model))
     if names is None:
         whole = {n for k, n in enumerate(data.names) if (data.codes[:, k] != MISSING).all()}

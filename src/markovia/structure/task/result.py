@@ -162,7 +162,8 @@ class LearnedStructure:
 
         Returns
         -------
-        BayesianNetwork or MarkovNetwork
+        BayesianNetwork, MarkovNetwork or GaussianMarkovNetwork
+            Columns of numbers become linear Gaussians, or a Gaussian field where the graph is undirected.
         """
         return ports.call("fit-structure", self, data, **settings)
 

@@ -7,13 +7,14 @@ perfect when the graph is chordal, otherwise with the triangulation's extra edge
 
 from typing import TypeVar
 
-from markovia.errors import ImpossibleEvidence, InvalidGraph
+from markovia.errors import ImpossibleEvidence, InvalidGraph, UnsupportedModel
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.graphs import is_chordal, perfect_elimination_order
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Problem
+from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
@@ -23,13 +24,22 @@ from markovia.models.graphical.markov_network import MarkovNetwork
 M = TypeVar("M", bound=GraphicalModel)
 
 
-def to_markov_network(model: GraphicalModel) -> MarkovNetwork:
-    """Return the model as a Markov network over the same variables (moralisation for a directed one)."""
+def to_markov_network(model: GraphicalModel) -> MarkovNetwork | GaussianMarkovNetwork:
+    """Return the model as a Markov network over the same variables (moralisation for a directed one).
+
+    A network of linear Gaussians becomes a `GaussianMarkovNetwork`.
+    """
+    if isinstance(model, GaussianMarkovNetwork):
+        return model.copy()
+    if model.has_quantities and isinstance(model, BayesianNetwork):
+        return GaussianMarkovNetwork.from_bayesian_network(model)
     return _with_properties(model, MarkovNetwork(_variables(model), _factors(model), name=model.name))
 
 
 def to_factor_graph(model: GraphicalModel) -> FactorGraph:
     """Return the model as a factor graph with one factor a piece."""
+    if model.has_quantities:
+        raise UnsupportedModel("a factor graph is made of tables, and this model has numbers")
     return _with_properties(model, FactorGraph(_variables(model), _factors(model), name=model.name))
 
 

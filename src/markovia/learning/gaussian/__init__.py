@@ -1,0 +1,1 @@
+"""Gaussian parameters from data: regressions, covariances under a graph, and their posteriors."""
