@@ -9,6 +9,14 @@ Examples
 (True, True)
 """
 
+from markovia.inference.theory.black_box_vi import (
+    GaussianFit,
+    black_box_vi,
+    gaussian_elbo,
+    gaussian_kl,
+    reparameterised_gradients,
+    score_gradients,
+)
 from markovia.inference.theory.marginal_polytope import (
     ConjugateDual,
     Membership,
@@ -31,17 +39,23 @@ from markovia.inference.variational.log_z_bounds import LogBounds, log_partition
 __all__ = [
     "ConjugateDual",
     "Consistency",
+    "GaussianFit",
     "LogBounds",
     "Membership",
     "bethe_entropy",
     "bethe_free_energy",
+    "black_box_vi",
     "conjugate_dual",
     "elbo",
     "factorised",
+    "gaussian_elbo",
+    "gaussian_kl",
     "gibbs_free_energy",
     "in_marginal_polytope",
     "kl",
     "locally_consistent",
     "log_partition_bounds",
     "mean_parameters",
+    "reparameterised_gradients",
+    "score_gradients",
 ]

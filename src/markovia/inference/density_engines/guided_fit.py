@@ -143,7 +143,7 @@ class GuidedEngine(DensityEngine):
                 heights = jax.vmap(density.log_prob, (0, None))(points, data)
             else:
                 size = min(self.batch, rows.count)
-                some = rows.take(data, jax.random.choice(second, rows.count, (size,), replace=False))
+                some = rows.take(data, jax.random.randint(second, (size,), 0, rows.count))
                 heights = jax.vmap(density.log_prior, (0, None))(points, data)
                 heights += rows.count / size * jax.vmap(density.log_likelihood, (0, None))(points, some)
             return jnp.mean(heights + log_dets) + entropy

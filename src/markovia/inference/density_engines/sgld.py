@@ -78,7 +78,7 @@ class SGLD(DensityChains):
         def value(u: Any, data: Any, key: Any) -> Any:
             if whole or rows is None:
                 return density.log_prob(u, data)
-            at = jax.random.choice(key, count, (size,), replace=False)
+            at = jax.random.randint(key, (size,), 0, count)  # with repetition: no pass over all rows
             return density.log_prior(u, data) + count / size * density.log_likelihood(u, rows.take(data, at))
 
         def begin(key: Any, point: Any, value: Any, slope: Any, data: Any) -> Any:

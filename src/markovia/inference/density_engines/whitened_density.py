@@ -82,6 +82,7 @@ def whitened(density: Density, found: Peak) -> Density:
         lambda key, data: jax.random.normal(key, (density.size,)),
         (density.data, found.point, found.factor, np.asarray(found.log_det)),
         f"whitened {density.key}" if isinstance(density.key, str) else ("whitened", density.key),
+        log_joint=lambda z, data: density.log_prob(back(z, data), data[0]) + data[3],
         rows=None if rows is None else Rows(rows.count, lambda data, at: (rows.take(data[0], at), *data[1:])),
     )
 
