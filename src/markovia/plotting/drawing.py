@@ -16,6 +16,7 @@ from markovia.plotting.edge_labels import label_places
 from markovia.plotting.labels import outline, text_height, text_width
 from markovia.plotting.layout import Layout
 from markovia.plotting.matplotlib_axes import new_axes
+from markovia.plotting.plate_layout import Plate, plate_boxes
 from markovia.runtime.array_types import Array
 from markovia.runtime.progress import Advance, paced
 
@@ -44,6 +45,9 @@ def draw(
     """Draw a scene on the axes, or on axes of a new figure of a fitting size, and tell in so many steps how far it is."""
     sizes = picture.sizes
     low, high = layout.box(sizes) if len(sizes) else (np.zeros(2), np.ones(2))
+    boxes = plate_boxes(layout.centres, sizes, picture.plates)
+    for _, corner, opposite in boxes:
+        low, high = np.minimum(low, corner), np.maximum(high, opposite)
     low, high = low - MARGIN, high + MARGIN
     extent = high - low
     if ax is None:
@@ -62,6 +66,8 @@ def draw(
         ax.set_title(picture.title, parse_math=False)
     proportions = _proportions_class()(ax)
     proportions.outlined = len(picture.nodes) > MOST_TEXTS
+    for plate, corner, opposite in boxes:
+        _draw_plate(ax, proportions, plate, corner, opposite)
     half = steps // 2
     routes = _routed(picture, layout)
     for edge, route in paced(list(zip(picture.edges, routes, strict=True)), half, advance):
@@ -115,6 +121,28 @@ def _proportions_class() -> Any:
             self.apply()
 
     return Proportions
+
+
+def _draw_plate(ax: "Axes", proportions: Any, plate: Plate, low: Array, high: Array) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    width, height = float(high[0] - low[0]), float(high[1] - low[1])
+    patch = FancyBboxPatch(
+        (float(low[0]), float(low[1])), width, height, boxstyle="round,pad=0,rounding_size=0.12",
+        facecolor="none", edgecolor=style.EDGE, zorder=1, gid=f"plate:{plate.label}",
+    )  # fmt: skip
+    proportions.keep(patch.set_linewidth, 1.0)
+    ax.add_artist(patch)
+    wide = text_width(plate.label, style.SMALL_FONT_SIZE)
+    _write(
+        ax,
+        proportions,
+        float(high[0]) - wide / 2 - 0.08,
+        float(low[1]) + 0.11,
+        plate.label,
+        style.SMALL_FONT_SIZE,
+        style.INK,
+    )
 
 
 def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> None:

@@ -9,16 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.factors.tables.evidence import Findings, read_evidence
+from markovia.factors.quantities.quantity import Quantity
+from markovia.factors.tables.evidence import Finding, Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
 from markovia.graphs.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
+from markovia.inference.posterior import Posterior
 from markovia.models.graphical.base import GraphicalModel
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
-from markovia.plotting.layout import arrange, chosen
+from markovia.plotting.layout import Layout, arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.plate_layout import Plate, plate_layout
 from markovia.plotting.scene import Edge, Node, Scene, monitor
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.progress import progress_bar
@@ -105,17 +110,23 @@ def plot_model(
     picture.title = model.name if title is None else title
     findings, observed = _observed(model, given)
     nodes = {n.name: n for n in picture.nodes if n.shape != "square"}
+    if model.has_quantities:
+        _note_plates(picture, model, given)
     if posteriors:
         if given is not None and not isinstance(given, Mapping):
             raise InvalidArgument("posteriors=True needs the observed states: given={'name': state, ...}")
-        answers = model.marginals(given=given, targets=model.variables, engine=engine) if len(model) else {}
+        asked = [n for n in model.variables if n not in observed] if model.has_quantities else model.variables
+        answers = model.marginals(given=given, targets=asked, engine=engine) if len(model) else {}
         for name, answer in answers.items():
+            if not isinstance(answer, Posterior):
+                nodes[name].note, nodes[name].shape = answer.line(), "box"
+                continue
             states = [str(s) for s in answer.states]
             nodes[name].shape = "box"
             nodes[name].bars = monitor(states, [float(p) for p in answer.values], max_states)
-    else:
+    if not posteriors or model.has_quantities:
         for name, finding in findings.items():
-            nodes[name].note = f"= {finding.said}" if finding.hard else "soft evidence"
+            nodes[name].note = _said(finding)
     return _drawn(picture, ax, observed, highlight, layout, seed, progress)
 
 
@@ -179,6 +190,7 @@ def _drawn(
 ) -> "Axes":
     edges = [(e.a, e.b) for e in picture.edges]
     names = [n.name for n in picture.nodes]
+    plated = bool(picture.plates) and layout == "auto"
     layout = chosen(layout, names, edges, downwards=picture.downwards)
     trails = _trails(highlight)
     seen = {name for trail in trails if isinstance(trail, Trail) for name in trail.given}
@@ -189,7 +201,12 @@ def _drawn(
         picture.nodes[number[name]].observed = True
     _colour_trails(picture, number, trails)
     with progress_bar(progress, STEPS, name="drawing") as advance:
-        arranged = arrange(names, picture.sizes, edges, layout, seed=seed, advance=advance, steps=STEPS // 2)
+        if plated:
+            arranged = Layout(plate_layout(picture.sizes, edges, picture.plates), (None,) * len(edges))
+        else:
+            arranged = arrange(
+                names, picture.sizes, edges, layout, seed=seed, advance=advance, steps=STEPS // 2
+            )
         return draw(picture, arranged, ax, advance, STEPS - STEPS // 2)
 
 
@@ -197,12 +214,49 @@ def _observed(
     model: GraphicalModel, given: Mapping[str, Any] | str | Iterable[str] | None
 ) -> tuple[Findings, list[str]]:
     if given is None or isinstance(given, Mapping):
-        findings = read_evidence({n: model.variable(n) for n in model.variables}, given)
+        variables = {n: model.variable(n) for n in model.variables}
+        if model.has_quantities:
+            known = {n: v for n, v in (given or {}).items() if n in variables}
+            frames = [v.columns for v in (given or {}).values() if hasattr(v, "columns")]
+            spread = [n for columns in frames for n in columns if n in variables]
+            numbers = {n: Finding(variables[n], v, value=v) for n, v in known.items() if np.ndim(v) == 0}
+            return numbers, [*known, *spread]
+        findings = read_evidence(variables, given)
         return findings, list(findings)
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         model.variable(name)
     return {}, names
+
+
+def _said(finding: Finding) -> str:
+    if not finding.hard:
+        return "soft evidence"
+    said = finding.said
+    return f"= {said:.4g}" if isinstance(said, float) else f"= {said}"
+
+
+def _note_plates(
+    picture: Scene, model: GraphicalModel, given: Mapping[str, Any] | str | Iterable[str] | None
+) -> None:
+    """Make the nodes of quantities round, and note the plates with their lengths where these are known."""
+    members: dict[str, list[int]] = {}
+    lengths: dict[str, int] = {}
+    for i, node in enumerate(picture.nodes):
+        variable = model.variable(node.name)
+        if isinstance(variable, Quantity):
+            node.shape = "box" if variable.domain == "input" else "ellipse"
+            lengths.update(variable.lengths)
+            for plate in variable.plates:
+                members.setdefault(plate, []).append(i)
+    if isinstance(given, Mapping):
+        for node in picture.nodes:
+            variable = model.variable(node.name)
+            if isinstance(variable, Quantity) and np.ndim(given.get(node.name, 0)) >= len(variable.plates):
+                shape = np.shape(given.get(node.name, 0))
+                lengths.update(zip(variable.plates, shape, strict=False))
+        lengths.update({p: n if isinstance(n, int) else len(n) for p, n in given.items() if p in members})
+    picture.plates = [Plate(f"{p} ({lengths[p]:,})" if p in lengths else p, m) for p, m in members.items()]
 
 
 def _trails(highlight: Highlight) -> list[Trail | Sequence[str]]:

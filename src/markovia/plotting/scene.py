@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from markovia.graphs.mixed import Mark
 from markovia.plotting import style
 from markovia.plotting.labels import shorten, text_height, text_width, wrap
+from markovia.plotting.plate_layout import Plate
 
 Shape = Literal["box", "ellipse", "square", "separator"]
 
@@ -115,6 +116,7 @@ class Scene:
     edges: list[Edge]
     downwards: bool
     title: str = ""
+    plates: list[Plate] = field(default_factory=list)
 
     @property
     def sizes(self) -> NDArray[np.float64]:

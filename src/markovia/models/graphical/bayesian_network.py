@@ -35,6 +35,7 @@ from markovia.models.graphical.fit_verbs import FitVerbs
 from markovia.models.graphical.model import Model
 from markovia.models.graphical.one_line import parse_one_line
 from markovia.models.graphical.score_verbs import ScoreVerbs
+from markovia.models.graphical.steps_graph import steps_graph
 from markovia.runtime.keyword_advice import guided
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
@@ -170,13 +171,23 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
     ) -> bool:
         """Say whether the graph makes x and y independent given the observed variables (d-separation).
 
+        For nodes on plates it means any element of x and any of y, given all elements of the observed ones.
+
         Examples
         --------
         >>> bn = BayesianNetwork("smoke->lung->xray; smoke->bronc")
         >>> bn.independent("smoke", "xray"), bn.independent("smoke", "xray", given="lung")
         (False, True)
         """
-        return d_separated(self._dag(), x, y, given)
+        steps = steps_graph(self._tables, self._parents) if self.has_quantities else None
+        if steps is None:
+            return d_separated(self._dag(), x, y, given)
+        graph, copies = steps
+        sets = []
+        for what, names in (("x", x), ("y", y), ("given=", given)):
+            listed = list_of_names(names, what)
+            sets.append([c for n in listed for c in copies[self.variable(n).name]])
+        return d_separated(graph, sets[0], sets[1], sets[2])
 
     @guided
     def open_trails(self, x: str, y: str, given: str | Iterable[str] = ()) -> list[Trail]:
