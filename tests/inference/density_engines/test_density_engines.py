@@ -7,7 +7,9 @@ import pytest
 
 import markovia as mk
 from density_examples import (
+    EIGHT_SCHOOLS,
     check_draws,
+    eight_schools,
     gamma,
     gamma_log_evidence,
     gaussian,
@@ -208,3 +210,67 @@ def test_a_name_that_tables_know_too_leads_to_its_counterpart_with_the_settings_
     assert isinstance(counterpart(get_engine("metropolis"), tables), E.MetropolisHastings)
     nuts = get_engine("nuts")
     assert counterpart(nuts, Numbers()) is nuts
+
+
+def eight_schools_evidence():
+    """Integrate mu and tau numerically, effects in closed form: y_j ~ N(mu, s_j^2 + tau^2)."""
+    from scipy.integrate import dblquad
+
+    y, s = EIGHT_SCHOOLS["y"], EIGHT_SCHOOLS["s"]
+
+    def density(mu, tau):
+        variance = s**2 + tau**2
+        likelihood = np.exp(-0.5 * ((y - mu) ** 2 / variance).sum() + 28.0) / np.sqrt(
+            np.prod(2 * np.pi * variance)
+        )
+        prior = (
+            np.exp(-0.5 * (mu / 5) ** 2) / (5 * np.sqrt(2 * np.pi)) * 2 / (np.pi * 5 * (1 + (tau / 5) ** 2))
+        )
+        return likelihood * prior
+
+    return float(np.log(dblquad(density, 0.0, 80.0, -25.0, 30.0, epsabs=0, epsrel=1e-6)[0]) - 28.0)
+
+
+def test_tempering_has_the_evidence_of_eight_schools():
+    found = E.SMC(draws=4000, seed=1).draw(eight_schools())
+    assert abs(found.log_mass - eight_schools_evidence()) < 4 * found.record.details.log_mass_error < 0.25
+
+
+def test_a_model_whose_latent_variables_are_all_summed_out_is_answered_exactly():
+    import markovia.distributions as dist
+
+    model = mk.BayesianNetwork()
+    model.add("z", states=[0, 1], p=[0.3, 0.7])
+    model.add("y", lambda z: dist.Normal(2.0 * z, 1.0))
+    weights = np.array([0.3 * np.exp(-0.5 * 1.5**2), 0.7 * np.exp(-0.5 * 0.5**2)]) / np.sqrt(2 * np.pi)
+    for engine in ("nuts", "importance"):
+        found = model.query("z", given={"y": 1.5}, engine=engine)
+        assert np.allclose(found.values, weights / weights.sum(), atol=1e-12)
+        assert found.info.exact
+    assert model.log_evidence(given={"y": 1.5}, engine="smc") == pytest.approx(
+        np.log(weights.sum()), abs=1e-12
+    )
+
+
+def test_engines_agree_on_a_model_and_its_discrete_variable():
+    """A shift mu and a switch z, both unknown: with z summed out the exact posterior of mu is a mixture."""
+    import markovia.distributions as dist
+
+    y = np.array([1.0, 2.0, 3.0, 2.5])
+    model = mk.BayesianNetwork()
+    model.add("mu", dist.Normal(0, 3))
+    model.add("z", states=["a", "b"], p=[0.3, 0.7])
+    model.add("y", lambda mu, z: dist.Normal(mu + 2.0 * z, 1.0), plate="row")
+    total = np.eye(4) + 9.0
+    logs = [np.log(p) - 0.5 * (y - k) @ np.linalg.solve(total, y - k) for p, k in ((0.3, 0.0), (0.7, 2.0))]
+    share = 1.0 / (1.0 + np.exp(logs[0] - logs[1]))
+    means = [9.0 * np.linalg.solve(total, y - k).sum() for k in (0.0, 2.0)]
+    exact = (1 - share) * means[0] + share * means[1]
+    evidence = np.logaddexp(*logs) - 0.5 * np.linalg.slogdet(2 * np.pi * total)[1]
+    for engine in (E.SMC(draws=4000, seed=1), E.DensityImportance(draws=20_000, seed=1)):
+        post = model.query("mu", given={"y": y}, engine=engine)
+        assert post.mean() == pytest.approx(exact, abs=0.08)
+        assert post["z"]["b"] == pytest.approx(share, abs=0.03)
+        assert model.log_evidence(given={"y": y}, engine=engine) == pytest.approx(evidence, abs=0.15)
+    assert post.draws["z"].mean() == pytest.approx(share, abs=0.03)
+    assert model.map(given={"y": y})["z"] == "b"

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import cache
 from importlib.metadata import version
+from math import prod
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -100,7 +101,7 @@ def at_points(
     from markovia.runtime.double_precision import x64
 
     lead = points.shape[:-1]
-    rows = points.reshape(-1, density.size)
+    rows = points.reshape(prod(lead), density.size)
     with x64():
         data = as_data(density)
         chunk = CHUNK if len(rows) > FEW else FEW

@@ -10,8 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
-from math import isnan, nan
+from math import isnan, nan, prod
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -81,7 +80,10 @@ class Program(Protocol):
 
     density: Density
     note: str
-    centred: Sequence[Any]
+
+    @property
+    def centred(self) -> Sequence[Any]:
+        """Hierarchies that are sampled centred."""
 
     def finish(self, drawn: Drawn) -> Mapping[str, Array | StateDraws]:
         """Return draws of every latent quantity by name, discrete ones recovered."""
@@ -106,7 +108,7 @@ class DrawnAnswer:
         finished, drawn = self._finished, self.drawn
         only = finished.get(names[0]) if len(names) == 1 else None
         if isinstance(only, StateDraws):
-            return only.posterior(info, None if drawn.log_weights is None else np.exp(drawn.log_weights))
+            return only.posterior(info, None if drawn.log_weights is None else _shares(drawn.log_weights))
         return DrawnPosterior(
             tuple(names),
             finished,
@@ -152,10 +154,25 @@ class DensityEngine(ABC):
     def draw(self, density: Density) -> Drawn:
         """Draw from a density."""
 
+    def _drawn_from(self, density: Density) -> Drawn:
+        """Draw; a density of no numbers, in which all is summed out, is known exactly."""
+        if density.size:
+            return self.draw(density)
+        nothing = np.zeros((1, 1, 0))
+        height = log_densities(density, nothing)
+        record = Record(exact=True)
+        return Drawn(
+            nothing,
+            constrained(density, nothing),
+            DrawStats(height),
+            record,
+            log_mass=LogMass(float(height[0, 0]), record),
+        )
+
     def joint(self, problem: Problem, targets: Sequence[str]) -> DrawnAnswer:
         """Return draws of all targets together."""
         program = self._program(problem)
-        drawn = self.draw(program.density)
+        drawn = self._drawn_from(program.density)
         record = replace(drawn.record, note=program.note)
         if program.centred and not record.converged and _diverged(record):
             names = ", ".join(f"{s.name!r} (plate {', '.join(s.plates)})" for s in program.centred)
@@ -174,7 +191,7 @@ class DensityEngine(ABC):
             raise Unanswered(
                 f"engine {self.name!r} does not give the log evidence; use engine='smc' or, faster and rougher, 'laplace'"
             )
-        drawn = self.draw(self._program(problem).density)
+        drawn = self._drawn_from(self._program(problem).density)
         return LogMass(float(drawn.log_mass), drawn.record)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
@@ -205,7 +222,7 @@ class DensityEngine(ABC):
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings."""
         program = self._program(problem)
-        drawn = self._seeded(rng).draw(program.density)
+        drawn = self._seeded(rng)._drawn_from(program.density)
         finished = program.finish(drawn)
         rows = pick(drawn, n, rng)
         every: dict[str, Any] = {n: v.codes if isinstance(v, StateDraws) else v for n, v in finished.items()}
@@ -221,9 +238,9 @@ class DensityEngine(ABC):
                 f"engine {self.name!r} is for models with numbers, and every variable here has states; "
                 "use engine='gibbs' or 'auto'"
             )
-        home = import_module("markovia.inference.differentiable.program")
-        made: Program = home.program_of(problem, self.reparameterize)
-        return made
+        from markovia.inference.differentiable.program import program_of
+
+        return program_of(problem, self.reparameterize)
 
     def _clock(self, total: int, unit: str = "draw") -> Clock:
         return Clock(self.time_limit, self.progress, total=total, unit=unit, name=self.name)
@@ -240,12 +257,17 @@ def _diverged(record: Record) -> bool:
     return bool(getattr(record.details, "divergences", None))
 
 
+def _shares(log_weights: Array) -> Array:
+    """Return weights that sum to one."""
+    weights = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum())
+
+
 def pick(drawn: Drawn, n: int, rng: np.random.Generator) -> Ints:
     """Return the positions of n draws, chains one after the other: without repetition where they weigh alike and suffice."""
     many = drawn.points.shape[0] * drawn.points.shape[1]
     if drawn.log_weights is not None:
-        p = np.exp(drawn.log_weights.ravel() - drawn.log_weights.max())
-        return np.asarray(rng.choice(many, n, p=p / p.sum()))
+        return np.asarray(rng.choice(many, n, p=_shares(drawn.log_weights).ravel()))
     return np.asarray(rng.permutation(many)[:n] if n <= many else rng.integers(many, size=n))
 
 
@@ -254,7 +276,7 @@ def log_densities(density: Density, points: Array) -> Array:
     import jax
     import jax.numpy as jnp
 
-    rows = points.reshape(-1, density.size)
+    rows = points.reshape(prod(points.shape[:-1]), density.size)
     with x64():
         data = as_data(density)
         every = jax.vmap(density.log_prob, (0, None))
