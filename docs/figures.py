@@ -53,6 +53,16 @@ def open_trail() -> Any:
     return bn.plot(given=given, highlight=bn.open_trails("lung", "bronc", given=given), title="")
 
 
+def mixture_posterior() -> Any:
+    """Show the posterior of a number that depends on a state, with its two components."""
+    plant = mk.BayesianNetwork()
+    plant.add("valve", {"open": 0.9, "stuck": 0.1})
+    flow = {"open": mk.LinearGaussian(5, {}, 1), "stuck": mk.LinearGaussian(1, {}, 0.5)}
+    plant.add("flow", flow, parents=["valve"])
+    plant.add("level", mk.LinearGaussian(2, {"flow": 1.5}, 1))
+    return plant.query("flow", given={"level": 5.0}).plot()
+
+
 def cpdag() -> Any:
     """Show the equivalence class of the chest-clinic graph."""
     return mk.plotting.plot_graph(mk.graphs.cpdag(mk.examples.asia().graph))
@@ -132,6 +142,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     posterior_bars,
     asia_network,
     open_trail,
+    mixture_posterior,
     cpdag,
     mixed_graph,
     misconception,

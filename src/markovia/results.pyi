@@ -6,6 +6,8 @@ from markovia.inference.differentiable.predictive_scores import (
     compare as compare,
 )
 from markovia.inference.differentiable.state_draws import PlatedPosterior as PlatedPosterior
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior as GaussianPosterior
+from markovia.inference.gaussian.mean_sensitivity import MeanSensitivity as MeanSensitivity
 from markovia.inference.markov_chains.diagnostics import Diagnostics as Diagnostics
 from markovia.inference.posterior import (
     Explanation as Explanation,
@@ -27,6 +29,7 @@ from markovia.models.graphical.differences import Difference as Difference
 from markovia.models.graphical.log_linear_models import LogLinearResult as LogLinearResult
 from markovia.models.graphical.posterior_network import (
     NetworkPosterior as NetworkPosterior,
+    NumberPosterior as NumberPosterior,
     SampledPosterior as SampledPosterior,
 )
 from markovia.structure.confidence.edge_strength import EdgeStrength as EdgeStrength

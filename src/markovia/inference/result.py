@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal
 
 from markovia.errors import ConvergenceWarning, outside
@@ -135,6 +136,8 @@ class Info:
 def _said(name: str, said: Any) -> str:
     if isinstance(said, Not):
         return f"{name}≠{'|'.join(map(str, said.states))}"
+    if isinstance(said, Real) and not isinstance(said, int):
+        return f"{name}={float(said):.4g}"
     return f"{name}={said}" if isinstance(said, str | int | bool) else f"soft {name}"
 
 

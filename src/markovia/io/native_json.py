@@ -10,15 +10,19 @@ few parameters, and plain graphs. A file is one object:
      "conditionals": [{"variable": "rain", "parents": [], "rows": [[0.8, 0.2]]},
                       {"variable": "wet", "parents": ["rain"], "rows": [[0.9, 0.1], [0.2, 0.8]]}]}
 
-- `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `dynamic-bayesian-network`, `dag`, `undirected-graph`
-  or `mixed-graph`. A dynamic network has `initial` and `transition`, each an object with what a Bayesian network has.
-- `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1.
+- `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `gaussian-markov-network`, `dynamic-bayesian-network`,
+  `dag`, `undirected-graph` or `mixed-graph`. A dynamic network has `initial` and `transition`, each an object with what a
+  Bayesian network has.
+- `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
+  a `domain`, such as `"real"`, instead.
 - `conditionals` (Bayesian networks) has one entry a variable. `rows` lists one row of child probabilities for
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
   `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native_local`.
 - `factors` (Markov networks and factor graphs) lists `{"variables": [...], "values": [...]}`, the values in one
   flat list with the last variable fastest.
+- A Gaussian field has `information` (one number a variable) and `precision`, a list of `[name, name, number]` with each pair
+  once.
 - Graphs have `nodes` and `edges`: pairs for `dag` and `undirected-graph`; `[a, mark at a, mark at b, b]` with
   marks `-`, `>` and `o` for `mixed-graph`.
 - `name`, `properties` and `node_properties` may be left out. Unknown keys are refused, so that a misspelt one is
@@ -35,6 +39,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import CycleError, MarkoviaError, ParseError, UnsupportedModel
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
@@ -45,6 +50,7 @@ from markovia.io.json_paths import Node, parse_json
 from markovia.io.native_local import read_local, write_local
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import brief, shown
+from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.factor_model import FactorModel
@@ -55,7 +61,15 @@ VERSION = 1
 MAX_STATES = 2**20
 
 Graph = DAG | UndirectedGraph | MixedGraph
-Thing = BayesianNetwork | DynamicBayesianNetwork | FactorModel | DAG | UndirectedGraph | MixedGraph
+Thing = (
+    BayesianNetwork
+    | DynamicBayesianNetwork
+    | FactorModel
+    | GaussianMarkovNetwork
+    | DAG
+    | UndirectedGraph
+    | MixedGraph
+)
 
 _COMMON = ("format", "version", "kind")
 _MODEL = (*_COMMON, "name", "properties", "node_properties", "variables")
@@ -102,7 +116,7 @@ def write_json(model: Thing) -> str:
     Raises
     ------
     UnsupportedModel
-        If it is neither a discrete model nor one of the graph classes.
+        If it is neither a model of tables and linear Gaussians nor one of the graph classes.
 
     Examples
     --------
@@ -143,6 +157,8 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
             {"variables": list(f.names), "values": f.values.reshape(-1).tolist()} for f in model.factors
         ]
         return kind, {**_header(model), "factors": factors}
+    if isinstance(model, GaussianMarkovNetwork):
+        return "gaussian-markov-network", _field_content(model)
     if isinstance(model, DAG | UndirectedGraph):
         kind = "dag" if isinstance(model, DAG) else "undirected-graph"
         return kind, {"nodes": model.nodes, "edges": [list(e) for e in model.edges]}
@@ -150,7 +166,7 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         edges = [[a, mark_a.value, mark_b.value, b] for a, b, mark_a, mark_b in model.edges]
         return "mixed-graph", {"nodes": model.nodes, "edges": edges}
     raise UnsupportedModel(
-        f"the native format holds discrete models and graphs, not a {type(model).__name__}"
+        f"the native format holds networks, fields and graphs, not a {type(model).__name__}"
     )
 
 
@@ -158,7 +174,17 @@ def _network_content(model: BayesianNetwork) -> dict[str, Any]:
     return {**_header(model), "conditionals": [_conditional(model, name) for name in model.variables]}
 
 
-def _header(model: BayesianNetwork | FactorModel) -> dict[str, Any]:
+def _field_content(model: GaussianMarkovNetwork) -> dict[str, Any]:
+    entries, names = model.precision.tocoo(), model.variables
+    pairs = [
+        [names[i], names[j], x]
+        for i, j, x in zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True)
+        if i <= j
+    ]
+    return {**_header(model), "information": model.information_vector.tolist(), "precision": pairs}
+
+
+def _header(model: BayesianNetwork | FactorModel | GaussianMarkovNetwork) -> dict[str, Any]:
     return {
         "name": model.name,
         "properties": {str(k): str(v) for k, v in model.properties.items()},
@@ -167,8 +193,14 @@ def _header(model: BayesianNetwork | FactorModel) -> dict[str, Any]:
             for n, own in model.node_properties.items()
             if n in model
         },
-        "variables": [{"name": n, "states": model.states(n)} for n in model.variables],
+        "variables": [_variable(model.variable(n)) for n in model.variables],
     }
+
+
+def _variable(variable: Variable) -> dict[str, Any]:
+    if isinstance(variable, Quantity):
+        return {"name": variable.name, "domain": variable.domain}
+    return {"name": variable.name, "states": list(variable.states)}
 
 
 def _conditional(model: BayesianNetwork, name: str) -> dict[str, Any]:
@@ -208,6 +240,9 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
         if "model" in entry:
             tables[variable.name] = read_local(entry, variable, named)
         elif "rows" in entry:
+            number = next((v.name for v in (*named, variable) if isinstance(v, Quantity)), None)
+            if number is not None:
+                entry.get("rows").fail(f"expected no table: {shown(number)} is a number")
             tables[variable.name] = _table(entry.get("rows"), variable, named, policy)
     for name in variables:
         if name not in parents:
@@ -238,9 +273,9 @@ def _network(
     if len(tables) == len(variables):
         return BayesianNetwork.from_conditionals([tables[n] for n in variables])
     structure = {n: [p.name for p in parents[n]] for n in variables}
-    network = BayesianNetwork(structure, states={n: v.states for n, v in variables.items()})
-    for name, table in tables.items():
-        network.replace(name, table)
+    counted = {n: v.states for n, v in variables.items() if not isinstance(v, Quantity)}
+    network = BayesianNetwork(structure, states=counted)
+    network.install(variables, tables)
     return network
 
 
@@ -291,6 +326,34 @@ def _read_factor_model(root: Node, cls: type[MarkovNetwork] | type[FactorGraph])
     return model
 
 
+def _read_field(root: Node) -> GaussianMarkovNetwork:
+    root.only(*_MODEL, "information", "precision")
+    variables = _variables(root)
+    listed = root.get("information")
+    items = listed.need(list, "a list of numbers")
+    if len(items) != len(variables):
+        listed.fail(f"expected {len(variables):,} numbers, one a variable, found {len(items):,}")
+    information = _numbers(items, listed.at)
+    precision: dict[tuple[str, str], float] = {}
+    for entry in root.get("precision").items():
+        parts = entry.need(list, "an entry of the precision")
+        if len(parts) != 3:
+            entry.fail("expected [name, name, number]")
+        pair = (_known(entry.at(0), variables).name, _known(entry.at(1), variables).name)
+        if pair in precision or pair[::-1] in precision:
+            entry.fail("expected each pair of variables once")
+        number = parts[2]
+        if type(number) not in (float, int) or not abs(number) < 1e308:
+            entry.at(2).fail("expected a number")
+        precision[pair] = float(number)
+    try:
+        model = GaussianMarkovNetwork(precision, information=information, names=list(variables))
+    except MarkoviaError as error:
+        root.get("precision").fail(f"expected a precision matrix; {brief(str(error))}")
+    _describe(root, model)
+    return model
+
+
 def _read_graph(root: Node, build: Callable[[list[str], list[Node]], Graph]) -> Graph:
     root.only(*_COMMON, "nodes", "edges")
     nodes = [node.text() for node in root.get("nodes").items()]
@@ -334,6 +397,7 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "dynamic-bayesian-network": _read_dynamic_network,
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
     "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
+    "gaussian-markov-network": _read_field,
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
     "undirected-graph": lambda root: _read_graph(
         root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)
@@ -348,10 +412,15 @@ def _variables(root: Node) -> dict[str, Variable]:
     found: dict[str, Variable] = {}
     room = 2**22 + len(root.source.text)
     for entry in root.get("variables").items():
-        entry.only("name", "states")
+        entry.only("name", "states", "domain")
         name = entry.get("name").text()
         if not name or name in found:
             entry.get("name").fail("expected a new, non-empty name")
+        if "domain" in entry:
+            if "states" in entry or entry.get("domain").text() != "real":
+                entry.get("domain").fail("expected states, or the domain 'real'")
+            found[name] = Quantity(name, "real")
+            continue
         states = entry.get("states")
         value = states.value
         if isinstance(value, int) and not isinstance(value, bool):
@@ -367,7 +436,7 @@ def _variables(root: Node) -> dict[str, Variable]:
     return found
 
 
-def _describe(root: Node, model: BayesianNetwork | FactorModel) -> None:
+def _describe(root: Node, model: BayesianNetwork | FactorModel | GaussianMarkovNetwork) -> None:
     """Fill in the parts of a model that may be left out."""
     if "name" in root:
         model.name = root.get("name").text()

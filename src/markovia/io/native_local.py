@@ -5,6 +5,8 @@
     LogisticConditional, SoftmaxConditional    the same
     DeterministicConditional                   {"combine": "add", "contributions": [[[...]]],
                                                 "outcomes": [...], "codes": [...]}
+    GaussianConditional                        {"bias": ..., "weights": [...], "variance": ...}, nested lists with one
+                                               axis a parent with states (these come first), weights last
 
 `contributions` has one table a parent (a row a state) and `start` is what is there without parents; see
 `markovia.factors.local_models.local_model`. A logarithm of zero is written as null. A conditional of any other class is
@@ -17,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import MarkoviaError, ParseError
+from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.local_models.local_model import CausalIndependence
 from markovia.factors.local_models.logical import DeterministicConditional
 from markovia.factors.local_models.logistic import LogisticConditional, SoftmaxConditional
@@ -26,6 +29,7 @@ from markovia.factors.local_models.noisy import (
     NoisyMinConditional,
     NoisyOrConditional,
 )
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.io.json_paths import Node
@@ -40,6 +44,7 @@ _SCORES: dict[str, type[NoisyMaxConditional] | type[SoftmaxConditional]] = {
 }
 _COMBINE: dict[str, np.ufunc] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 _DETERMINISTIC = "DeterministicConditional"
+_GAUSSIAN = "GaussianConditional"
 
 
 def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
@@ -49,6 +54,13 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
         own = conditional.parameters()
         strengths = np.asarray(own.strengths).tolist()
         return kind, {"strengths": strengths, "leak": float(own.leak), "on": [int(c) for c in own.on]}
+    if isinstance(conditional, GaussianConditional):
+        own_arrays = {
+            "bias": conditional.bias,
+            "weights": conditional.weights,
+            "variance": conditional.variance,
+        }
+        return kind, {name: array.tolist() for name, array in own_arrays.items()}
     if not isinstance(conditional, CausalIndependence):
         return None
     contributions = [_listed(c) for c in conditional.contributions]
@@ -83,17 +95,38 @@ def read_local(entry: Node, variable: Variable, parents: tuple[Variable, ...]) -
     own = entry.get("parameters")
     own.need(dict, "an object")
     try:
+        if kind == _GAUSSIAN:
+            return _read_gaussian(own, variable, parents)
+        if isinstance(variable, Quantity):
+            entry.get("model").fail(f"expected {_GAUSSIAN}; {shown(variable.name)} is a number")
         if kind in _PROBABILITY:
             return _read_noisy(own, _PROBABILITY[kind], variable, parents)
         if kind in _SCORES:
             return _read_scores(own, _SCORES[kind], variable, parents)
         if kind != _DETERMINISTIC:
-            entry.get("model").fail(f"expected one of {', '.join([*_PROBABILITY, *_SCORES, _DETERMINISTIC])}")
+            entry.get("model").fail(
+                f"expected one of {', '.join([*_PROBABILITY, *_SCORES, _DETERMINISTIC, _GAUSSIAN])}"
+            )
         return _read_deterministic(own, variable, parents)
     except ParseError:
         raise
     except MarkoviaError as error:
         own.fail(f"expected the parameters of a {kind}; {brief(str(error))}")
+
+
+def _read_gaussian(own: Node, variable: Variable, parents: tuple[Variable, ...]) -> GaussianConditional:
+    own.only("bias", "weights", "variance")
+    if not isinstance(variable, Quantity):
+        own.fail(f"expected a number; {shown(variable.name)} has states")
+    discrete = tuple(p for p in parents if not isinstance(p, Quantity))
+    if discrete != parents[: len(discrete)]:
+        own.fail("expected the parents with states before those that are numbers")
+    shape, rest = tuple(len(p) for p in discrete), parents[len(discrete) :]
+    variance = _array(own.get("variance"), shape)
+    if (variance < 0.0).any():
+        own.get("variance").fail("expected variances that are not negative")
+    weights = _array(own.get("weights"), (*shape, len(rest)))
+    return GaussianConditional(variable, discrete, rest, _array(own.get("bias"), shape), weights, variance)
 
 
 def _read_noisy(

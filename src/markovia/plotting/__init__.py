@@ -15,6 +15,7 @@ from markovia.plotting.bias_variance_plot import plot_bias_variance
 from markovia.plotting.calibration_plot import plot_calibration
 from markovia.plotting.chain_plot import plot_autocorrelation, plot_trace
 from markovia.plotting.comparison_plot import plot_comparison
+from markovia.plotting.density_plot import plot_density
 from markovia.plotting.dot import to_dot
 from markovia.plotting.graph_plot import plot_graph, plot_model
 from markovia.plotting.posterior_plot import plot_posterior
@@ -24,6 +25,7 @@ __all__ = [
     "plot_bias_variance",
     "plot_calibration",
     "plot_comparison",
+    "plot_density",
     "plot_graph",
     "plot_model",
     "plot_posterior",

@@ -64,6 +64,10 @@ class SparseSolution:
         self.log_mass = 0.0
         self._variances = np.zeros(0)
 
+    def solve(self, sides: Array) -> Array:
+        """Return the covariance matrix times right sides, one a row."""
+        return self._solve(sides, True, True)
+
     def _solve(self, sides: Array, forward: bool, backward: bool) -> Array:
         from markovia.kernels.sparse_matrices.multifrontal import solve
 

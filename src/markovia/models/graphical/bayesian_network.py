@@ -124,7 +124,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         for c in items:
             for parent in c.parents:
                 known = network.variable(parent.name)
-                if known is not parent and known.states != parent.states:
+                if known is not parent and known != parent:
                     raise InvalidTable(
                         f"{c.variable.name!r} thinks {parent.name!r} has states {list(parent.states)}, "
                         f"but they are {list(known.states)}"

@@ -4,6 +4,7 @@ The mathematics is in `markovia.inference`, a file a question; here names are ch
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import product as combinations
 from typing import Any
 
@@ -13,8 +14,11 @@ from markovia.errors import InvalidArgument, InvalidEvidence, MarkoviaError, Unk
 from markovia.factors.tables.evidence import Jeffrey
 from markovia.factors.tables.table_forms import argument_names
 from markovia.factors.tables.variable import State
-from markovia.inference.engine import Engine, get_engine
+from markovia.inference.engine import Engine, engine_for, get_engine
 from markovia.inference.exact.plan_details import PlanDetails
+from markovia.inference.gaussian import mixture_questions
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
+from markovia.inference.gaussian.mean_sensitivity import MeanSensitivity, mean_sensitivity
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.questions.agreement import Agreement, second_opinion
 from markovia.inference.questions.evidence_conflict import Conflict, data_conflict
@@ -80,7 +84,11 @@ class QuestionVerbs(GraphicalModel):
         smoke  0.0342769   7.2%
         """
         names = self._names(target)
-        problem = self._problem(given, engine)
+        problem = (
+            self._continuous().problem_of(self, given)
+            if self.has_quantities
+            else self._problem(given, engine)
+        )
         for name in names:
             if name in problem.findings and problem.findings[name].hard:
                 raise InvalidArgument(
@@ -98,8 +106,20 @@ class QuestionVerbs(GraphicalModel):
             if name in names:
                 raise InvalidArgument(f"{name!r} is the target; it cannot be a candidate too")
         prices = None if costs is None else _costs(costs, listed)
-        chosen = get_engine(engine)
         start = now()
+        if self.has_quantities:
+            alone = self.query(names, given=given, engine=engine)
+            told = {}
+            for n in listed:
+                seen = n in problem.findings and problem.findings[n].hard
+                both = None if seen else self.query([*names, n], given=given, engine=engine)
+                told[n] = (
+                    0.0 if both is None else mixture_questions.mutual_information(both, names, [n], []) / unit
+                )
+            word = "nats" if base is None else "bits" if base == 2 else f"units of log({base:g})"
+            info = replace(alone.info, seconds=now() - start)
+            return Information(told, names, mixture_questions.entropy(alone) / unit, word, info, prices)
+        chosen = get_engine(engine)
         gains = information_gains(problem, names, listed, chosen)
         self._check_possible(gains.log_mass, problem, chosen, gains.record)
         info = self._info(chosen, problem, gains.log_mass, now() - start, gains.record)
@@ -113,10 +133,11 @@ class QuestionVerbs(GraphicalModel):
         query: str | tuple[str, State] | Mapping[str, State],
         given: Given = None,
         max_bytes: int | None = None,
-    ) -> Sensitivity:
+    ) -> "Sensitivity | MeanSensitivity":
         """Return how a posterior probability answers to every entry of every table.
 
-        Two sweeps give all derivatives, however many entries there are.
+        Two sweeps give all derivatives, however many entries there are. In a network of linear Gaussians the query is the
+        name of a number, and the answer is about its posterior mean and every bias, weight and variance.
 
         Parameters
         ----------
@@ -151,6 +172,8 @@ class QuestionVerbs(GraphicalModel):
         P(xray=yes | either=no)   0.05    -4.14388
         P(xray=no | either=no)    0.95     4.14388
         """
+        if self.has_quantities:
+            return self._mean_sensitivity(query, given)
         asked = self._conjunction(query)
         _refuse_jeffrey(given, "sensitivity is about numbers of the model, which Jeffrey(...) overrides")
         problem = self._problem(given)
@@ -211,6 +234,13 @@ class QuestionVerbs(GraphicalModel):
         smoke=no      0.5  1.70475
         """
         _refuse_jeffrey(given, "Jeffrey(...) has no probability, so it cannot be in conflict")
+        if self.has_quantities:
+            numbers = self._continuous().problem_of(self, given)
+            judge = engine_for(engine, numbers, log_mass=True)
+            alone = {
+                n: float(judge.log_mass(numbers.with_findings({n: f}))) for n, f in numbers.findings.items()
+            }
+            return Conflict(numbers, judge, alone, float(judge.log_mass(numbers)), 0.0)
         problem = self._problem(given, engine)
         return data_conflict(problem, get_engine(engine), normalised=self.normalised)
 
@@ -247,6 +277,8 @@ class QuestionVerbs(GraphicalModel):
             )
         names = self._names(_arguments(function) if targets is None else targets)
         posterior = self.query(names, given=given, engine=engine)
+        if isinstance(posterior, GaussianPosterior):
+            return mixture_questions.expectation(function, posterior)
         weights = posterior.values.ravel()
         states = combinations(*(v.states for v in posterior.variables))
         terms = [(w, function(*s)) for w, s in zip(weights, states, strict=True) if w > 0]
@@ -307,6 +339,18 @@ class QuestionVerbs(GraphicalModel):
         if len(chosen) < 2:
             raise InvalidArgument(f"a comparison needs at least two engines, not {len(chosen)}")
         return Agreement([self.query(targets, given=given, engine=e) for e in chosen], tolerance)
+
+    def _mean_sensitivity(self, query: Any, given: Given) -> "MeanSensitivity":
+        if not isinstance(query, str) or query not in self:
+            raise InvalidArgument(
+                f"in a model with numbers, sensitivity is of a number's posterior mean; name one, not {query!r}"
+            )
+        start = now()
+        problem = self._continuous().problem_of(self, given)
+        info = Info(engine="gaussian", given=problem.given)
+        found = mean_sensitivity(problem, query, info)
+        found.info = replace(info, seconds=now() - start)
+        return found
 
     def _conjunction(self, query: object) -> dict[str, State]:
         """Read `"x=a, y=b"`, `("x", "a")` or a mapping as states by name."""
