@@ -36,6 +36,7 @@ ROOMS = {
         ("variational", "markov_chains", "theory", "gaussian"),
         ("differentiable",),
         ("density_engines",),
+        ("conjugacy",),
     ],
     "learning": [
         ("association", "regression", "fields", "conditional_fields"),

@@ -9,6 +9,7 @@ Examples
 """
 
 from markovia.inference.choosing.auto import Auto, load_kernels
+from markovia.inference.conjugacy.conjugate import Conjugate
 from markovia.inference.density_engines.advi import ADVI
 from markovia.inference.density_engines.density_importance import DensityImportance
 from markovia.inference.density_engines.flow_vi import FlowVI
@@ -70,6 +71,7 @@ __all__ = [
     "Auto",
     "BlockICM",
     "Conditioning",
+    "Conjugate",
     "DensityImportance",
     "DualDecomposition",
     "Engine",

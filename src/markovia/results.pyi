@@ -1,5 +1,6 @@
 """The names that `markovia.results` hands out, each with its home."""
 
+from markovia.inference.conjugacy.closed_posterior import ClosedPosterior as ClosedPosterior
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior as DrawnPosterior
 from markovia.inference.differentiable.predictive_scores import (
     PredictiveScore as PredictiveScore,

@@ -86,6 +86,7 @@ _REGISTRY = {
     "large-neighbourhood": "markovia.inference.local_search.large_neighbourhood:LargeNeighbourhood",
     "marginal-map": "markovia.inference.local_search.marginal_map_search:MarginalMapSearch",
     "gaussian": "markovia.inference.gaussian.strong_elimination:Gaussian",
+    "conjugate": "markovia.inference.conjugacy.conjugate:Conjugate",
     "nuts": "markovia.inference.density_engines.nuts:NUTS",
     "hmc": "markovia.inference.density_engines.hmc:HMC",
     "mala": "markovia.inference.density_engines.mala:MALA",
@@ -179,14 +180,18 @@ def engine_for(
 ) -> Engine:
     """Return the engine for a problem with pieces that are no tables; "auto" takes the closed form where there is one.
 
-    Tables and linear Gaussians are answered exactly. With other distributions, posteriors come from NUTS, the most probable
-    values from an optimiser and the evidence from a sequential sampler.
+    Tables and linear Gaussians are answered exactly, and so are conjugate distributions. Otherwise posteriors come from
+    NUTS, the most probable values from an optimiser and the evidence from a sequential sampler.
     """
     found = get_engine(engine, time_limit)
     if found.name != "auto":
         return counterpart(found, problem)
     if problem.kinds <= CLOSED:
         return get_engine("gaussian")
+    if not best:
+        closed: Engine | None = resolve(_CLOSED_FORM)(problem, found.seed)  # type: ignore[attr-defined]
+        if closed is not None:
+            return closed
     chosen = get_engine("laplace" if best else "smc" if log_mass else "nuts", time_limit)
     return replace(chosen, seed=found.seed)  # type: ignore[type-var, attr-defined]
 
@@ -207,6 +212,8 @@ def counterpart(engine: Engine, problem: Problem) -> Engine:
     made: Engine = kind(**{n: v for n, v in changed.items() if v != getattr(usual, n)})
     return made
 
+
+_CLOSED_FORM = "markovia.inference.conjugacy.conjugate:closed_engine"
 
 _known: set[type] = set()
 """Classes that were found to be engines: looking at every method of a protocol takes longer than a small answer."""

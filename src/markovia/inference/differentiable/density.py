@@ -55,6 +55,8 @@ class Density:
         How the likelihood is a sum over rows, for engines that look at a few rows at a time; None where it is none.
     log_joint
         `(u, data) -> number`: the sum of both, where that is cheaper to compute at once.
+    source
+        The program that it comes from, for engines that look at its nodes.
     """
 
     size: int
@@ -68,6 +70,7 @@ class Density:
     prior: Callable[[Any, Any], Any] | None = None
     rows: Rows | None = None
     log_joint: Callable[[Any, Any], Any] | None = None
+    source: Any = None
 
     def log_prob(self, u: Any, data: Any) -> Any:
         """Return log prior plus log likelihood."""

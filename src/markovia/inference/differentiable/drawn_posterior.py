@@ -258,7 +258,11 @@ class DrawnPosterior:
         chosen = self._chosen(names)
         rows = list(self._summaries(chosen, prob))
         index = pd.Index([label for label, _ in rows], name="quantity")
-        return pd.DataFrame([row for _, row in rows], index=index, columns=_columns(prob))
+        return pd.DataFrame([row for _, row in rows], index=index, columns=self._columns(prob))
+
+    def _columns(self, prob: float) -> list[str]:
+        tail = 50.0 * (1.0 - prob)
+        return ["mean", "sd", f"{tail:g}%", f"{100.0 - tail:g}%", "mcse", "ess_bulk", "ess_tail", "r_hat"]
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[str]:
         if names is None:
@@ -390,7 +394,7 @@ class DrawnPosterior:
 
     def __str__(self) -> str:
         lines, hidden = self._table()
-        table = aligned(["quantity", *_columns(INTERVAL)], lines)
+        table = aligned(["quantity", *self._columns(INTERVAL)], lines)
         return table + (f"\n... and {hidden:,} more; see summary()" if hidden > 0 else "")
 
     def __repr__(self) -> str:
@@ -398,15 +402,10 @@ class DrawnPosterior:
 
     def _repr_html_(self) -> str:
         lines, _ = self._table()
-        return html_table(["quantity", *_columns(INTERVAL)], lines, note=self._note())
+        return html_table(["quantity", *self._columns(INTERVAL)], lines, note=self._note())
 
     def _note(self) -> str:
         return f"{self._chains} x {self._length:,} draws; {self.info}"
-
-
-def _columns(prob: float) -> list[str]:
-    tail = 50.0 * (1.0 - prob)
-    return ["mean", "sd", f"{tail:g}%", f"{100.0 - tail:g}%", "mcse", "ess_bulk", "ess_tail", "r_hat"]
 
 
 def _number(value: float) -> str:

@@ -43,6 +43,8 @@ class Site:
         "input", "observed", "deterministic", "latent" (a number to infer) or "discrete" (a state to sum out).
     shape
         Lengths of the plates, then event axes.
+    family
+        The class of its distribution, where it has one.
     states
         How many states a discrete node has.
     support
@@ -61,6 +63,7 @@ class Site:
     piece: Conditional
     plates: tuple[str, ...]
     role: str = "latent"
+    family: str = ""
     shape: tuple[int, ...] = ()
     states: int = 0
     support: Any = None

@@ -136,6 +136,7 @@ class Program:
             key=digest(layout),
             log_jacobian=lambda u, d: sum(self.environment(u, d)[1].values(), _zero()),
             log_joint=self.log_density,
+            source=self,
         )
 
     def _filled(self, site: Site) -> bool:
@@ -474,6 +475,7 @@ def _trace(layout: Layout, nodes: Nodes) -> None:
             if not is_distribution(found):
                 _note_value(nodes, site, found, inner, env)
                 continue
+            site.family = _family(found)
             spread = nodes.spread(site, found, inner)
             event = tuple(spread.event_shape)
             site.shape = (*layout.shape_of(site.plates), *event)
@@ -504,6 +506,13 @@ def _trace(layout: Layout, nodes: Nodes) -> None:
             env[site.name] = jnp.zeros(site.shape)
 
     jax.eval_shape(pass_through, {k: jnp.asarray(v) for k, v in layout.data.items()})
+
+
+def _family(found: Any) -> str:
+    """Return the class of a distribution; one that was expanded, or whose batch became an event, is still of its class."""
+    while type(found).__name__ in ("ExpandedDistribution", "Independent"):
+        found = found.base_dist
+    return type(found).__name__
 
 
 LOCATION_SCALE = {"Normal", "StudentT", "Cauchy", "Laplace", "Logistic", "Gumbel"}

@@ -1,0 +1,1 @@
+"""Engines that use conditional conjugacy: closed forms, Gibbs sampling, mean-field and stochastic variational inference."""
