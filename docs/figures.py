@@ -20,6 +20,7 @@ import markovia as mk
 from markovia.learning import correlation_graph, partial_correlation_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures_bayesian
 import figures_fitting
 import figures_learning
 import figures_map
@@ -151,6 +152,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     association_graphs,
     exact_speed,
     *APPROXIMATE,
+    *figures_bayesian.FIGURES,
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,

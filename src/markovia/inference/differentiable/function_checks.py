@@ -62,12 +62,14 @@ def _check(layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any]) -> 
         return
     before = _numbers(nodes.call(site, env))
     for i, plate in enumerate(site.plates):
+        if layout.lengths[plate] < 2:
+            continue
         moved = {
             name: _changed(values[name], plates.index(plate))
             for name in site.sources
             if name in values and (plates := layout.plates_of(name)) and plate in plates
         }
-        if layout.lengths[plate] < 2 or not moved:
+        if not moved:
             continue
         after = _numbers(nodes.call(site, {**env, **moved}))
         for (old, inner), (new, _) in zip(before, after, strict=True):
