@@ -22,10 +22,10 @@ from markovia.errors import InvalidArgument, Unanswered
 from markovia.inference.differentiable.compiled_functions import as_data, compiled, constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import (
+    STARTS,
     DensityEngine,
     Drawn,
     check_start,
-    starting_points,
 )
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.markov_chains.diagnostics import ESS_FLOOR, R_HAT_LIMIT, ess, mcse, rhat
@@ -38,6 +38,8 @@ from markovia.runtime.double_precision import x64
 SECONDS = 0.25
 ROWS, CELLS = 250, 4_000_000
 FIRST = 25
+NOWHERE = 1e100
+"""The potential energy of a chain that has not moved yet."""
 CHECKED = 64
 FEW_DIVERGENCES = 0.001
 LEAST_EBFMI = 0.2
@@ -274,10 +276,17 @@ def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> St
     room = max(1, min(ROWS, CELLS // max(1, len(keys) * density.size)))
 
     def begin(keys: Any, data: Any) -> Any:
+        """Put chains at starting points as if they were very improbable: their first step then takes them anywhere else.
+
+        No gradient is needed here, which would take as long to compile as that of the steps.
+        """
         pairs = jax.vmap(jax.random.split)(keys)
-        points, values, slopes, fine = starting_points(density, pairs[:, 0], data)
-        state = jax.vmap(kernel().begin, (0, 0, 0, 0, None))(pairs[:, 1], points, values, slopes, data)
-        return state, points, fine
+        points = jax.vmap(lambda key: jnp.asarray(density.start(key, data), jnp.float64))(pairs[:, 0])
+        still = jnp.zeros((len(keys), density.size))
+        state = jax.vmap(kernel().begin, (0, 0, 0, 0, None))(
+            pairs[:, 1], points, jnp.full(len(keys), -NOWHERE), still, data
+        )
+        return state, points
 
     def segment(state: Any, rows: Any, thin: Any, data: Any) -> Any:
         step = jax.vmap(kernel().step, (0, None))
@@ -296,10 +305,11 @@ def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> St
     count = jnp.asarray(1)
     starts = compiled(density, "begin", settings, begin, keys, data)
     saved = Checkpoint.at(engine, density, keys)
-    state, points, fine = starts(keys, data)
-    check_start(density, points, fine, engine.name)
+    state, _ = starts(keys, data)
     advance = compiled(density, "segment", (*settings, room), segment, state, count, count, data)
     state, kept, warm = saved.load(state)
+    if not warm and not kept:
+        state = _set_out(density, engine, keys, data, starts, advance, state)
     done = sum(len(part.log_density) for part in kept)
     size, enough = min(FIRST, room), False
     clock.advance((warm + done) * len(keys))
@@ -328,6 +338,30 @@ def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> St
         )
     joined = Step(*[np.concatenate(column) for column in zip(*kept, strict=True)])
     return Step(*[np.ascontiguousarray(np.moveaxis(x, 0, 1)) for x in joined])
+
+
+def _set_out(
+    density: Density, engine: DensityChains, keys: Any, data: Any, starts: Any, advance: Any, state: Any
+) -> Any:
+    """Take the first step of each chain; one that finds no finite density starts again somewhere else."""
+    import jax
+    import jax.numpy as jnp
+
+    one = jnp.asarray(1)
+    for attempt in range(STARTS):
+        moved, space = advance(state, one, one, data)
+        away = np.asarray(space.log_density)[0] > -NOWHERE / 2
+        if away.all():
+            return moved
+        fresh = jax.vmap(jax.random.fold_in, (0, None))(keys, attempt + 1)
+        again, points = starts(fresh, data)
+
+        def chosen(new: Any, old: Any, away: Any = away) -> Any:
+            return jnp.where(away.reshape(-1, *[1] * (new.ndim - 1)), old, new)
+
+        state = jax.tree.map(chosen, again, moved)
+    check_start(density, np.asarray(points), away, engine.name)
+    return moved
 
 
 def _worth(kept: list[Step]) -> float:

@@ -20,7 +20,7 @@ from markovia.inference.differentiable.compiled_functions import CHUNK, as_data,
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
-from markovia.inference.differentiable.state_draws import PlatedPosterior, StateDraws
+from markovia.inference.differentiable.state_draws import LateStates, PlatedPosterior, StateDraws
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, Info, LogMass, Ranked, Record
@@ -80,6 +80,7 @@ class Program(Protocol):
 
     density: Density
     note: str
+    hidden: Mapping[str, Any]
 
     @property
     def centred(self) -> Sequence[Any]:
@@ -100,23 +101,28 @@ class DrawnAnswer:
         self.log_mass, self.record = float(drawn.log_mass), drawn.record
 
     @cached_property
-    def _finished(self) -> Mapping[str, Array | StateDraws]:
-        return self.program.finish(self.drawn)
+    def _states(self) -> LateStates:
+        def recover() -> dict[str, StateDraws]:
+            found = self.program.finish(self.drawn)
+            return {n: v for n, v in found.items() if isinstance(v, StateDraws)}
+
+        return LateStates(self.program.hidden, recover)
 
     def posterior(self, names: Sequence[str], info: Info) -> "DrawnPosterior | Posterior | PlatedPosterior":
         """Return the posterior of some quantities; its draws keep every latent one. One discrete variable has a table."""
-        finished, drawn = self._finished, self.drawn
-        only = finished.get(names[0]) if len(names) == 1 else None
-        if isinstance(only, StateDraws):
-            return only.posterior(info, None if drawn.log_weights is None else _shares(drawn.log_weights))
+        drawn = self.drawn
+        if len(names) == 1 and names[0] in self._states:
+            weights = None if drawn.log_weights is None else _shares(drawn.log_weights)
+            return self._states[names[0]].posterior(info, weights)
         return DrawnPosterior(
             tuple(names),
-            finished,
+            drawn.draws,
             info,
             stats=drawn.stats,
             log_weights=drawn.log_weights,
             pointwise=lambda: self.program.pointwise(drawn),
             program=self.program,
+            states=self._states,
         )
 
 

@@ -50,6 +50,8 @@ class DrawnPosterior:
         What the sampler says of each draw, and logs of the draws' weights (chains, draws).
     pointwise
         Computes the log likelihood of each observation at each draw, by observed node: chains, draws, observations.
+    states
+        Discrete variables, where they are not among the draws.
     program
         The model and evidence that it is the posterior of, as the engine saw them; for predictive draws.
 
@@ -73,13 +75,15 @@ class DrawnPosterior:
         log_weights: Array | None = None,
         pointwise: Callable[[], Mapping[str, Array]] | None = None,
         program: Any = None,
+        states: Mapping[str, StateDraws] | None = None,
     ) -> None:
         self.program = program
         self.names = tuple(names)
         self.info = info
         self.stats = stats
         self._numbers = {n: v for n, v in draws.items() if isinstance(v, np.ndarray)}
-        self._states = {n: v for n, v in draws.items() if isinstance(v, StateDraws)}
+        own = {n: v for n, v in draws.items() if isinstance(v, StateDraws)}
+        self._states: Mapping[str, StateDraws] = own if states is None else states
         self._pointwise = pointwise
         self._weights: Array | None = None
         if log_weights is not None:
@@ -112,7 +116,7 @@ class DrawnPosterior:
         if name in self._states:
             return self._states[name].posterior(self.info, self._weights)
         made = DrawnPosterior(
-            (name,), {**self._numbers, **self._states}, self.info, stats=self.stats, program=self.program
+            (name,), self._numbers, self.info, stats=self.stats, program=self.program, states=self._states
         )
         made._weights, made._pointwise = self._weights, self._pointwise
         return made
@@ -135,7 +139,8 @@ class DrawnPosterior:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        first = next(iter({**self._numbers, **{n: v.codes for n, v in self._states.items()}}.values()))
+        numbers = next(iter(self._numbers.values()), None)
+        first: Any = next(iter(self._states.values())).codes if numbers is None else numbers
         return first.shape[0], first.shape[1]
 
     @property

@@ -1,6 +1,8 @@
 """Discrete latent variables that were summed out, recovered for each draw of the others."""
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,6 +41,29 @@ class StateDraws:
         if mean.ndim == 1:
             return Posterior(Factor.of((self.variable,), mean / mean.sum()), info)
         return PlatedPosterior(self.variable, mean, info)
+
+
+class LateStates(Mapping[str, StateDraws]):
+    """Discrete variables by name, recovered when the first of them is looked at: that takes a compilation of its own."""
+
+    def __init__(self, names: Iterable[str], recover: Callable[[], Mapping[str, StateDraws]]) -> None:
+        self._names, self._recover = tuple(names), recover
+
+    @cached_property
+    def _found(self) -> Mapping[str, StateDraws]:
+        return self._recover()
+
+    def __getitem__(self, name: str) -> StateDraws:
+        return self._found[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class PlatedPosterior:
