@@ -80,7 +80,10 @@ class Program(Protocol):
 
     density: Density
     note: str
-    hidden: Mapping[str, Any]
+
+    @property
+    def hidden(self) -> Mapping[str, Any]:
+        """Discrete latent variables that are summed out."""
 
     @property
     def centred(self) -> Sequence[Any]:

@@ -106,7 +106,7 @@ class Program:
     def __init__(self, problem: Problem, layout: Layout, nodes: Nodes) -> None:
         self.problem = problem
         self.layout, self.nodes = layout, nodes
-        self.hidden = {
+        self.hidden: Mapping[str, Hidden] = {
             s.name: Hidden(s.states, s.plates, any(lag.node == s.name for lag in s.lags.values()))
             for s in layout.sites.values()
             if s.role == "discrete"
