@@ -25,7 +25,7 @@ class MALA(DensityChains):
     target_accept
         The share of proposals that should be accepted.
     dense
-        Whether steps adapt to correlations, or to variances only.
+        Whether steps adapt to correlations; False, to variances only, is for many hundreds of numbers.
     draws, warmup, chains, target_ess, chain_method, checkpoint, seed, time_limit, progress
         As in `NUTS`.
 
@@ -40,7 +40,7 @@ class MALA(DensityChains):
     warmup: FromZero = 2_000
     thin: Count = 4
     target_accept: Annotated[float, LEVEL] = 0.574
-    dense: bool = False
+    dense: bool = True
 
     name: ClassVar[str] = "mala"
     advice: ClassVar[str] = "try more draws=, a larger thin=, or engine='nuts'"
