@@ -51,7 +51,7 @@ class _Door:
 
 def _array(value: Any) -> Any:
     """Return a list of numbers as an array; anything else as it is."""
-    if isinstance(value, list | tuple) and value and not hasattr(value[0], "log_prob"):
+    if isinstance(value, list) and value and not hasattr(value[0], "log_prob"):
         return np.asarray(value)
     return value
 

@@ -14,7 +14,8 @@ few parameters, and plain graphs. A file is one object:
   `dag`, `undirected-graph` or `mixed-graph`. A dynamic network has `initial` and `transition`, each an object with what a
   Bayesian network has.
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
-  a `domain`, such as `"real"`, instead.
+  a `domain` instead: `"real"`, `"number"` (its distribution tells) or `"input"`. It may have `plates`, pairs of a name and a
+  length or null, and `labels`, names of the values 0, 1, ...
 - `conditionals` (Bayesian networks) has one entry a variable. `rows` lists one row of child probabilities for
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
@@ -59,6 +60,7 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 
 VERSION = 1
 MAX_STATES = 2**20
+DOMAINS = ("real", "number", "input")
 
 Graph = DAG | UndirectedGraph | MixedGraph
 Thing = (
@@ -199,7 +201,12 @@ def _header(model: BayesianNetwork | FactorModel | GaussianMarkovNetwork) -> dic
 
 def _variable(variable: Variable) -> dict[str, Any]:
     if isinstance(variable, Quantity):
-        return {"name": variable.name, "domain": variable.domain}
+        said: dict[str, Any] = {"name": variable.name, "domain": variable.domain}
+        if variable.plates:
+            said["plates"] = [[p, variable.lengths.get(p)] for p in variable.plates]
+        if variable.labels:
+            said["labels"] = list(variable.labels)
+        return said
     return {"name": variable.name, "states": list(variable.states)}
 
 
@@ -412,14 +419,14 @@ def _variables(root: Node) -> dict[str, Variable]:
     found: dict[str, Variable] = {}
     room = 2**22 + len(root.source.text)
     for entry in root.get("variables").items():
-        entry.only("name", "states", "domain")
+        entry.only("name", "states", "domain", "plates", "labels")
         name = entry.get("name").text()
         if not name or name in found:
             entry.get("name").fail("expected a new, non-empty name")
         if "domain" in entry:
-            if "states" in entry or entry.get("domain").text() != "real":
-                entry.get("domain").fail("expected states, or the domain 'real'")
-            found[name] = Quantity(name, "real")
+            if "states" in entry or entry.get("domain").text() not in DOMAINS:
+                entry.get("domain").fail(f"expected states, or one of the domains {', '.join(DOMAINS)}")
+            found[name] = _quantity(entry, name)
             continue
         states = entry.get("states")
         value = states.value
@@ -434,6 +441,21 @@ def _variables(root: Node) -> dict[str, Variable]:
         except MarkoviaError as error:
             states.fail(f"expected the states of a variable; {brief(str(error))}")
     return found
+
+
+def _quantity(entry: Node, name: str) -> Quantity:
+    plates: dict[str, int | None] = {}
+    for item in entry.get("plates").items() if "plates" in entry else ():
+        pair = item.need(list, "[plate, length]")
+        length = pair[1] if len(pair) == 2 else 0
+        if not isinstance(pair[0], str) or not (length is None or (isinstance(length, int) and length > 0)):
+            item.fail("expected [plate, length], the length null where it comes with the data")
+        plates[pair[0]] = length
+    labels = entry.get("labels").need(list, "a list of names") if "labels" in entry else []
+    if not all(isinstance(s, str | int) for s in labels):
+        entry.get("labels").fail("expected names of values (strings, integers or booleans)")
+    lengths = {p: n for p, n in plates.items() if n is not None}
+    return Quantity(name, entry.get("domain").text(), tuple(plates), lengths, tuple(labels))
 
 
 def _describe(root: Node, model: BayesianNetwork | FactorModel | GaussianMarkovNetwork) -> None:

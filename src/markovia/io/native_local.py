@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import MarkoviaError, ParseError
+from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.local_models.local_model import CausalIndependence
 from markovia.factors.local_models.logical import DeterministicConditional
@@ -33,6 +34,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.io.json_paths import Node
+from markovia.io.native_functions import read_function, write_function
 from markovia.io.source import brief, shown
 
 _PROBABILITY = {"NoisyOrConditional": NoisyOrConditional, "NoisyAndConditional": NoisyAndConditional}
@@ -44,7 +46,7 @@ _SCORES: dict[str, type[NoisyMaxConditional] | type[SoftmaxConditional]] = {
 }
 _COMBINE: dict[str, np.ufunc] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 _DETERMINISTIC = "DeterministicConditional"
-_GAUSSIAN = "GaussianConditional"
+_GAUSSIAN, _FUNCTION = "GaussianConditional", "FunctionNode"
 
 
 def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
@@ -54,6 +56,8 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
         own = conditional.parameters()
         strengths = np.asarray(own.strengths).tolist()
         return kind, {"strengths": strengths, "leak": float(own.leak), "on": [int(c) for c in own.on]}
+    if isinstance(conditional, FunctionNode):
+        return kind, write_function(conditional)
     if isinstance(conditional, GaussianConditional):
         own_arrays = {
             "bias": conditional.bias,
@@ -95,17 +99,21 @@ def read_local(entry: Node, variable: Variable, parents: tuple[Variable, ...]) -
     own = entry.get("parameters")
     own.need(dict, "an object")
     try:
+        if kind == _FUNCTION:
+            return read_function(own, variable, parents)
         if kind == _GAUSSIAN:
             return _read_gaussian(own, variable, parents)
         if isinstance(variable, Quantity):
-            entry.get("model").fail(f"expected {_GAUSSIAN}; {shown(variable.name)} is a number")
+            entry.get("model").fail(
+                f"expected {_GAUSSIAN} or {_FUNCTION}; {shown(variable.name)} is a number"
+            )
         if kind in _PROBABILITY:
             return _read_noisy(own, _PROBABILITY[kind], variable, parents)
         if kind in _SCORES:
             return _read_scores(own, _SCORES[kind], variable, parents)
         if kind != _DETERMINISTIC:
             entry.get("model").fail(
-                f"expected one of {', '.join([*_PROBABILITY, *_SCORES, _DETERMINISTIC, _GAUSSIAN])}"
+                f"expected one of {', '.join([*_PROBABILITY, *_SCORES, _DETERMINISTIC, _GAUSSIAN, _FUNCTION])}"
             )
         return _read_deterministic(own, variable, parents)
     except ParseError:

@@ -38,7 +38,7 @@ def with_arrays(function: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def _with_cells(function: Any, change: Callable[[Any], Any]) -> Any:
-    if not isinstance(function, FunctionType):
+    if not isinstance(function, FunctionType) or not (function.__closure__ or function.__defaults__):
         return function
     try:
         cells = tuple(CellType(change(cell.cell_contents)) for cell in function.__closure__ or ())
@@ -46,5 +46,5 @@ def _with_cells(function: Any, change: Callable[[Any], Any]) -> Any:
     except ValueError:  # a cell that is not filled yet: a function that calls itself
         return function
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, defaults, cells or None)
-    twin.__kwdefaults__ = function.__kwdefaults__
+    twin.__kwdefaults__, twin.__qualname__ = function.__kwdefaults__, function.__qualname__
     return twin
