@@ -66,7 +66,7 @@ def described(value: Any, depth: int = 0) -> bytes:
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}".encode()
     state = getattr(value, "__dict__", None)
-    if state and depth < 8:
+    if state is not None and depth < 8:
         kind = f"{type(value).__module__}.{type(value).__qualname__}".encode()
         return (
             kind
