@@ -36,6 +36,7 @@ Files
     io                              formats, text, NetworkX, pgmpy and pyAgrum objects
 Asking
     engines                         every inference engine with its settings
+    calibrate                       does an engine hold what it promises, on this model?
     results                         the classes of answers: Posterior, Explanation, LearnedStructure, ...
     variational, monte_carlo        bounds and free energies; sampling by hand
     inference                       the problem that a model hands to an engine
@@ -79,6 +80,7 @@ _ports.bind("plot-autocorrelation", "markovia.plotting:plot_autocorrelation")
 _ports.bind("plot-calibration", "markovia.plotting:plot_calibration")
 _ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
 _ports.bind("plot-comparison", "markovia.plotting.comparison_plot:plot_comparison")
+_ports.bind("plot-ranks", "markovia.plotting.rank_plot:plot_ranks")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 _ports.bind("plot-draws", "markovia.plotting.draws_plot:plot_draws")
 

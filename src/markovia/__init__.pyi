@@ -59,6 +59,7 @@ from markovia.models.crf.grid_crf import GridCRF as GridCRF
 from markovia.models.crf.neural_crf import NeuralCRF as NeuralCRF
 from markovia.models.gallery import examples as examples, generators as generators, images as images
 from markovia.models.graphical.bayesian_network import BayesianNetwork as BayesianNetwork
+from markovia.models.graphical.calibration import calibrate as calibrate
 from markovia.models.graphical.factor_graph import FactorGraph as FactorGraph
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork as GaussianMarkovNetwork
 from markovia.models.graphical.log_linear_models import (
