@@ -44,6 +44,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/approximate_ising.py
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/structure.py
+	$(BIN)/python benchmarks/bayesian.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

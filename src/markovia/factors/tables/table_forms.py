@@ -117,8 +117,8 @@ def _of_distribution(variable: Variable, p: ExponentialFamily) -> Any:
     if isinstance(p, Categorical):
         return p.probs
     raise InvalidArgument(
-        f"{variable.name!r} cannot be {type(p).__name__}: only discrete variables are supported so far "
-        "(Bernoulli, Categorical, tables)"
+        f"{variable.name!r} has states and cannot be {type(p).__name__}; a number takes a distribution of "
+        f"markovia.distributions, such as dist.{type(p).__name__}(...)"
     )
 
 
