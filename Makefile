@@ -40,6 +40,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/batches.py
 	$(BIN)/python benchmarks/exact.py
+	$(BIN)/python benchmarks/gaussian.py --large
 	$(BIN)/python benchmarks/approximate.py
 	$(BIN)/python benchmarks/approximate_ising.py
 	$(BIN)/python benchmarks/learning.py

@@ -84,10 +84,22 @@ def _use(name: str) -> None:
         warnings.simplefilter("ignore")
         if name == "junction-tree":
             load_kernels()
+        elif name == "gaussian":
+            _gaussian()
         elif name in LEARNERS:
             LEARNERS[name]()
         else:
             load_engines(name)
+
+
+def _gaussian() -> None:
+    from scipy.sparse import diags
+
+    from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
+
+    chain = GaussianMarkovNetwork(diags([np.ones(399), np.full(400, 3.0), np.ones(399)], [-1, 0, 1]))
+    chain.marginals(given={"x7": 1.0})
+    chain.sample(1, given={"x7": 1.0}, seed=0)
 
 
 def _bits(rows: int = 200, columns: int = 13) -> Any:

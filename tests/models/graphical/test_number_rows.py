@@ -98,3 +98,43 @@ def test_building_a_large_network_is_linear():
     for k in range(3000):
         m.add(f"x{k}", mk.LinearGaussian(0, {f"x{k - 1}": 1.0} if k else {}, 1))
     assert m._functions is False
+
+
+def mixed():
+    m = mk.BayesianNetwork()
+    m.add("d", {"a": 0.4, "b": 0.6})
+    m.add("x", {"a": mk.LinearGaussian(0, {}, 1), "b": mk.LinearGaussian(3, {}, 2)}, parents=["d"])
+    m.add("y", mk.LinearGaussian(1, {"x": 2}, 0.5))
+    return m
+
+
+def test_the_likelihood_of_rows_is_a_sum_over_nodes_and_over_rows():
+    m = mixed()
+    rows = m.sample(20, seed=0)
+    by_node = m.log_likelihood(rows, by="family")
+    assert list(by_node.index) == ["d", "x", "y"]
+    assert by_node.sum() == pytest.approx(m.log_likelihood(rows))
+    np.testing.assert_allclose(m.log_likelihood(rows, by="row"), m.log_prob(rows))
+    assert m.score(rows) == pytest.approx(m.log_prob(rows).mean())
+    weighted = rows.assign(w=np.arange(20))
+    assert m.log_likelihood(weighted, weights="w") == pytest.approx(m.log_prob(rows) @ np.arange(20))
+    assert m.score(weighted, weights="w") == pytest.approx(m.log_prob(rows) @ np.arange(20) / 190)
+    with pytest.raises(mk.MarkoviaError, match="'y' misses cells"):
+        m.log_likelihood(rows[["d", "x"]], by="family")
+
+
+def test_missing_cells_are_filled_with_the_best_the_mean_or_a_draw():
+    m = mixed()
+    rows = pd.DataFrame({"d": ["a", None, "b"], "x": [0.3, 2.9, None], "other": [1, 2, 3]})
+    best = m.impute(rows)
+    assert list(best.columns) == ["d", "x", "other", "y"]
+    assert best["x"].tolist()[:2] == [0.3, 2.9]
+    assert best["y"].tolist() == pytest.approx([1.6, 6.8, 7.0])
+    assert best["d"].tolist() == ["a", "b", "b"]
+    mode = m.impute(rows, "mode")
+    assert mode["x"][2] == pytest.approx(m.query("x", given={"d": "b"}).mean())
+    pd.testing.assert_frame_equal(m.impute(rows, "sample", seed=0), m.impute(rows, "sample", seed=0))
+    many = pd.DataFrame({"d": ["b"] * 4000})
+    drawn = m.impute(many, "sample", seed=1)
+    assert drawn["x"].mean() == pytest.approx(3.0, abs=4 * np.sqrt(2 / 4000))
+    assert np.corrcoef(drawn["x"], drawn["y"])[0, 1] == pytest.approx(2 * 2 / np.sqrt(2 * 8.5), abs=0.02)

@@ -356,13 +356,14 @@ class Answer:
         self._weights: dict[int, Array] = {}
         self._tables: dict[str, Factor] = {}
         self._joint: Mixture | None = None
+        self._variances = np.zeros(0)
         numbers = state.place.keys() | state.home.keys()
         if together is not None and any(n in numbers for n in together):
             self._joint = state.mixture(together)
         elif together is not None:
             self._tables[""] = state.table_engine.joint(state.tables, together).tables[0]
         else:
-            state.plain.variances()
+            self._variances = state.plain.variances()
 
     def posterior(self, names: Sequence[str], info: Info) -> Posterior | GaussianPosterior:
         """Return what the user gets for some names."""
@@ -374,7 +375,7 @@ class Answer:
         state = self.state
         if name in state.place:
             k = state.place[name]
-            return GaussianPosterior.single(name, state.plain.mean[k], state.plain.variances()[k], info)
+            return GaussianPosterior.single(name, state.plain.mean[k], self._variances[k], info)
         if name in state.home:
             s = state.home[name]
             if id(s) not in self._weights:

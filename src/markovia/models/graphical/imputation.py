@@ -15,6 +15,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.tables.table_learner import Family
+from markovia.models.graphical import number_rows
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.
     """Return the rows with every missing cell filled in; variables without a column get one."""
     if method not in METHODS:
         raise InvalidArgument(f"method= is 'map', 'mode' or 'sample', not {method!r}")
+    if model.has_quantities:
+        return number_rows.impute(model, frame, method, seed)
     data = as_frame(frame, {n: model.variable(n) for n in model.variables})
     if data.columns.has_duplicates:
         twice = data.columns[data.columns.duplicated()][0]

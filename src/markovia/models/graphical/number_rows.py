@@ -1,13 +1,17 @@
 """Rows of data and models of tables and linear Gaussians: log density, prediction, moments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from markovia.data.number_columns import NumberRows, number_rows
-from markovia.errors import UnsupportedModel
+from markovia.data.frames import as_frame
+from markovia.data.in_memory import eager_columns, wanted_columns
+from markovia.data.number_columns import NumberRows, column_numbers, number_rows
+from markovia.data.row_sources import row_weights
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
+from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Finding
 from markovia.inference.engine import CLOSED, get_engine
 from markovia.inference.gaussian.evidence_rows import RowAnswers, row_answers
@@ -17,6 +21,7 @@ from markovia.inference.problem import Problem
 from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
+from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +72,102 @@ def marginals(
         }
         names = [n for n in model.variables if n not in full]
     return RowMarginals(_frames(model, data, names, impossible))
+
+
+def log_likelihood(model: "GraphicalModel", data: Any, by: str | None, weights: Any) -> Any:
+    """Return the log likelihood of rows: in total, by row, or by node for complete rows."""
+    if by == "family":
+        import pandas as pd
+
+        rows, given = _weighted(model, data, weights)
+        lacking = next(
+            (n for n in model.variables if n not in rows.columns or _gaps(rows.columns[n]).any()), None
+        )
+        if lacking is not None:
+            raise InvalidArgument(
+                f"{lacking!r} misses cells, so the log likelihood is no sum over nodes; ask for the total or by='row'"
+            )
+        scores = {}
+        for piece in model.pieces():
+            assert isinstance(piece, Conditional)
+            own = [rows.columns[q] for q in piece.parent_names]
+            scores[piece.variable.name] = float(
+                given @ piece.log_prob(rows.columns[piece.variable.name], own)
+            )
+        return pd.Series(scores, name="log_likelihood", dtype=np.float64)
+    logs, given = weighted_logs(model, data, weights)
+    return logs if by == "row" else float(given[given > 0] @ logs[given > 0])
+
+
+def weighted_logs(model: "GraphicalModel", data: Any, weights: Any) -> tuple[Array, Array]:
+    """Return the log density and the weight of every row."""
+    rows, given = _weighted(model, data, weights)
+    return row_answers(_problem(model), rows.columns, rows.n_rows, ()).log_mass, given
+
+
+def _weighted(model: "GraphicalModel", data: Any, weights: Any) -> tuple[NumberRows, Array]:
+    columns = eager_columns(data)
+    _, weight_column = wanted_columns(columns.names, [], weights)
+    if weight_column is not None:
+        weights = column_numbers(columns.get(weight_column), weight_column)
+    given = row_weights(weights, columns.n_rows)
+    rows = number_rows({n: columns.get(n) for n in columns.names if n in model}, model._variables)
+    return rows, np.ones(rows.n_rows) if given is None else given
+
+
+def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.DataFrame":
+    """Return the rows with every missing cell filled in; see `BayesianNetwork.impute`."""
+    filled = as_frame(frame).copy()
+    data = number_rows({n: filled[n] for n in filled.columns if n in model}, model._variables)
+    gaps = {
+        n: _gaps(data.columns[n]) if n in data.columns else np.ones(data.n_rows, bool)
+        for n in model.variables
+    }
+    names = [n for n, gone in gaps.items() if gone.any()]
+    problem, engine, rng = _problem(model), get_engine("gaussian"), generator(seed)
+    states = any(not isinstance(model.variable(n), Quantity) for n in names)
+    if method == "mode" or (method == "map" and not states):
+        found = predict_cells(model, data, names)
+    else:
+        found = {n: np.empty(data.n_rows, object) for n in names}
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for k in range(data.n_rows):
+            cells = tuple(None if gaps[n][k] else c[k].item() for n, c in data.columns.items())
+            alike.setdefault(cells, []).append(k)
+        for rows in alike.values():  # equal rows together
+            lost = [n for n in names if gaps[n][rows[0]]]
+            here = _row_problem(problem, data, rows[0])
+            drawn: Mapping[str, Any] = {}
+            if lost and method == "map":
+                drawn = {n: np.repeat(c, len(rows)) for n, c in engine.best(here, lost, 1)[0].codes.items()}
+            elif lost:
+                drawn = engine.sample(here, len(rows), rng)
+            for n in lost:
+                variable, values = model.variable(n), drawn[n]
+                number = isinstance(variable, Quantity)
+                found[n][rows] = values if number else np.array(variable.states, dtype=object)[values]
+    for n in names:
+        old = filled[n].to_numpy() if n in filled.columns else np.empty(data.n_rows, object)
+        new = np.where(gaps[n], found[n], old)
+        filled[n] = new.astype(np.float64) if isinstance(model.variable(n), Quantity) else new
+    return filled
+
+
+def predict_cells(model: "GraphicalModel", data: NumberRows, names: Sequence[str]) -> dict[str, Any]:
+    """Return the mean of every number and the most probable state of every other cell, given the rest of its row."""
+    answers = _answers(model, data, names, "raise")
+    found: dict[str, Any] = {}
+    for n in names:
+        variable, values = model.variable(n), answers.targets[n]
+        if isinstance(variable, Quantity):
+            found[n] = values[:, 0]
+        else:
+            found[n] = np.array(variable.states, dtype=object)[np.nan_to_num(values).argmax(axis=1)]
+    return found
+
+
+def _gaps(column: Any) -> Any:
+    return np.isnan(column) if column.dtype.kind == "f" else column < 0
 
 
 def _frames(

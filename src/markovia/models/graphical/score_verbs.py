@@ -7,7 +7,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
-from markovia.models.graphical import rows
+from markovia.models.graphical import number_rows, rows
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.array_types import Array
 from markovia.runtime.keyword_advice import guided
@@ -93,6 +93,9 @@ class ScoreVerbs(DirectedModel):
 
         if by not in (None, "family", "row"):
             raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
+        if self.has_quantities:
+            found: float | Array | pd.Series[float] = number_rows.log_likelihood(self, data, by, weights)
+            return found
         self.pieces()
         hidden = self._latent(latent, data)
         source = read_rows(self, data, weights, None, hidden)
@@ -137,6 +140,11 @@ class ScoreVerbs(DirectedModel):
         """
         from markovia.models.graphical.fitting import read_rows
 
+        if self.has_quantities:
+            logs, given = number_rows.weighted_logs(self, data, weights)
+            if not given.sum() > 0:
+                raise InvalidArgument("there are no rows to score")
+            return float(given[given > 0] @ logs[given > 0] / given.sum())
         hidden = self._latent(latent, data)
         source = read_rows(self, data, weights, None, hidden)
         if not source.total > 0:
