@@ -402,3 +402,19 @@ def test_a_value_that_is_no_number_is_refused(bad):
     m.add("y", mk.LinearGaussian(0, {"x": 1}, 1))
     with pytest.raises(mk.MarkoviaError, match="value of 'y'"):
         m.query("x", given={"y": bad})
+
+
+def test_tables_of_the_same_states_in_another_order_are_added_axis_by_axis():
+    rng = np.random.default_rng(9)
+    m = mk.BayesianNetwork()
+    m.add("d0", [0.3, 0.7])
+    m.add("d1", [0.2, 0.5, 0.3])
+    for name, order in (("x2", ["d0", "d1"]), ("x3", ["d1", "d0"])):
+        cells = {
+            (i, j): mk.LinearGaussian(rng.normal(), {}, 1.0)
+            for i in m.states(order[0])
+            for j in m.states(order[1])
+        }
+        m.add(name, cells, parents=order)
+    check_all(m, {"x2": 0.4, "x3": -0.8})
+    check_all(m, {"x2": 0.4})

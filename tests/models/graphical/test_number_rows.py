@@ -71,6 +71,14 @@ def test_marginals_of_rows_are_frames_of_states_or_moments():
     assert found["x"].loc["q"].tolist() == [2.0, 0.0]
 
 
+def test_the_spread_of_a_number_counts_what_its_states_leave_open():
+    m = mixed()
+    found = m.marginals(pd.DataFrame({"y": [1.0, 4.0, 7.5]}), ["x"])["x"]
+    for k, y in enumerate([1.0, 4.0, 7.5]):
+        p = m.query("x", given={"y": y})
+        assert found.loc[k].tolist() == pytest.approx([p.mean(), p.sd()], abs=1e-9)
+
+
 def test_an_impossible_row_is_named_or_left_out():
     m = mk.BayesianNetwork()
     m.add("d", {"a": 1.0, "b": 0.0})

@@ -74,7 +74,9 @@ def marginals(
     return RowMarginals(_frames(model, data, names, impossible))
 
 
-def log_likelihood(model: "GraphicalModel", data: Any, by: str | None, weights: Any) -> Any:
+def log_likelihood(
+    model: "GraphicalModel", data: Any, by: str | None, weights: Any
+) -> "float | Array | pd.Series[float]":
     """Return the log likelihood of rows: in total, by row, or by node for complete rows."""
     if by == "family":
         import pandas as pd

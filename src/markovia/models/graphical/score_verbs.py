@@ -94,8 +94,7 @@ class ScoreVerbs(DirectedModel):
         if by not in (None, "family", "row"):
             raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
         if self.has_quantities:
-            found: float | Array | pd.Series[float] = number_rows.log_likelihood(self, data, by, weights)
-            return found
+            return number_rows.log_likelihood(self, data, by, weights)
         self.pieces()
         hidden = self._latent(latent, data)
         source = read_rows(self, data, weights, None, hidden)
