@@ -49,7 +49,7 @@ def test_other_formats_say_that_they_hold_tables_only(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c["variables"][0].update(domain="complex"), "domain 'real'"),
+        (lambda c: c["variables"][0].update(domain="complex"), "one of the domains real"),
         (lambda c: c["conditionals"][0]["parameters"].update(variance=-1.0), "not negative"),
         (lambda c: c["conditionals"][0]["parameters"].update(weights=[1.0]), "expected 0 entries"),
         (

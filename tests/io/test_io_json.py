@@ -9,7 +9,7 @@ import markovia as mk
 from file_fuzz import flips, must_hold, peak_memory, shuffled_tokens, truncations
 from markovia.errors import ParseError, UnsupportedModel
 from markovia.graphs.mixed import MixedGraph
-from markovia.io.native_json import read_json, write_json
+from markovia.io.native.native_json import read_json, write_json
 from markovia.local import (
     AtLeast,
     Count,

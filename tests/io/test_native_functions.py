@@ -7,7 +7,7 @@ import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import ParseError, UnsupportedModel
 from markovia.inference.differentiable.function_digest import described
-from markovia.io.native_functions import _written
+from markovia.io.native.native_functions import _written
 
 
 def around(mu, tau):

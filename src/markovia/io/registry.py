@@ -76,7 +76,7 @@ _TABLE = (
     _format("dsc", "Microsoft Belief Networks", ".dsc"),
     _format("dagitty", "dagitty graph", ".dagitty"),
     _format("lavaan", "lavaan model syntax", ".lavaan"),
-    _format("json", "markovia's own, complete", ".json", module="native_json"),
+    _format("json", "markovia's own, complete", ".json", module="native.native_json"),
 )
 _BY_NAME = {f.name: f for f in _TABLE}
 _BY_SUFFIX = {suffix: f for f in _TABLE for suffix in f.suffixes}

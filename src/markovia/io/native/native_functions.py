@@ -26,7 +26,7 @@ from markovia.factors.functions.function_node import Flat, FunctionNode, Input, 
 from markovia.factors.functions.reading import TableLookup
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
-from markovia.io.json_paths import Node
+from markovia.io.native.json_paths import Node
 from markovia.io.source import brief, shown
 from markovia.runtime.double_precision import x64
 

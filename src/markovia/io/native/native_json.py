@@ -19,7 +19,7 @@ few parameters, and plain graphs. A file is one object:
 - `conditionals` (Bayesian networks) has one entry a variable. `rows` lists one row of child probabilities for
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
-  `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native_local`.
+  `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native.native_local`.
 - `factors` (Markov networks and factor graphs) lists `{"variables": [...], "values": [...]}`, the values in one
   flat list with the last variable fastest.
 - A Gaussian field has `information` (one number a variable) and `precision`, a list of `[name, name, number]` with each pair
@@ -47,8 +47,8 @@ from markovia.factors.tables.variable import Variable
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.io.json_paths import Node, parse_json
-from markovia.io.native_local import read_local, write_local
+from markovia.io.native.json_paths import Node, parse_json
+from markovia.io.native.native_local import read_local, write_local
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import brief, shown
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork

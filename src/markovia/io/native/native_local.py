@@ -33,8 +33,8 @@ from markovia.factors.local_models.noisy import (
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.io.json_paths import Node
-from markovia.io.native_functions import read_function, write_function
+from markovia.io.native.json_paths import Node
+from markovia.io.native.native_functions import read_function, write_function
 from markovia.io.source import brief, shown
 
 _PROBABILITY = {"NoisyOrConditional": NoisyOrConditional, "NoisyAndConditional": NoisyAndConditional}

@@ -1,0 +1,1 @@
+"""The native JSON format, a file for each part of a model."""
