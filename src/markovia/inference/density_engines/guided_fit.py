@@ -40,6 +40,7 @@ SEGMENT = 500
 SECONDS = 0.25
 STARTS = 16
 SHOWN = 100
+FEW_JUDGED = 200
 UNTRACED = {"draws", "seed", "time_limit", "progress"}
 
 
@@ -91,14 +92,15 @@ class GuidedEngine(DensityEngine):
 
     def draw(self, density: Density) -> Drawn:
         """Fit, and draw."""
-        if self.batch is not None and density.rows is None:
+        if self.batch is not None and density.rows() is None:
             raise InvalidArgument(
                 "batch= needs a model whose observations are rows of a plate; leave it out for all data at once"
             )
         with x64(), self._clock(self.steps, "step") as clock:
             noise, points, log_det, trace = self._fit(density, clock)
             stopped = clock.reason
-        heights = log_densities(density, points)
+        heights = log_densities(density, points[:, : self._judged])
+        noise, log_det = noise[:, : self._judged], log_det[:, : self._judged]
         log_q = -0.5 * (noise**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - log_det
         logs = heights - log_q
         details = judged(logs, tuple(trace[:: max(1, len(trace) // SHOWN)].tolist()))
@@ -118,9 +120,16 @@ class GuidedEngine(DensityEngine):
             mass_bound="lower",
             details=details,
         )
+        known = np.full(points.shape[:2], np.nan)
+        known[:, : self._judged] = heights
         return Drawn(
-            points, constrained(density, points), DrawStats(heights), record, log_mass=LogMass(bound, record)
+            points, constrained(density, points), DrawStats(known), record, log_mass=LogMass(bound, record)
         )
+
+    @property
+    def _judged(self) -> int:
+        """How many draws are weighed to judge the fit: where data are looked at in batches, a pass over all is dear."""
+        return self.draws if self.batch is None else min(self.draws, FEW_JUDGED)
 
     def _fit(self, density: Density, clock: Clock) -> tuple[Array, Array, Array, Array]:
         """Return noise, points, log determinants and the trace of the bound."""
@@ -130,7 +139,8 @@ class GuidedEngine(DensityEngine):
 
         data = as_data(density)
         guide = cache(lambda: self.guide(density.size))
-        rows, entropy = density.rows, 0.5 * density.size * (1.0 + log(2 * pi))
+        rows = None if self.batch is None else density.rows()
+        entropy = 0.5 * density.size * (1.0 + log(2 * pi))
         schedule = optax.exponential_decay(self.step_size, self.steps, 0.01)
         optimiser = optax.chain(optax.clip_by_global_norm(1e3), optax.adam(schedule))
         averaged = self.steps - self.steps // 4
@@ -143,9 +153,13 @@ class GuidedEngine(DensityEngine):
                 heights = jax.vmap(density.log_prob, (0, None))(points, data)
             else:
                 size = min(self.batch, rows.count)
-                some = rows.take(data, jax.random.randint(second, (size,), 0, rows.count))
+                at = jax.random.randint(
+                    second, (size,), 0, rows.count
+                )  # with repetition: no pass over all rows
                 heights = jax.vmap(density.log_prior, (0, None))(points, data)
-                heights += rows.count / size * jax.vmap(density.log_likelihood, (0, None))(points, some)
+                heights += (
+                    rows.count / size * jax.vmap(rows.log_likelihood, (0, None, None))(points, data, at)
+                )
             return jnp.mean(heights + log_dets) + entropy
 
         def begin(key: Any, data: Any) -> Any:

@@ -73,7 +73,12 @@ def whitened(density: Density, found: Peak) -> Density:
     def back(z: Any, data: Any) -> Any:
         return data[1] + data[2] @ z
 
-    rows = density.rows
+    def rows() -> Rows | None:
+        plain = density.rows()
+        if plain is None:
+            return None
+        return Rows(plain.count, lambda z, data, at: plain.log_likelihood(back(z, data), data[0], at))
+
     return Density(
         density.size,
         lambda z, data: density.log_prior(back(z, data), data[0]) + data[3],
@@ -83,7 +88,7 @@ def whitened(density: Density, found: Peak) -> Density:
         (density.data, found.point, found.factor, np.asarray(found.log_det)),
         f"whitened {density.key}" if isinstance(density.key, str) else ("whitened", density.key),
         log_joint=lambda z, data: density.log_prob(back(z, data), data[0]) + data[3],
-        rows=None if rows is None else Rows(rows.count, lambda data, at: (rows.take(data[0], at), *data[1:])),
+        rows=rows,
     )
 
 

@@ -27,6 +27,7 @@ from markovia.runtime.clock import standing_still
 MOST_KEPT = 128
 MOST_FILES = 256
 CHUNK, FEW = 1024, 8
+MOST_CELLS = 2**27
 _kept: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 _lock = Lock()
 
@@ -104,7 +105,8 @@ def at_points(
     rows = points.reshape(prod(lead), density.size)
     with x64():
         data = as_data(density)
-        chunk = CHUNK if len(rows) > FEW else FEW
+        cells = sum(leaf.size for leaf in jax.tree.leaves(data))
+        chunk = CHUNK if len(rows) > FEW and cells * CHUNK < MOST_CELLS else FEW
         keys = jax.random.split(jax.random.PRNGKey(0) if key is None else key, -(-len(rows) // chunk) * chunk)
         like = jnp.zeros((chunk, density.size))
         every = compiled(density, name, chunk, jax.vmap(function, (0, 0, None)), keys[:chunk], like, data)

@@ -18,12 +18,12 @@ class Rows:
     ----------
     count
         How many rows there are.
-    take
-        `(data, positions) -> data`: the data of some rows only; traceable.
+    log_likelihood
+        `(u, data, positions) -> number`: the log likelihood of the rows at some positions; traceable.
     """
 
     count: int
-    take: Callable[[Any, Any], Any]
+    log_likelihood: Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,8 @@ class Density:
     prior
         `(key, data) -> u`: an exact draw of the prior, where it can be drawn from; tempering starts there.
     rows
-        How the likelihood is a sum over rows, for engines that look at a few rows at a time; None where it is none.
+        `() -> Rows | None`: how the likelihood is a sum over rows, for engines that look at a few rows at a time; None
+        where it is none.
     log_joint
         `(u, data) -> number`: the sum of both, where that is cheaper to compute at once.
     source
@@ -68,7 +69,7 @@ class Density:
     key: Hashable
     log_jacobian: Callable[[Any, Any], Any] | None = None
     prior: Callable[[Any, Any], Any] | None = None
-    rows: Rows | None = None
+    rows: Callable[[], Rows | None] = lambda: None
     log_joint: Callable[[Any, Any], Any] | None = None
     source: Any = None
 

@@ -10,13 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isnan, nan, prod
+from math import isnan, nan
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from markovia.errors import Unanswered, UnsupportedModel
-from markovia.inference.differentiable.compiled_functions import CHUNK, as_data, compiled, constrained
+from markovia.inference.differentiable.compiled_functions import as_data, at_points, compiled, constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
@@ -282,20 +282,8 @@ def pick(drawn: Drawn, n: int, rng: np.random.Generator) -> Ints:
 
 def log_densities(density: Density, points: Array) -> Array:
     """Return the log density at points, whose last axis is the vector."""
-    import jax
-    import jax.numpy as jnp
-
-    rows = points.reshape(prod(points.shape[:-1]), density.size)
-    with x64():
-        data = as_data(density)
-        every = jax.vmap(density.log_prob, (0, None))
-        like = jnp.zeros((CHUNK, density.size))
-        function = compiled(density, "log density", CHUNK, every, like, data)
-        parts = []
-        for at in range(0, len(rows), CHUNK):
-            part = jnp.asarray(np.resize(rows[at : at + CHUNK], (CHUNK, density.size)))
-            parts.append(np.asarray(function(part, data))[: len(rows) - at])
-    return np.concatenate(parts).reshape(points.shape[:-1])
+    found: Array = at_points(density, "log density", lambda key, u, data: density.log_prob(u, data), points)
+    return found
 
 
 def starting_points(density: Density, keys: Any, data: Any) -> tuple[Any, Any, Any, Any]:

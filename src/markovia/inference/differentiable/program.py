@@ -9,6 +9,7 @@ a log weight on a state is that state's posterior probability (Darwiche 2003).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ from markovia.inference.differentiable.plated_elimination import (
     draw_states,
     eliminate,
 )
+from markovia.inference.differentiable.row_batches import rows_of
 from markovia.inference.differentiable.state_draws import StateDraws
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
@@ -137,6 +139,7 @@ class Program:
             log_jacobian=lambda u, d: sum(self.environment(u, d)[1].values(), _zero()),
             log_joint=self.log_density,
             source=self,
+            rows=cache(lambda: rows_of(self)),
         )
 
     def _filled(self, site: Site) -> bool:
