@@ -9,7 +9,10 @@ Examples
 """
 
 from markovia.inference.choosing.auto import Auto, load_kernels
+from markovia.inference.conjugacy.cavi import CAVI
 from markovia.inference.conjugacy.conjugate import Conjugate
+from markovia.inference.conjugacy.gibbs_blocks import BlockGibbs
+from markovia.inference.conjugacy.svi import SVI
 from markovia.inference.density_engines.advi import ADVI
 from markovia.inference.density_engines.density_importance import DensityImportance
 from markovia.inference.density_engines.flow_vi import FlowVI
@@ -59,16 +62,19 @@ from markovia.inference.weighted_draws.resampling import SamplingImportanceResam
 
 __all__ = [
     "ADVI",
+    "CAVI",
     "HMC",
     "MALA",
     "NUTS",
     "SGLD",
     "SMC",
+    "SVI",
     "TRWS",
     "AlphaBetaSwap",
     "AlphaExpansion",
     "AnnealedImportance",
     "Auto",
+    "BlockGibbs",
     "BlockICM",
     "Conditioning",
     "Conjugate",

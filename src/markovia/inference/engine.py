@@ -87,6 +87,8 @@ _REGISTRY = {
     "marginal-map": "markovia.inference.local_search.marginal_map_search:MarginalMapSearch",
     "gaussian": "markovia.inference.gaussian.strong_elimination:Gaussian",
     "conjugate": "markovia.inference.conjugacy.conjugate:Conjugate",
+    "cavi": "markovia.inference.conjugacy.cavi:CAVI",
+    "svi": "markovia.inference.conjugacy.svi:SVI",
     "nuts": "markovia.inference.density_engines.nuts:NUTS",
     "hmc": "markovia.inference.density_engines.hmc:HMC",
     "mala": "markovia.inference.density_engines.mala:MALA",

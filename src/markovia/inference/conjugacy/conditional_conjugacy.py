@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from markovia.errors import UnsupportedModel
 from markovia.inference.conjugacy.conjugate_blocks import (
     FAMILIES,
     Block,
@@ -35,6 +36,22 @@ MOST_DENSE = 1000
 MOST_JOINED = 200
 """Numbers that a block of several normal nodes may have where it is updated again and again."""
 PROBES = 3
+FREE = frozenset(
+    {
+        *("Normal", "MultivariateNormal", "LowRankMultivariateNormal", "LogNormal", "Gamma", "InverseGamma"),
+        *("Exponential", "Chi2", "Beta", "Dirichlet", "BernoulliProbs", "CategoricalProbs", "Poisson"),
+        *(
+            "GeometricProbs",
+            "NegativeBinomialProbs",
+            "HalfNormal",
+            "HalfCauchy",
+            "StudentT",
+            "Cauchy",
+            "Laplace",
+        ),
+    }
+)
+"""Distributions whose support does not depend on their parameters."""
 BATCH = 8
 TOLERANCE = 1e-8
 
@@ -50,6 +67,8 @@ class Terms:
         The nodes that are numbers to infer, by name.
     reaches
         For every stochastic node, the latent quantities that its log density depends on.
+    bounded
+        Nodes whose support depends on latent quantities.
     tabled
         For nodes that depend on discrete latent variables, the axes of their tables.
     """
@@ -61,6 +80,33 @@ class Terms:
         self.latents = {s.name: s for s in stochastic if s.role == "latent"}
         self.tabled = {s.name: axes for s in stochastic if (axes := program._axes(s))}
         self.reaches = {s.name: self._reached(s) for s in stochastic}
+        self.bounded = self._bounded()
+
+    def _bounded(self) -> frozenset[str]:
+        """Return the nodes whose support depends on latent quantities: their log densities do not say where they end."""
+        import jax
+        import jax.numpy as jnp
+
+        found: set[str] = set()
+        asked = [s for n, s in self.sites.items() if self.reaches[n] and s.family not in FREE and not s.lags]
+        if not asked:
+            return frozenset()
+
+        def look(values: Values) -> None:
+            hidden = self.program.hidden
+            codes = {n: jnp.zeros(self.sites[n].shape, int) if h.plates else 0 for n, h in hidden.items()}
+            env = {**self.environment(values, self.program.density.data), **codes}
+            for site in self.program.layout.sites.values():
+                if site.role == "deterministic" and site.name not in env:
+                    env[site.name] = self.program.nodes.deterministic(site, env)
+            for site in asked:
+                support = self.program.nodes.call(site, env).support
+                if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(support)):
+                    found.add(site.name)
+
+        with x64():
+            jax.eval_shape(look, {n: np.broadcast_to(0.5, s.shape) for n, s in self.latents.items()})
+        return frozenset(found)
 
     def _reached(self, site: Site) -> tuple[str, ...]:
         found: dict[str, None] = {site.name: None} if site.role == "latent" else {}
@@ -228,6 +274,15 @@ def _unit(support: Any) -> bool:
     return (float(low), float(high)) == (0.0, 1.0)
 
 
+def refuse_holes(program: Program, engine: str) -> None:
+    """Refuse missing entries that are inferred: they are no nodes."""
+    for name in program.slots:
+        if program.layout.sites[name].role == "observed":
+            raise UnsupportedModel(
+                f"engine {engine!r} does not infer the missing entries of {name!r}; use engine='nuts', or drop those rows"
+            )
+
+
 class Slopes:
     """Log density and gradient of a program at many places: one compiled function, whatever is asked of it afterwards."""
 
@@ -325,6 +380,8 @@ def misfit(slopes: Slopes, block: Block, starts: Values) -> float:
 
     Values count as well as gradients: a density that jumps (a change point) has the gradient of its prior.
     """
+    if slopes.terms.bounded & set(slopes.terms.blanket(list(block.shapes))):
+        return np.inf
     worst = 0.0
     count = len(next(iter(starts.values())))
     mine = {n: starts[n] for n in block.shapes}

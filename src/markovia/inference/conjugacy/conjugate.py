@@ -11,29 +11,29 @@ Cost: a few gradients of the log density for independent quantities; n + 1 for n
 more where their scale is unknown. Reference: Gelman et al., Bayesian Data Analysis, chapters 2, 3 and 14.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from markovia.errors import UnsupportedModel
+from markovia.inference.conjugacy.closed_engine import ClosedEngine
 from markovia.inference.conjugacy.closed_form import ClosedForm, Elements, Normals, as_elements
-from markovia.inference.conjugacy.closed_posterior import ClosedAnswer, drawn_from
+from markovia.inference.conjugacy.closed_posterior import ClosedAnswer
 from markovia.inference.conjugacy.conditional_conjugacy import (
     Slopes,
     Terms,
     candidates,
     misfit,
     read_off,
+    refuse_holes,
 )
 from markovia.inference.conjugacy.conjugate_blocks import Block, NormalBlock
-from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_engine import DensityEngine, Drawn
 from markovia.inference.differentiable.program import Program, program_of
 from markovia.inference.problem import Problem
-from markovia.inference.result import Draws, LogMass, Record
+from markovia.inference.result import Record
 from markovia.runtime.array_types import Array, Ints
 
 MOST_NORMAL = 2000
@@ -66,7 +66,7 @@ class NotConjugate(UnsupportedModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conjugate(DensityEngine):
+class Conjugate(ClosedEngine):
     """Answer in closed form, where there is one.
 
     Parameters
@@ -94,38 +94,14 @@ class Conjugate(DensityEngine):
     exact: ClassVar[bool] = True
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best", "sample"})
 
-    reparameterize: Literal["none"] = field(default="none", init=False, repr=False)
-    _found: Any = field(default=None, init=False, repr=False, compare=False)
+    _found: ClassVar[Any] = None
 
-    def joint(self, problem: Problem, targets: Sequence[str]) -> ClosedAnswer:  # type: ignore[override]
-        """Return the posterior of everything."""
-        return self._answer(problem)
-
-    def marginals(self, problem: Problem, targets: Sequence[str]) -> ClosedAnswer:  # type: ignore[override]
-        """Return the posterior of everything."""
-        return self._answer(problem)
-
-    def log_mass(self, problem: Problem) -> LogMass:
-        """Return the log evidence."""
-        found = self._answer(problem)
-        return LogMass(found.log_mass, found.record)
-
-    def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
-        """Draw n times, independently."""
-        found = self._answer(problem)
-        drawn = drawn_from(found.program, found.form, found.record, found.log_mass, rng, 1, n)
-        return Draws({k: np.asarray(v)[0] for k, v in drawn.draws.items()}, found.record)
-
-    def draw(self, density: Density) -> Drawn:
-        """Draw independently."""
-        found = answer(density.source, self.seed or 0)
-        return drawn_from(density.source, found.form, found.record, found.log_mass, self.seed or 0, 4, 1000)
-
-    def _answer(self, problem: Problem) -> ClosedAnswer:
+    def answer(self, problem: Problem) -> ClosedAnswer:
+        """Return the posterior of all latent quantities."""
         if self._found is not None and self._found[0] is problem:
             held: ClosedAnswer = self._found[1]
             return held
-        return answer(self._program(problem), self.seed or 0)  # type: ignore[arg-type]
+        return closed_answer(self._program(problem), self.seed or 0)  # type: ignore[arg-type]
 
 
 def closed_engine(problem: Problem, seed: int | None) -> Conjugate | None:
@@ -135,17 +111,22 @@ def closed_engine(problem: Problem, seed: int | None) -> Conjugate | None:
     which is kept; so is that there was no closed form.
     """
     program = program_of(problem, "none")
-    if program.hidden or not all(
-        s.family in PLAIN and (s.role != "latent" or candidates(s))
-        for s in program.layout.sites.values()
-        if s.family
+    holes = any(program.layout.sites[n].role == "observed" for n in program.slots)
+    if (
+        program.hidden
+        or holes
+        or not all(
+            s.family in PLAIN and (s.role != "latent" or candidates(s))
+            for s in program.layout.sites.values()
+            if s.family
+        )
     ):
         return None
     mark = (program.density.key, tuple(np.shape(v) for v in program.layout.data.values()))
     if mark in _without:
         return None
     try:
-        found = answer(program, seed or 0)
+        found = closed_answer(program, seed or 0)
     except NotConjugate:
         _without.add(mark)
         return None
@@ -158,7 +139,7 @@ _without: set[Any] = set()
 """Models (their keys, and shapes of data) that have no closed form."""
 
 
-def answer(program: Program, seed: int) -> ClosedAnswer:
+def closed_answer(program: Program, seed: int) -> ClosedAnswer:
     """Return the posterior of a program in closed form.
 
     Raises
@@ -168,10 +149,10 @@ def answer(program: Program, seed: int) -> ClosedAnswer:
     """
     if program.hidden:
         raise _refused(f"{next(iter(program.hidden))!r} is discrete and not observed")
-    for name in program.slots:
-        if program.layout.sites[name].role == "observed":
-            raise _refused(f"missing entries of {name!r} are inferred, too")
+    refuse_holes(program, "conjugate")
     terms = Terms(program)
+    if terms.bounded:
+        raise _refused(f"the support of {min(terms.bounded)!r} depends on unknown numbers")
     slopes = Slopes(terms)
     families = {n: candidates(s, MOST_NORMAL) for n, s in terms.latents.items()}
     for name, found in families.items():

@@ -241,14 +241,17 @@ class DensityEngine(ABC):
     def _seeded(self: EngineT, rng: np.random.Generator) -> EngineT:
         return replace(self, seed=int(rng.integers(2**31)))
 
-    def _program(self, problem: Problem) -> Program:
+    def _refuse_tables(self, problem: Problem) -> None:
         if problem.kinds <= {"table"}:
             raise UnsupportedModel(
                 f"engine {self.name!r} is for models with numbers, and every variable here has states; "
                 "use engine='gibbs' or 'auto'"
             )
+
+    def _program(self, problem: Problem) -> Program:
         from markovia.inference.differentiable.program import program_of
 
+        self._refuse_tables(problem)
         return program_of(problem, self.reparameterize)
 
     def _clock(self, total: int, unit: str = "draw") -> Clock:

@@ -73,6 +73,7 @@ class Gibbs(ChainEngine):
     """
 
     name: ClassVar[str] = "gibbs"
+    continuous: ClassVar[str] = "markovia.inference.conjugacy.gibbs_blocks:BlockGibbs"
 
     scan: Scan = "systematic"
     blocks: Blocks = "auto"
