@@ -28,6 +28,7 @@ from markovia.inference.differentiable.density_engine import (
     check_start,
 )
 from markovia.inference.differentiable.draw_stats import DrawStats
+from markovia.inference.differentiable.random_keys import random_keys
 from markovia.inference.markov_chains.diagnostics import ESS_FLOOR, R_HAT_LIMIT, ess, mcse, rhat
 from markovia.inference.result import Record
 from markovia.runtime.array_types import Array
@@ -165,10 +166,8 @@ class DensityChains(DensityEngine):
 
     def draw(self, density: Density) -> Drawn:
         """Run the chains."""
-        import jax
-
         with x64(), self._clock((self.warmup + self.draws) * self.chains) as clock:
-            keys = np.asarray(jax.random.split(self._key(), self.chains))
+            keys = random_keys(self.seed, self.chains)
             if self.chain_method == "processes" and self.chains > 1:
                 run = _in_processes(self, density, keys)
             else:

@@ -21,6 +21,7 @@ from threading import Lock
 from typing import Any
 
 from markovia.inference.differentiable.density import Density
+from markovia.inference.differentiable.random_keys import random_keys
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import standing_still
 
@@ -79,9 +80,7 @@ def constrained(density: Density, points: Array) -> dict[str, Array]:
     return found
 
 
-def at_points(
-    density: Density, name: str, function: Callable[..., Any], points: Array, key: Any = None
-) -> Any:
+def at_points(density: Density, name: str, function: Callable[..., Any], points: Array, seed: int = 0) -> Any:
     """Return a function's values at unconstrained points, a tree of arrays; the points' leading axes come first.
 
     Parameters
@@ -92,11 +91,10 @@ def at_points(
         `(key, u, data) -> tree of arrays`.
     points
         Vectors along the last axis.
-    key
+    seed
         What random keys are made from, one a point.
     """
     import jax
-    import jax.numpy as jnp
     import numpy as np
 
     from markovia.runtime.double_precision import x64
@@ -107,14 +105,14 @@ def at_points(
         data = as_data(density)
         cells = sum(leaf.size for leaf in jax.tree.leaves(data))
         chunk = CHUNK if len(rows) > FEW and cells * CHUNK < MOST_CELLS else FEW
-        keys = jax.random.split(jax.random.PRNGKey(0) if key is None else key, -(-len(rows) // chunk) * chunk)
-        like = jnp.zeros((chunk, density.size))
+        keys = random_keys(seed, -(-len(rows) // chunk) * chunk)
+        like = np.zeros((chunk, density.size))
         every = compiled(density, name, chunk, jax.vmap(function, (0, 0, None)), keys[:chunk], like, data)
         parts = []
         for at in range(0, len(rows), chunk):
             # the last part is filled up with repetitions
             part = np.resize(rows[at : at + chunk], (chunk, density.size))
-            found = every(keys[at : at + chunk], jnp.asarray(part), data)
+            found = every(keys[at : at + chunk], part, data)
             left = len(rows) - at
             parts.append(jax.tree.map(lambda v, left=left: np.asarray(v)[:left], found))
     whole = jax.tree.map(lambda *v: np.concatenate(v), *parts)

@@ -20,6 +20,7 @@ from markovia.inference.differentiable.compiled_functions import as_data, at_poi
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.differentiable.random_keys import random_keys
 from markovia.inference.differentiable.state_draws import LateStates, PlatedPosterior, StateDraws
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
@@ -369,7 +370,7 @@ def mode(density: Density, seed: int | None, *, jacobian: bool) -> tuple[Array, 
                 height = height - density.log_jacobian(u, data)
             return -height
 
-        keys = jax.random.split(jax.random.PRNGKey(seed or 0), MODE_STARTS)
+        keys = random_keys(seed or 0, MODE_STARTS)
         points, _, _, fine = compiled(density, "starts", MODE_STARTS, starts, keys, data)(keys, data)
         check_start(density, points, fine, "best")
         if density.size == 0:

@@ -343,12 +343,11 @@ class Program:
         found: dict[str, Array | StateDraws] = dict(drawn.draws)
         if not self.hidden:
             return found
-        import jax
 
         def one(key: Any, u: Any, data: Any) -> Any:
             return self.state_probabilities(u, data), self.draw_states(key, u, data)
 
-        states = at_points(self.density, "states", one, drawn.points, jax.random.PRNGKey(0))
+        states = at_points(self.density, "states", one, drawn.points)
         for name, hidden in self.hidden.items():
             probabilities = np.moveaxis(states[0][name], 2, -1)
             variable = self.layout.sites[name].piece.variable
@@ -365,8 +364,6 @@ class Program:
         Unanswered
             If an observed node depends on a discrete latent variable that several elements share.
         """
-        import jax
-
         observed = [s for s in self._stochastic() if s.role == "observed"]
         for site in observed:
             for axis in self._axes(site):
@@ -381,9 +378,7 @@ class Program:
         def one(key: Any, u: Any, data: Any) -> Any:
             return self.element_log_likelihoods(u, data, observed)
 
-        found: dict[str, Array] = at_points(
-            self.density, "pointwise", one, drawn.points, jax.random.PRNGKey(0)
-        )
+        found: dict[str, Array] = at_points(self.density, "pointwise", one, drawn.points)
         return found
 
     def element_log_likelihoods(

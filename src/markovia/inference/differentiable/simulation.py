@@ -16,6 +16,7 @@ from markovia.inference.differentiable.compiled_functions import as_data, compil
 from markovia.inference.differentiable.layout import Layout, Site
 from markovia.inference.differentiable.node_densities import Nodes
 from markovia.inference.differentiable.program import Program
+from markovia.inference.differentiable.random_keys import random_keys
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
 
@@ -64,7 +65,7 @@ def predictive_draws(program: Program, known: Mapping[str, Any], n: int, seed: i
 
     with x64():
         data = as_data(program.density)
-        keys = jax.random.split(jax.random.PRNGKey(seed), n)
+        keys = random_keys(seed, n)
         held = {k: jnp.asarray(v) for k, v in known.items()}
 
         def every(keys: Any, held: Any, data: Any) -> Any:
