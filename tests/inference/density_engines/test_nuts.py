@@ -18,6 +18,7 @@ from markovia.inference.density_engines import density_chains
 from markovia.inference.density_engines.density_chains import ebfmi
 from markovia.inference.differentiable import compiled_functions
 from markovia.inference.differentiable.density import standard_normal
+from markovia.inference.differentiable.random_keys import random_keys
 from markovia.inference.markov_chains.diagnostics import mcse
 
 NUTS, HMC = mk.engines.NUTS, mk.engines.HMC
@@ -121,11 +122,8 @@ def code_folder(tmp_path_factory):
 
 
 def test_processes_give_the_draws_of_their_chains_alone(code_folder):
-    import jax
-
     found = replace(SMALL, chains=2, chain_method="processes").draw(standard_normal(2))
-    key = jax.random.split(jax.random.PRNGKey(0), 2)[1]
-    alone = density_chains._alone(SMALL, standard_normal(2), np.asarray(key))
+    alone = density_chains._alone(SMALL, standard_normal(2), random_keys(0, 2)[1])
     assert found.points.shape == (2, 40, 2)
     assert np.array_equal(found.points[1], alone.point[0])
     with pytest.raises(mk.errors.InvalidArgument, match="checkpoint= keeps one state"):
