@@ -411,10 +411,10 @@ def test_a_graph_is_saved_without_parameters(tmp_path, suffix, edges):
     assert back == graph
 
 
-def test_continuous_columns_give_no_tables():
-    mixed = MixedTable(["a"], ["continuous"], None, np.ones((3, 1)))
-    with pytest.raises(mk.errors.InvalidArgument, match="discrete"):
-        mk.results.LearnedStructure(mk.graphs.DAG(nodes=["a"]), "by hand", data=mixed).fit()
+def test_continuous_columns_become_gaussians_also_where_their_cells_are_whole():
+    mixed = MixedTable(["a"], ["continuous"], None, np.array([[1.0], [2.0], [6.0]]))
+    model = mk.results.LearnedStructure(mk.graphs.DAG(nodes=["a"]), "by hand", data=mixed).fit()
+    assert (model["a"].row().bias, model["a"].row().variance) == pytest.approx((3.0, 14 / 3))
 
 
 # -- methods ---------------------------------------------------------------------------------------------------------

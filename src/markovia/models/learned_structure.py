@@ -7,7 +7,9 @@ import numpy as np
 from markovia.data.reading import read_data
 from markovia.data.reading_mixed import MixedTable, read_mixed
 from markovia.errors import InvalidArgument, InvalidGraph, UnsupportedModel
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
 from markovia.graphs.directed import DAG
 from markovia.graphs.equivalence import cpdag, extend
 from markovia.graphs.mixed import Mark
@@ -33,8 +35,9 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
     if rows is None:
         raise InvalidArgument("this graph was learned without data; give the rows to fit")
     if isinstance(rows, MixedTable):
-        if not rows.only(learned.nodes).discrete:
-            return _fit_numbers(learned, rows.only(learned.nodes), data is None, settings)
+        own = rows.only([n for n in learned.nodes if n in rows.names])
+        if not own.discrete:
+            return _fit_numbers(learned, own, data is None, settings)
         assert rows.table is not None
         rows = rows.table
     if isinstance(learned.graph, UndirectedGraph):
@@ -71,11 +74,17 @@ def _fit_numbers(learned: LearnedStructure, rows: MixedTable, own: bool, setting
             variable = rows.variable(k)
             columns[name] = np.array([*variable.states, None], dtype=object)[table.codes[rows.columns[k]]]
     numbers = {n for n, kind in zip(rows.names, rows.kinds, strict=True) if kind == "continuous"}
-    network = BayesianNetwork(
-        _states_first(learned.dag, numbers),
-        states={
-            n: v.states for n, v in (table.variables.items() if table is not None else ()) if n in columns
+    network = BayesianNetwork(_states_first(learned.dag, numbers))
+    hidden = getattr(learned.details, "latent", None) or {}
+    if hidden and own:
+        settings.setdefault("latent", hidden)
+    known = {} if table is None else table.variables
+    network.install(
+        {
+            n: Quantity(n, "real") if n in numbers else Variable(n, hidden[n]) if n in hidden else known[n]
+            for n in network.variables
         },
+        {},
     )
     if own and rows.weights is not None:
         settings.setdefault("weights", rows.weights)

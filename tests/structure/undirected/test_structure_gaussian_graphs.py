@@ -473,7 +473,5 @@ def test_bad_input_is_named():
         mk.learn_structure(rows, method="neighbourhood", rule="xor")
     with pytest.raises(mk.errors.InvalidArgument, match="alpha="):
         mk.learn_structure(rows, method="neighbourhood", alpha=-1.0)
-    with pytest.raises(mk.errors.InvalidArgument, match=r"details\.precision"):
-        mk.learn_structure(rows, method="graphical-lasso").fit()
     with pytest.raises(mk.errors.InvalidArgument, match="symmetric"):
         sparse_precision([[1.0, 0.2], [0.3, 1.0]], 0.1)
