@@ -436,6 +436,9 @@ def test_every_engine_is_listed_with_the_questions_it_answers():
     assert "query, map, sample  " in lines["gibbs"]
     assert "  approximate  " in lines["gibbs"]
     assert "exact if it fits" in lines["auto"]
+    assert ENGINES["nuts"]["kinds"] == ["distribution", "gaussian", "table"]
+    assert ENGINES["loopy-bp"]["kinds"] == ["table"]
+    assert "  distribution, gaussian, table  " in lines["nuts"]
 
 
 @pytest.mark.parametrize("name", ENGINES)

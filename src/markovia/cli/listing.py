@@ -68,7 +68,7 @@ def examples(as_json: options.Json = False) -> None:
 def engines(as_json: options.Json = False) -> None:
     """List the inference engines that --engine accepts, and which questions each answers."""
     from markovia.inference.approximate import can_answer
-    from markovia.inference.engine import engine_names, get_engine
+    from markovia.inference.engine import TABLES, engine_names, get_engine
     from markovia.inference.map_bounds.certified import Certified
 
     rows: list[dict[str, Any]] = []
@@ -80,6 +80,7 @@ def engines(as_json: options.Json = False) -> None:
                 "name": name,
                 "exact": engine.exact,
                 "answers": [verb for verb, question in QUESTIONS.items() if can_answer(engine, question)],
+                "kinds": sorted(getattr(engine, "kinds", TABLES)),
                 "bound": isinstance(engine, Certified),
                 "time_limit": hasattr(engine, "time_limit"),
                 "about": "picks for you; the answer says which" if name == "auto" else about,
@@ -89,8 +90,11 @@ def engines(as_json: options.Json = False) -> None:
         print_json({"engines": rows})
         return
     show_table(
-        ["name", "answers", "how", "what it is"],
-        [(str(r["name"]), _answers(r["answers"]), _kind(r), str(r["about"])) for r in rows],
+        ["name", "answers", "how", "nodes", "what it is"],
+        [
+            (str(r["name"]), _answers(r["answers"]), _kind(r), ", ".join(r["kinds"]), str(r["about"]))
+            for r in rows
+        ],
     )
     say(
         "",
