@@ -65,6 +65,9 @@ def examples(as_json: options.Json = False) -> None:
     )
 
 
+EVERY_KIND = ("table", "gaussian", "distribution")
+
+
 def engines(as_json: options.Json = False) -> None:
     """List the inference engines that --engine accepts, and which questions each answers."""
     from markovia.inference.approximate import can_answer
@@ -80,7 +83,7 @@ def engines(as_json: options.Json = False) -> None:
                 "name": name,
                 "exact": engine.exact,
                 "answers": [verb for verb, question in QUESTIONS.items() if can_answer(engine, question)],
-                "kinds": sorted(getattr(engine, "kinds", TABLES)),
+                "kinds": sorted(EVERY_KIND if name == "auto" else getattr(engine, "kinds", TABLES)),
                 "bound": isinstance(engine, Certified),
                 "time_limit": hasattr(engine, "time_limit"),
                 "about": "picks for you; the answer says which" if name == "auto" else about,
