@@ -84,29 +84,32 @@ class Terms:
 
     def _bounded(self) -> frozenset[str]:
         """Return the nodes whose support depends on latent quantities: their log densities do not say where they end."""
-        import jax
+        import jax.extend.core
         import jax.numpy as jnp
 
-        found: set[str] = set()
         asked = [s for n, s in self.sites.items() if self.reaches[n] and s.family not in FREE and not s.lags]
         if not asked:
             return frozenset()
 
-        def look(values: Values) -> None:
+        def look(values: Values) -> dict[str, list[Any]]:
             hidden = self.program.hidden
             codes = {n: jnp.zeros(self.sites[n].shape, int) if h.plates else 0 for n, h in hidden.items()}
             env = {**self.environment(values, self.program.density.data), **codes}
             for site in self.program.layout.sites.values():
                 if site.role == "deterministic" and site.name not in env:
                     env[site.name] = self.program.nodes.deterministic(site, env)
-            for site in asked:
-                support = self.program.nodes.call(site, env).support
-                if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(support)):
-                    found.add(site.name)
+            return {s.name: jax.tree.leaves(self.program.nodes.call(s, env).support) for s in asked}
 
         with x64():
-            jax.eval_shape(look, {n: np.broadcast_to(0.5, s.shape) for n, s in self.latents.items()})
-        return frozenset(found)
+            values = {n: np.full(s.shape, 0.5) for n, s in self.latents.items()}
+            traced, shapes = jax.make_jaxpr(look, return_shape=True)(values)
+        names = [name for name in sorted(shapes) for _ in shapes[name]]
+        reached = set(traced.jaxpr.invars)
+        for step in traced.jaxpr.eqns:
+            if any(isinstance(v, jax.extend.core.Var) and v in reached for v in step.invars):
+                reached.update(step.outvars)
+        ends = zip(names, traced.jaxpr.outvars, strict=True)
+        return frozenset(n for n, v in ends if isinstance(v, jax.extend.core.Var) and v in reached)
 
     def _reached(self, site: Site) -> tuple[str, ...]:
         found: dict[str, None] = {site.name: None} if site.role == "latent" else {}
@@ -290,6 +293,11 @@ class Slopes:
         self.terms = terms
         self.density = terms.program.density
 
+    @cached_property
+    def _data(self) -> Any:
+        with x64():
+            return as_data(self.density)
+
     def starts(self) -> Values:
         """Return some random values of all latent quantities, along a new first axis."""
         rng = np.random.default_rng(0)
@@ -320,7 +328,7 @@ class Slopes:
             values, shares = place[0], data[1]
             return jax.value_and_grad(lambda v: terms.log_density(v, data[0], shares))(values)
 
-        return self._run("weighted slopes", one, (places,), (as_data(self.density), self._shares))  # type: ignore[no-any-return]
+        return self._run("weighted slopes", one, (places,), (self._data, self._shares))  # type: ignore[no-any-return]
 
     _shares: Any = None
 
@@ -329,7 +337,7 @@ class Slopes:
         import jax
 
         with x64():
-            data = as_data(self.density) if data is None else jax.tree.map(jax.numpy.asarray, data)
+            data = self._data if data is None else jax.tree.map(jax.numpy.asarray, data)
             count = len(jax.tree.leaves(places)[0])
             parts = []
             for at in range(0, count, BATCH):

@@ -65,6 +65,10 @@ class NotConjugate(UnsupportedModel):
     """A posterior that has no closed form; the sentence names a node."""
 
 
+class NotWithTheseData(NotConjugate):
+    """A posterior that may have a closed form with other data."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Conjugate(ClosedEngine):
     """Answer in closed form, where there is one.
@@ -127,6 +131,8 @@ def closed_engine(problem: Problem, seed: int | None) -> Conjugate | None:
         return None
     try:
         found = closed_answer(program, seed or 0)
+    except NotWithTheseData:
+        return None
     except NotConjugate:
         _without.add(mark)
         return None
@@ -168,8 +174,8 @@ def closed_answer(program: Program, seed: int) -> ClosedAnswer:
     return ClosedAnswer(program, form, evidence, Record(note=_why(form)), seed)
 
 
-def _refused(why: str) -> NotConjugate:
-    return NotConjugate(f"the posterior has no closed form: {why}; use engine='nuts', or 'gibbs'")
+def _refused(why: str, kind: type[NotConjugate] = NotConjugate) -> NotConjugate:
+    return kind(f"the posterior has no closed form: {why}; use engine='nuts', or 'gibbs'")
 
 
 def _normal_block(slopes: Slopes, shapes: Mapping[str, tuple[int, ...]], starts: Any) -> NormalBlock:
@@ -224,7 +230,7 @@ def _form(
             eta = collapsed.read_off(block, centre)
         elements[name] = as_elements(block, eta)
         if not all(np.all(np.isfinite(x) & (x > 0)) for x in (elements[name].a, elements[name].b)):
-            raise _refused(f"the posterior of {name!r} is improper")
+            raise _refused(f"the posterior of {name!r} is improper", NotWithTheseData)
     if normal is None:
         return ClosedForm(elements)
     return ClosedForm(elements, _scaled(slopes, normal, elements, centre))
@@ -296,7 +302,7 @@ def _moments(block: NormalBlock, eta: Any) -> tuple[Array, Array, float]:
     try:
         lower = np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
-        raise _refused(f"the posterior of {block.name!r} is improper") from None
+        raise _refused(f"the posterior of {block.name!r} is improper", NotWithTheseData) from None
     root = solve_triangular(lower, np.eye(len(h)), lower=True).T
     return cho_solve((lower, True), h), root, float(np.log(np.diagonal(lower)).sum())
 
@@ -321,7 +327,7 @@ def _scaled(
     eta, _ = read_off(slopes, normal, centre)
     mean, root, _ = _moments(normal, eta)
     if not (np.isfinite(mean).all() and np.isfinite(root).all()):
-        raise _refused(f"the posterior of {normal.name!r} is improper")
+        raise _refused(f"the posterior of {normal.name!r} is improper", NotWithTheseData)
     covariance = root**2 if normal.diagonal else root @ root.T
     scaling = {n: e for n, e in elements.items() if e.family != "dirichlet"}
     count = sum(e.a.size for e in scaling.values())
@@ -386,7 +392,9 @@ def _evidence(slopes: Slopes, form: ClosedForm) -> float:
     values, _ = slopes.at(draws)
     found = values - form.log_prob(draws)
     if not np.ptp(found) <= 1e-7 * (1.0 + np.abs(values).max()):
-        raise _refused("what its nodes look like at random values does not hold where the posterior is")
+        raise _refused(
+            "what its nodes look like at random values does not hold where it is", NotWithTheseData
+        )
     return float(found.mean())
 
 

@@ -48,8 +48,8 @@ def query(
     """Return the posterior of the named nodes."""
     problem = problem_of(model, given, missing)
     _refuse_observed(problem, names)
-    chosen = engine_for(engine, problem, time_limit)
     start = now()
+    chosen = engine_for(engine, problem, time_limit)
     with asking(chosen, problem):
         answer: Any = chosen.joint(problem, names)
     return answer.posterior(names, _info(chosen, problem, answer.log_mass, now() - start, answer.record))
@@ -68,8 +68,8 @@ def marginals(
     inputs = {n for n, v in problem.variables.items() if isinstance(v, Quantity) and v.domain == "input"}
     names = [n for n in problem.asked if n not in inputs] if targets is None else list(targets)
     _refuse_observed(problem, names)
-    chosen = engine_for(engine, problem, time_limit)
     start = now()
+    chosen = engine_for(engine, problem, time_limit)
     with asking(chosen, problem):
         answer: Any = chosen.marginals(problem, names)
     info = _info(chosen, problem, answer.log_mass, now() - start, answer.record)
@@ -91,8 +91,8 @@ def best(
     _refuse_observed(problem, names)
     if m is not None and (not isinstance(m, int | np.integer) or m < 1):
         raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
-    chosen = engine_for(engine, problem, time_limit, best=True)
     start = now()
+    chosen = engine_for(engine, problem, time_limit, best=True)
     with asking(chosen, problem):
         found = chosen.best(problem, names, 1 if m is None else int(m))
         log_mass = float(chosen.log_mass(problem)) if chosen.exact else np.nan
