@@ -225,6 +225,19 @@ def test_the_posterior_has_the_face_of_draws(regressions):
     assert regressions["variance"].log_evidence(evidence) == post.info.log_evidence
 
 
+def test_predictions_are_drawn_from_the_closed_form():
+    m = mk.BayesianNetwork()
+    m.add("rate", dist.Gamma(2.0, 1.0))
+    m.add("n", lambda rate, exposure: dist.Poisson(rate * exposure), plate="row")
+    exposure = np.array([1.0, 50.0])
+    post = m.query("rate", given={"n": [3, 90], "exposure": exposure})
+    assert post.mean() == pytest.approx(95 / 52)
+    drawn = m.sample(4000, given=post, seed=0)
+    assert np.allclose(np.asarray(drawn["n"]).mean(axis=0), 95 / 52 * exposure, rtol=0.05)
+    variance = 95 / 52 * 50 * (1 + 50 / 52)  # negative binomial
+    assert np.asarray(drawn["n"])[:, 1].var() == pytest.approx(variance, rel=0.1)
+
+
 def no_closed_form(build, evidence, words):
     m = mk.BayesianNetwork()
     build(m)

@@ -50,7 +50,9 @@ FEW_CHILDREN = 5
 """Children an element of a hierarchy may have on average for it to be sampled non-centred."""
 
 
-def program_of(problem: Problem, reparameterize: Reparameterize = "auto") -> "Program":
+def program_of(
+    problem: Problem, reparameterize: Reparameterize = "auto", *, only_drawn: bool = False
+) -> "Program":
     """Return the density of a problem, traced and checked.
 
     Parameters
@@ -60,6 +62,8 @@ def program_of(problem: Problem, reparameterize: Reparameterize = "auto") -> "Pr
     reparameterize
         Which nodes `location + scale * standard`, with a scale that is inferred, have their standard part inferred instead
         of their value (non-centred): "all", "none", or "auto", where an element has few children to inform it.
+    only_drawn
+        Whether nodes are drawn in order, and nothing is summed out: counts without an end are then no obstacle.
 
     Raises
     ------
@@ -69,7 +73,7 @@ def program_of(problem: Problem, reparameterize: Reparameterize = "auto") -> "Pr
     with x64():
         layout = lay_out(problem)
         nodes = Nodes(layout)
-        _trace(layout, nodes)
+        _trace(layout, nodes, only_drawn)
         check_functions(layout, nodes)
         for site in layout.sites.values():
             if site.scaled and reparameterize != "none":
@@ -453,7 +457,7 @@ def _uniform(key: Any, size: int) -> Any:
     return jax.random.uniform(key, (size,), minval=-2.0, maxval=2.0)
 
 
-def _trace(layout: Layout, nodes: Nodes) -> None:
+def _trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
     """Call every function once with abstract arrays, and note what each node is."""
     import jax
     import jax.numpy as jnp
@@ -483,7 +487,11 @@ def _trace(layout: Layout, nodes: Nodes) -> None:
                 site.support = support
                 continue
             if support.is_discrete:
-                _note_discrete(site, spread, event)
+                site.role = "discrete"
+                if only_drawn:
+                    site.states = 2  # 0 and 1 are values of every count, to try functions with
+                else:
+                    _note_states(site, spread, event)
                 env[site.name] = jnp.zeros(site.shape, dtype=int) if site.plates else 0
                 continue
             site.role = "latent"
@@ -570,13 +578,12 @@ def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], en
     site.shape = tuple(value.shape)
 
 
-def _note_discrete(site: Site, spread: Any, event: tuple[int, ...]) -> None:
+def _note_states(site: Site, spread: Any, event: tuple[int, ...]) -> None:
     if event or not spread.has_enumerate_support:
         raise UnsupportedModel(
             f"{site.name!r} is discrete, not observed, and has no finite list of values ({type(spread).__name__}), so it "
             "cannot be summed out; observe it, or use a distribution with finitely many values"
         )
-    site.role = "discrete"
     site.states = int(spread.enumerate_support(expand=False).shape[0])
 
 

@@ -160,7 +160,7 @@ def _simulated(
     from markovia.inference.differentiable.program import program_of
     from markovia.inference.differentiable.simulation import predictive_draws
 
-    return dict(predictive_draws(program_of(problem), known, n, int(rng.integers(2**31))))
+    return dict(predictive_draws(program_of(problem, only_drawn=True), known, n, int(rng.integers(2**31))))
 
 
 def _predicted(
@@ -184,7 +184,7 @@ def _predicted(
             users = [s for s in old.sites.values() if name in s.sources]
             lengths.update({p: len(value) for s in users for p in s.plates if old.lengths[p] == len(before)})
     problem = replace(fresh, inputs={**post.program.problem.inputs, **lengths, **changed})
-    layout = program_of(problem).layout
+    layout = program_of(problem, only_drawn=True).layout
     rows = post.sample(n, seed=rng)
     known = {k: rows[k] for k in kept_latents(old, layout) if k in rows}
     return problem, _simulated(problem, known, n, rng)
