@@ -19,7 +19,6 @@ from markovia.factors.functions.function_node import (
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.table_forms import argument_names, as_conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.runtime.double_precision import x64
 
 
 def as_function_node(
@@ -169,11 +168,10 @@ def _of_numbers(
 ) -> bool:
     """Say whether a function of states returns a distribution that is not over a few states."""
     states = [variables[n].states[0] for n in _parents_of(form, parents)]
-    with x64():
-        try:
-            answer = form(*states)
-        except Exception:  # the table's own reading says what is wrong
-            return False
+    try:
+        answer = form(*states)
+    except Exception:  # the table's own reading says what is wrong
+        return False
     return is_distribution(answer) and not is_finite(answer)
 
 
