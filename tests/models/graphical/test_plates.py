@@ -63,6 +63,24 @@ def test_a_name_that_comes_later_becomes_a_parent_and_a_copy_keeps_it():
     assert m.subnetwork(["theta"]).variables == ["theta"]
 
 
+def test_a_distribution_is_replaced_on_the_plates_that_it_has():
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 5))
+    m.add("tau", dist.HalfNormal(1))
+    m.add("theta", lambda mu: dist.Normal(mu, 1), plate={"school": 3})
+    m.add("y", lambda theta: dist.Normal(theta, 1), plate="school")
+    m.replace("theta", lambda mu, tau: dist.StudentT(4, mu, tau))
+    assert m.parents("theta") == ["mu", "tau"]
+    assert m.variable("theta").lengths == {"school": 3}
+    m.replace("mu", dist.Cauchy(0, 1))
+    assert m.children("mu") == ["theta"]
+    with pytest.raises(mk.errors.CycleError):
+        m.replace("mu", lambda y: dist.Normal(y, 1))
+    assert m.parents("mu") == []
+    with pytest.raises(mk.errors.InvalidArgument, match="a distribution over states"):
+        m.replace("mu", dist.Bernoulli(0.5))
+
+
 def boxes(ax, prefix):
     found = {}
     for patch in ax.patches + ax.artists:

@@ -99,6 +99,12 @@ class FunctionNode(Conditional):
             self.variable, self.form, self.arguments, parents, self.previous, self.first, self.by_state
         )
 
+    def with_variable(self, variable: Quantity) -> "FunctionNode":
+        """Return the same distribution of a quantity that was there before, with the lengths its plates had."""
+        return FunctionNode(
+            variable, self.form, self.arguments, self.parents, self.previous, self.first, self.by_state
+        )
+
     def rebound(self, variable: Variable, parents: tuple[Variable, ...]) -> "FunctionNode":
         """Return the same distribution over renamed variables."""
         assert isinstance(variable, Quantity)

@@ -148,8 +148,12 @@ class EditingVerbs(DirectedModel):
         parents: Sequence[str] | str | None = None,
         p: Any = None,
         normalise: bool = False,
+        previous: Mapping[str, str | tuple[str, int]] | None = None,
+        first: Any = None,
     ) -> None:
         """Give a variable a new table, and new parents if they are named; the arguments are those of `add`.
+
+        A quantity gets a new distribution or function and stays on its plates; its children keep theirs.
 
         Raises
         ------
@@ -160,6 +164,11 @@ class EditingVerbs(DirectedModel):
         form = as_recipe(distribution if distribution is not None else p)
         if form is None:
             raise InvalidArgument(f"replace({name!r}) needs a distribution or p=")
+        if isinstance(variable, Quantity) and not isinstance(form, LocalModel):
+            table: Conditional = self._new_function(variable, form, parents, previous, first)
+            self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
+            self._parents[name], self._functions, self._tables[name] = table.parent_names, None, table
+            return
         if parents is None and isinstance(form, StateRegressions):
             parents = [q for q in self._parents[name] if not isinstance(self._variables[q], Quantity)]
         named = (
@@ -173,6 +182,25 @@ class EditingVerbs(DirectedModel):
         self._parents[name] = table.parent_names
         self._functions = None
         self._tables[name] = table
+
+    def _new_function(
+        self,
+        variable: Quantity,
+        form: Any,
+        parents: Sequence[str] | str | None,
+        previous: Mapping[str, str | tuple[str, int]] | None,
+        first: Any,
+    ) -> FunctionNode:
+        """Return a quantity's new distribution, on the plates that it has."""
+        others = {n: v for n, v in self._variables.items() if n != variable.name}
+        labels = variable.labels or None
+        plates = variable.plates or None
+        node = as_function_node(others, variable.name, form, labels, parents, plates, previous, first)
+        if node is None:
+            raise InvalidArgument(
+                f"{variable.name!r} is a number, and this is a distribution over states; remove() it and add() it again"
+            )
+        return node.with_variable(variable)
 
     def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:
         """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
