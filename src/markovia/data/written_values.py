@@ -6,19 +6,19 @@ A column is read as a whole: it holds numbers only if all of its cells write som
 import re
 from collections.abc import Iterable, Sequence
 
-WHOLE = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+WHOLE = re.compile(r"\s*[+-]?(0|[1-9]\d*)\s*", re.ASCII)
 NUMBER = re.compile(
-    r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(inf|infinity)\s*", re.ASCII | re.IGNORECASE
+    r"\s*[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*|\s*[+-]?(inf|infinity)\s*", re.ASCII | re.IGNORECASE
 )
 
 
 def written_numbers(values: Sequence[str]) -> Sequence[int | float | str]:
-    """Return text as numbers where all of it writes them: integers of 64 bits, else floats.
+    """Return text as numbers where all of it writes them: integers of 64 bits, else floats. "02" is a name.
 
     Examples
     --------
-    >>> written_numbers(["1", "02"]), written_numbers(["1", "2.5"]), written_numbers(["1", "x"])
-    ([1, 2], [1.0, 2.5], ['1', 'x'])
+    >>> written_numbers(["1", "2"]), written_numbers(["1", "02"]), written_numbers(["1", "2.5"]), written_numbers(["1", "x"])
+    ([1, 2], ['1', '02'], [1.0, 2.5], ['1', 'x'])
     """
     if all(WHOLE.fullmatch(v) for v in values):
         whole = [int(v) for v in values]

@@ -127,13 +127,13 @@ def test_kernel_measures_of_tables_equal_those_of_data_with_these_frequencies():
         hsic_of_table([[1, 1], [1, 1]], x_kernel=[[1, 2], [0, 1]])
 
 
-def test_discrete_distributions_are_node_forms_and_others_say_not_yet():
+def test_discrete_distributions_are_node_forms_and_others_name_the_place_for_numbers():
     bn = mk.BayesianNetwork()
     bn.add("coin", ef.Bernoulli(0.3))
     bn.add("die", ef.Categorical([0.2, 0.3, 0.5]))
     assert bn.query("coin")[1] == pytest.approx(0.3)
     assert bn.query("die").values.tolist() == [0.2, 0.3, 0.5]
-    with pytest.raises(mk.errors.InvalidArgument, match="only discrete variables"):
+    with pytest.raises(mk.errors.InvalidArgument, match="a number takes a distribution"):
         bn.add("height", ef.Gaussian(0, 1))
 
 
