@@ -12,7 +12,7 @@ from places import BENCHMARKS
 
 FOLDER = BENCHMARKS / "posteriors"
 HOME = Path(__file__).resolve().parents[2] / "benchmarks" / "reference_posteriors.py"
-QUICK = {"eight_schools-eight_schools_noncentered", "garch-garch11", "low_dim_gauss_mix-low_dim_gauss_mix"}
+QUICK = {"eight_schools-eight_schools_noncentered"}
 
 pytestmark = [
     pytest.mark.skipif(not FOLDER.is_dir(), reason="the reference posteriors are not here"),
