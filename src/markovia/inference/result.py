@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import isnan
 from numbers import Real
 from typing import Any, Literal
 
@@ -150,6 +151,49 @@ def warn_unconverged(info: Info | Record) -> None:
         ConvergenceWarning,
         stacklevel=outside(),
     )
+
+
+def provenance(
+    record: Record,
+    *,
+    engine: str,
+    exact: bool,
+    log_evidence: float,
+    seconds: float,
+    given: Mapping[str, Any],
+) -> Info:
+    """Return the provenance of an answer from the engine's own record; warns where the answer did not converge.
+
+    Parameters
+    ----------
+    record
+        What the engine says of this answer.
+    engine, exact
+        Who was asked, and whether it is exact in general; the record has the last word.
+    log_evidence
+        NaN where it is not known.
+    seconds, given
+        As in `Info`.
+    """
+    info = Info(
+        engine=record.engine or engine,
+        exact=exact if record.exact is None else record.exact,
+        converged=record.converged,
+        iterations=record.iterations,
+        error=float(record.error),
+        log_evidence=None if isnan(log_evidence) else float(log_evidence),
+        seconds=seconds,
+        tried=record.tried,
+        advice=record.advice,
+        mass_bound=record.mass_bound,
+        diagnostics=record.diagnostics,
+        details=record.details,
+        given=given,
+        note=record.note,
+    )
+    if not info.converged:
+        warn_unconverged(info)
+    return info
 
 
 NOTHING_TO_SAY = Record()

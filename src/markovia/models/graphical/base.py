@@ -29,7 +29,7 @@ from markovia.inference.impossible_evidence import impossible
 from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.questions.jeffrey import settled
-from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, warn_unconverged
+from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, provenance, warn_unconverged
 from markovia.models.graphical.arguments import Given, Impossible, Rows, list_of_names
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
@@ -725,24 +725,14 @@ class GraphicalModel(ABC):
             known = problem.findings and not np.isnan(log_mass) and exact
             log_z = self._log_z(engine) if known else np.nan if problem.findings else log_mass
         log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
-        info = Info(
-            engine=record.engine or engine.name,
-            exact=exact,
-            converged=record.converged,
-            iterations=record.iterations,
-            error=float(record.error),
-            log_evidence=None if np.isnan(log_evidence) else float(log_evidence),
+        return provenance(
+            record,
+            engine=engine.name,
+            exact=engine.exact,
+            log_evidence=log_evidence,
             seconds=seconds,
-            tried=record.tried,
-            advice=record.advice,
-            mass_bound=record.mass_bound,
-            diagnostics=record.diagnostics,
-            details=record.details,
             given=problem.given,
         )
-        if not info.converged:
-            warn_unconverged(info)
-        return info
 
     def _mass(self, engine: Engine, problem: Problem) -> float:
         with asking(engine, problem):

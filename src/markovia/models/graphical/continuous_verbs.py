@@ -16,7 +16,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.inference.engine import CLOSED, Engine, asking, engine_for
 from markovia.inference.posterior import Explanation, Marginals
 from markovia.inference.problem import Problem
-from markovia.inference.result import Info, Record, warn_unconverged
+from markovia.inference.result import Info, Record, provenance, warn_unconverged
 from markovia.models.graphical.given_values import read_given
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
@@ -239,22 +239,11 @@ def _refuse_observed(problem: Problem, names: Sequence[str]) -> None:
 
 
 def _info(engine: Engine, problem: Problem, log_mass: float, seconds: float, record: Record) -> Info:
-    info = Info(
-        engine=record.engine or engine.name,
-        exact=engine.exact if record.exact is None else record.exact,
-        converged=record.converged,
-        iterations=record.iterations,
-        error=float(record.error),
-        log_evidence=None if np.isnan(log_mass) else float(log_mass),
+    return provenance(
+        record,
+        engine=engine.name,
+        exact=engine.exact,
+        log_evidence=log_mass,
         seconds=seconds,
-        tried=record.tried,
-        advice=record.advice,
-        mass_bound=record.mass_bound,
-        diagnostics=record.diagnostics,
-        details=record.details,
         given=problem.given,
-        note=record.note,
     )
-    if not info.converged:
-        warn_unconverged(info)
-    return info
