@@ -374,3 +374,45 @@ def test_linear_gaussian_nodes_and_tables_join_functions_of_parents():
     parts = [np.log(0.3) + norm(1.1, 0.4, 1.0), np.log(0.7) + norm(1.1, 3.0 - 0.4, 2.0)]
     wanted = norm(0.4, 1.0, np.sqrt(2.0)) + logsumexp(parts) + stats.t.logpdf(2.2, 4.0, 1.1 + 1.3, 1.0)
     assert found == pytest.approx(wanted, abs=1e-10)
+
+
+def switched():
+    m = mk.BayesianNetwork()
+    m.add("rain", states=["no", "yes"], p=[0.8, 0.2])
+    m.add("level", lambda rain: dist.Normal(3.0 if rain == "yes" else 0.0, 1.0))
+    m.add("size", dist.Gamma(2.0, 1.0))
+    m.add("seen", lambda level, size: dist.Normal(level, size))
+    return m
+
+
+def test_likelihoods_and_bounds_on_latent_nodes_count_as_evidence():
+    given = {
+        "seen": 2.0,
+        "rain": [0.3, 0.9],
+        "level": mk.Soft(dist.Normal(1.0, 0.5)),
+        "size": mk.Interval(0.5, 4.0),
+    }
+    found, program, u = density_at(switched(), given, {"level": 1.2, "size": 1.5})
+    parts = [np.log(0.8 * 0.3) + norm(1.2, 0.0, 1.0), np.log(0.2 * 0.9) + norm(1.2, 3.0, 1.0)]
+    wanted = logsumexp(parts) + norm(1.2, 1.0, 0.5) + stats.gamma.logpdf(1.5, 2.0) + norm(2.0, 1.2, 1.5)
+    assert found == pytest.approx(wanted, abs=1e-10)
+    with x64():
+        far = program.density.constrain(np.full(2, 50.0), program.density.data)
+        states = jax.jit(program.state_probabilities)(u, program.density.data)["rain"]
+    assert 0.5 <= float(far["size"]) <= 4.0
+    np.testing.assert_allclose(states, np.exp(parts - logsumexp(parts)), atol=1e-12)
+
+
+def test_states_are_drawn_with_their_weights():
+    m = switched()
+    _, program, u = density_at(m, {"seen": 2.0, "rain": mk.Not("yes")}, {"level": 1.2, "size": 1.5})
+    assert (drawn_states(program, u, 200)["rain"] == 0).all()
+
+
+def test_bounds_outside_a_support_or_on_vectors_are_refused():
+    m = switched()
+    m.add("v", dist.Dirichlet(np.ones(2)))
+    with pytest.raises(mk.errors.InvalidEvidence, match="'size' cannot be in Interval"):
+        program_of(problem_of(m, {"size": mk.Interval(-2.0, -1.0)}))
+    with pytest.raises(mk.errors.UnsupportedModel, match="on 'v' is for single numbers"):
+        program_of(problem_of(m, {"v": mk.Interval(0.0, 1.0)}))

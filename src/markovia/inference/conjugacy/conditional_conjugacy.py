@@ -278,7 +278,12 @@ def _unit(support: Any) -> bool:
 
 
 def refuse_holes(program: Program, engine: str) -> None:
-    """Refuse missing entries that are inferred: they are no nodes."""
+    """Refuse missing entries that are inferred, which are no nodes, and findings that are not one value."""
+    for site in program.layout.sites.values():
+        if site.soft is not None:
+            raise UnsupportedModel(
+                f"engine {engine!r} does not treat {site.soft.said!r} on {site.name!r}; use engine='nuts'"
+            )
     for name in program.slots:
         if program.layout.sites[name].role == "observed":
             raise UnsupportedModel(

@@ -119,6 +119,7 @@ def closed_engine(problem: Problem, seed: int | None) -> Conjugate | None:
     if (
         program.hidden
         or holes
+        or any(s.soft is not None for s in program.layout.sites.values())
         or not all(
             s.family in PLAIN and (s.role != "latent" or candidates(s))
             for s in program.layout.sites.values()

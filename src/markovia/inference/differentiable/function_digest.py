@@ -32,6 +32,7 @@ def digest(layout: Layout) -> str:
         form = getattr(piece, "form", None)
         said.update(described(form if form is not None else _numbers(piece)))
         said.update(described(getattr(piece, "first", None)))
+        said.update(described(None if site.soft is None else site.soft.said))
     said.update(repr(sorted(layout.lengths.items())).encode())
     said.update(repr(sorted(layout.fixed.items())).encode())
     said.update(repr([(k, v.shape, v.dtype.str) for k, v in sorted(layout.data.items())]).encode())

@@ -20,12 +20,12 @@ from markovia.errors import (
     InvalidArgument,
     InvalidEvidence,
     UnknownVariable,
-    UnsupportedModel,
 )
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.columns import Column
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.evidence import Finding
 from markovia.inference.problem import Problem
 
 
@@ -55,6 +55,8 @@ class Site:
         Whether it is a location plus a scale that is inferred, too: centred, the two are hard to explore together.
     holes
         Positions of entries of an observed array that are missing: axes by entries; None where it is complete.
+    soft
+        What was found about it that is not one value: an `Interval`, a `Soft` likelihood, or weights of its states.
     centred
         Whether its values are what is inferred, and not their distances from the location in units of the scale.
     """
@@ -70,6 +72,7 @@ class Site:
     free_shape: tuple[int, ...] = ()
     scaled: bool = False
     centred: bool = True
+    soft: Finding | None = None
     holes: Any = None
 
     @property
@@ -173,16 +176,14 @@ def _take_values(problem: Problem, layout: Layout, plates: set[str]) -> None:
             layout.fixed[name] = value
     for name, finding in problem.findings.items():
         site = layout.sites[name]
+        if not finding.hard:
+            site.soft = finding
+            continue
         site.role = "observed"
         if finding.code is not None:
             layout.fixed[name] = finding.code
-        elif finding.value is not None:
-            layout.data[name] = np.asarray(finding.value)
         else:
-            raise UnsupportedModel(
-                f"{finding.said!r} on {name!r} is not treated in a model with functions of parents; add a node that is "
-                "observed instead"
-            )
+            layout.data[name] = np.asarray(finding.value)
     for site in layout.sites.values():
         if isinstance(site.piece, FunctionNode) and site.piece.observed_only:
             site.role = "input"

@@ -36,6 +36,7 @@ from markovia.inference.differentiable.plated_elimination import (
     eliminate,
 )
 from markovia.inference.differentiable.row_batches import rows_of
+from markovia.inference.differentiable.soft_evidence import between, bounded, likelihood, state_weights
 from markovia.inference.differentiable.state_draws import StateDraws
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
@@ -247,6 +248,12 @@ class Program:
                 tables.append(self._log_table(site, axes, env, data))
             else:
                 total = total + jnp.sum(self._counted(site, self.nodes.log_probs(site, env[site.name], env)))
+        for site in self.layout.sites.values():
+            if site.soft is not None and observed:
+                if site.role == "discrete":
+                    tables.append(LogTable((site.name,), state_weights(site), {}))
+                else:
+                    total = total + likelihood(site, env[site.name])
         for name, tilt in (tilts or {}).items():
             tables.append(LogTable((name, *self.hidden[name].plates), tilt, {}))
         if tables:
@@ -428,6 +435,8 @@ class Program:
         env, _ = self.environment(u, data)
         sites = [(s, self._axes(s)) for s in self._stochastic()]
         tables = [self._log_table(s, axes, env, data) for s, axes in sites if axes]
+        soft = [s for s in self.layout.sites.values() if s.role == "discrete" and s.soft is not None]
+        tables += [LogTable((s.name,), state_weights(s), {}) for s in soft]
         return draw_states(key, tables, self.hidden, self.layout.lengths)
 
 
@@ -486,6 +495,8 @@ def _trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
                 _check_observed(layout, site, support)
                 site.support = support
                 continue
+            if site.soft is not None:
+                support = between(site, support, event)
             if support.is_discrete:
                 site.role = "discrete"
                 if only_drawn:
@@ -504,6 +515,7 @@ def _trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
             scale = getattr(found, "scale", None)
             site.scaled = (
                 type(found).__name__ in LOCATION_SCALE
+                and not bounded(site)
                 and isinstance(scale, jax.core.Tracer)
                 and not site.lags
             )
