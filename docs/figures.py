@@ -21,6 +21,7 @@ from markovia.learning import correlation_graph, partial_correlation_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
 import figures_bayesian
+import figures_bayesian_more
 import figures_fitting
 import figures_learning
 import figures_map
@@ -153,6 +154,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     exact_speed,
     *APPROXIMATE,
     *figures_bayesian.FIGURES,
+    *figures_bayesian_more.FIGURES,
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,

@@ -25,6 +25,8 @@ NEEDS = {
 }
 CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""
+LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}
+"""Their Python blocks compile one sampler after the other; only a slow test runs these."""
 FOR_THE_INSIDE = {"errors.did_you_mean", "errors.outside", "priors.as_prior"}
 """Names of public modules that only the library itself uses."""
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -92,10 +94,21 @@ def test_commands_on_a_page_print_as_printed(page, at_home_in):
         )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [p for p in GUIDE if p.name in LONG], ids=lambda p: p.stem)
+def test_long_python_on_a_page_runs_after_the_rest(page, at_home_in):
+    names = {"mk": mk}
+    for kind, text in BLOCK.findall(page.read_text("utf-8")):
+        if kind.strip() == "pycon":
+            text = "".join(example.source for example in doctest.DocTestParser().get_examples(text))
+        if kind.strip() in ("pycon", "python"):
+            exec(compile(text, page.name, "exec"), names)
+
+
 @pytest.mark.parametrize("page", GUIDE, ids=lambda p: p.stem)
 def test_every_python_block_of_the_guide_is_run(page):
     for text in blocks(page, "python", "py"):
-        if page.name == CLUSTER:
+        if page.name in LONG | {CLUSTER}:
             compile(text, page.name, "exec")
             continue
         pytest.fail(f"{page.name} has Python that no test runs; write it with >>> in a pycon block:\n{text}")

@@ -2,6 +2,7 @@
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 
 import markovia as mk
@@ -137,3 +138,18 @@ def test_nested_plates_hold_one_another():
     assert inside(plates["row"], plates["area"]) and inside(plates["area"], plates["region"])  # noqa: PT018
     assert apart(nodes["mu"], plates["region"]) and apart(nodes["s"], plates["region"])  # noqa: PT018
     assert apart(nodes["county"], plates["row"])
+
+
+def test_a_frame_of_new_rows_is_predicted_with_its_labels_and_its_length():
+    m = mk.BayesianNetwork()
+    m.add("level", dist.Normal(0, 100), plate="group")
+    m.add("y", lambda level, of, x: dist.Normal(level[of] + x, 0.01), plate="row")
+    rows = pd.DataFrame({"of": [0, 0, 1, 1], "x": [0.0, 1, 2, 3], "y": [5.0, 6, -3, -2]})
+    post = m.query("level", given={"row": rows, "group": 2})
+    new = pd.DataFrame({"of": [1, 0], "x": [10.0, 20.0]}, index=["a", "b"])
+    drawn = m.sample(200, given=post, inputs={"row": new}, seed=0)
+    assert drawn["y"].dims == ("draw", "row")
+    assert drawn["row"].values.tolist() == ["a", "b"]
+    assert np.allclose(drawn["y"].mean("draw"), [5.0, 25.0], atol=0.02)
+    with pytest.raises(mk.errors.InvalidArgument, match="'y' is a node; leave it out"):
+        m.sample(10, given=post, inputs={"row": rows})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.quantities.columns import Length
+from markovia.factors.quantities.columns import Column, Length
 from markovia.factors.quantities.quantity import Quantity
 from markovia.inference.engine import CLOSED, Engine, asking, engine_for
 from markovia.inference.posterior import Explanation, Marginals
@@ -174,12 +174,14 @@ def _predicted(
     fresh = problem_of(model, inputs)
     if fresh.findings:
         raise InvalidArgument(
-            f"inputs= of predictions are constants, and {next(iter(fresh.findings))!r} is a node"
+            f"inputs= of predictions are constants, and {next(iter(fresh.findings))!r} is a node; leave it out"
         )
     changed = dict(fresh.inputs)
     lengths = dict(old.lengths)
     for name, value in changed.items():
         before = old.data.get(name)
+        if isinstance(value, Column):  # of a frame, which says how long its plate is
+            continue
         if before is not None and np.ndim(value) and len(value) != len(before):
             users = [s for s in old.sites.values() if name in s.sources]
             lengths.update({p: len(value) for s in users for p in s.plates if old.lengths[p] == len(before)})

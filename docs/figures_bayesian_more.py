@@ -1,0 +1,99 @@
+"""The pictures of the pages on regression, choosing and diagnosing samplers, and big data."""
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import markovia as mk
+import markovia.distributions as dist
+from markovia.plotting import style
+
+SIZES = [12, 2, 3, 6, 2, 4] * 4
+
+
+def _fields() -> pd.DataFrame:
+    """Return the harvests of the page on regression."""
+    rng = np.random.default_rng(3)
+    farm = np.repeat(np.arange(24), SIZES)
+    level = rng.normal(3.0, 0.8, 24)
+    x = rng.uniform(0, 10, len(farm))
+    return pd.DataFrame({"farm": farm, "x": x, "y": level[farm] + 0.4 * x + rng.normal(0, 1.0, len(farm))})
+
+
+def regression_band() -> Any:
+    """Show a line in closed form, its band and that of new rows."""
+    m = mk.BayesianNetwork()
+    m.add("noise", dist.InverseGamma(2, 1))
+    m.add("beta", lambda noise: dist.Normal(0, 10 * noise**0.5), plate={"coefficient": 2})
+    m.add("line", lambda x, beta: beta[0] + beta[1] * x, plate="row")
+    m.add("y", lambda line, noise: dist.Normal(line, noise**0.5), plate="row")
+    fields = _fields()
+    post = m.query(["beta", "noise"], given={"row": fields})
+    grid = pd.DataFrame({"x": np.linspace(-0.5, 10.5, 45)})
+    drawn: Any = m.sample(20_000, given=post, inputs={"row": grid}, seed=0)
+    figure, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+    for name, shade, label in (("y", 0.25, "90% of new fields"), ("line", 0.7, "90% band of the line")):
+        low, high = drawn[name].quantile([0.05, 0.95], dim="draw")
+        ax.fill_between(grid["x"], low, high, color=style.BAR, alpha=shade, linewidth=0, label=label)
+    ax.plot(grid["x"], drawn["line"].mean("draw"), color=style.INK, linewidth=1.2, label="posterior mean")
+    ax.plot(fields["x"], fields["y"], "o", color=style.NODE_BORDER, markersize=3.5, label="fields")
+    ax.set(xlabel="fertiliser x", ylabel="harvest y", xlim=(-0.5, 10.5))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="upper left", fontsize=8, frameon=False)
+    return figure
+
+
+def partial_pooling() -> Any:
+    """Show group means estimated apart and by partial pooling, the smallest groups first."""
+    apart = mk.BayesianNetwork()
+    apart.add("noise", dist.InverseGamma(2, 1))
+    apart.add("slope", lambda noise: dist.Normal(0, 10 * noise**0.5))
+    apart.add("level", lambda noise: dist.Normal(0, 10 * noise**0.5), plate="farms")
+    apart.add(
+        "y",
+        lambda level, farm, slope, x, noise: dist.Normal(level[farm] + slope * x, noise**0.5),
+        plate="row",
+    )
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 5))
+    m.add("tau", dist.HalfNormal(2))
+    m.add("level", lambda mu, tau: dist.Normal(mu, tau), plate="farms")
+    m.add("slope", dist.Normal(0, 1))
+    m.add("noise", dist.HalfNormal(2))
+    m.add("y", lambda level, farm, slope, x, noise: dist.Normal(level[farm] + slope * x, noise), plate="row")
+    given = {"row": _fields(), "farms": 24}
+    alone, partial = apart.query("level", given=given), m.query(["level", "mu"], given=given)
+    order = np.argsort(SIZES, kind="stable")
+    place = np.arange(24)
+    figure, ax = plt.subplots(figsize=(7.5, 3.8), layout="constrained")
+    ax.axhline(partial.mean("mu"), color=style.INK, linewidth=0.8, linestyle="--", label="population mean")
+    looks = (
+        (alone, -0.12, "s", style.HIGHLIGHTS[0], "apart"),
+        (partial, 0.12, "o", style.NODE_BORDER, "partial pooling"),
+    )
+    for post, shift, marker, colour, label in looks:
+        low, high = post.interval("level", 0.9)
+        ax.vlines(place + shift, low[order], high[order], color=colour, linewidth=1.0, alpha=0.5)
+        ax.plot(place + shift, post.mean("level")[order], marker, color=colour, markersize=4.5, label=label)
+    for size in sorted(set(SIZES)):
+        at = place[np.array(SIZES)[order] == size]
+        ax.text(
+            at.mean(),
+            -0.02,
+            f"{size} fields",
+            transform=ax.get_xaxis_transform(),
+            ha="center",
+            va="top",
+            fontsize=8,
+        )
+        if at[0]:
+            ax.axvline(at[0] - 0.5, color=style.INK, linewidth=0.4, alpha=0.4)
+    ax.set(ylabel="level of a farm", xticks=[], xlim=(-0.6, 23.6))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="lower right", fontsize=8, frameon=False, ncols=3)
+    return figure
+
+
+FIGURES = (regression_band, partial_pooling)
