@@ -1,5 +1,6 @@
 """The pictures of the pages on regression, choosing and diagnosing samplers, and big data."""
 
+import warnings
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -96,4 +97,36 @@ def partial_pooling() -> Any:
     return figure
 
 
-FIGURES = (regression_band, partial_pooling)
+def four_views_of_a_banana() -> Any:
+    """Show an arch-shaped posterior as NUTS and three variational families see it."""
+    m = mk.BayesianNetwork()
+    m.add("a", dist.Normal(0, 1))
+    m.add("b", dist.Normal(0, 1))
+    m.add("y", lambda a, b: dist.Normal(a**2 + b, 0.3), plate="row")
+    y = np.array([0.8, 1.1, 1.3])
+    a, b = np.meshgrid(np.linspace(-2.4, 2.4, 200), np.linspace(-3.6, 2.2, 200))
+    height = -0.5 * (a**2 + b**2) - sum((v - a**2 - b) ** 2 for v in y) / (2 * 0.3**2)
+    engines = {
+        "NUTS": mk.engines.NUTS(target_accept=0.95),
+        "mean-field ADVI": mk.engines.ADVI(),
+        "full-rank ADVI": mk.engines.ADVI(family="full-rank"),
+        "flow-vi": mk.engines.FlowVI(),
+    }
+    figure, axes = plt.subplots(1, 4, figsize=(10, 2.9), sharex=True, sharey=True, layout="constrained")
+    for ax, (title, engine) in zip(axes, engines.items(), strict=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
+            post: Any = m.query(["a", "b"], given={"y": y}, engine=engine)
+        levels = height.max() + np.array([-4.0, -2.0, -0.7])
+        ax.contour(a, b, height, levels=levels, colors=style.INK, linewidths=0.7, linestyles="solid")
+        drawn = post.sample(700, seed=0)
+        ax.plot(drawn["a"], drawn["b"], ".", color=style.NODE_BORDER, markersize=3, alpha=0.5)
+        k = getattr(post.info.details, "pareto_k", None)
+        ax.set_title(title if k is None else f"{title}, k-hat {k:.1f}", fontsize=10)
+        ax.set(xlabel="a", xlim=(-2.4, 2.4), ylim=(-3.2, 2.2), xticks=[-2, 0, 2], yticks=[-2, 0, 2])
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("b")
+    return figure
+
+
+FIGURES = (regression_band, partial_pooling, four_views_of_a_banana)
