@@ -1,7 +1,8 @@
 """A name for what a model's functions compute: equal digests mean that compiled code can be used again.
 
-It covers the code of every function, what its closure and the globals it reads hold, constants, shapes and roles. A value
-that cannot be described (an arbitrary object) is named by its identity, which no other process will find again.
+It covers the code of every function, what its closure and the globals it reads hold, constants, shapes, roles, which
+entries are missing, and what is sampled non-centred. A value that cannot be described (an arbitrary object) is named by
+its identity, which no other process will find again.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ def digest(layout: Layout) -> str:
             site.states,
             site.sources,
             sorted(site.lags.items()),
+            site.centred,
         )
         said.update(repr(parts).encode())
         piece = site.piece
@@ -33,6 +35,7 @@ def digest(layout: Layout) -> str:
         said.update(described(form if form is not None else _numbers(piece)))
         said.update(described(getattr(piece, "first", None)))
         said.update(described(None if site.soft is None else site.soft.said))
+        said.update(described(site.holes))
     said.update(repr(sorted(layout.lengths.items())).encode())
     said.update(repr(sorted(layout.fixed.items())).encode())
     said.update(repr([(k, v.shape, v.dtype.str) for k, v in sorted(layout.data.items())]).encode())
@@ -48,7 +51,7 @@ def described(value: Any, depth: int = 0) -> bytes:
     """Return bytes that describe a value: code and what it closes over, numbers, arrays, distributions, containers."""
     if isinstance(value, FunctionType):
         inside = [cell.cell_contents for cell in value.__closure__ or () if _filled(cell)]
-        outside = [value.__globals__[n] for n in value.__code__.co_names if n in value.__globals__]
+        outside = [value.__globals__[n] for n in _names(value.__code__) if n in value.__globals__]
         held = [value.__defaults__, value.__kwdefaults__, *inside]
         parts = [_code(value.__code__), *(described(v, depth + 1) for v in (*held, *outside) if depth < 8)]
         return b"function" + b"|".join(parts)
@@ -83,6 +86,11 @@ def _filled(cell: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _names(code: CodeType) -> tuple[str, ...]:
+    """Return the names that some code reads, functions inside it too."""
+    return (*code.co_names, *(n for c in code.co_consts if isinstance(c, CodeType) for n in _names(c)))
 
 
 def _code(code: CodeType) -> bytes:
