@@ -3,6 +3,10 @@
 import os
 import signal
 
+# samplers in tests run for a second and compile for ten: machine code of the plainest kind is there sooner
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 if os.environ.get("PYTEST_XDIST_WORKER"):
     # workers share the processors, where threads of linear algebra would wait for each other; NumPy reads this once
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -239,6 +239,22 @@ def test_a_second_process_compiles_nothing_and_damaged_files_are_no_harm(code_fo
     smallest.write_bytes(kept[smallest])
 
 
+def test_linear_algebra_in_kept_code_runs_in_a_second_process(code_folder):
+    """JAX sets LAPACK up when it lowers a call, which a process that loads machine code does not."""
+    script = textwrap.dedent("""
+        from markovia.engines import MALA
+        from markovia.inference.differentiable.density import standard_normal
+
+        print(MALA(draws=20, warmup=20, chains=1).draw(standard_normal(2)).points.tobytes().hex())
+    """)
+    first, second = (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180)
+        for _ in range(2)
+    )
+    assert first.returncode == second.returncode == 0, second.stderr
+    assert first.stdout == second.stdout
+
+
 def test_a_model_of_tables_is_refused_with_an_engine_that_would_do():
     with pytest.raises(mk.errors.UnsupportedModel, match="engine='gibbs'"):
         mk.examples.sprinkler().query("rain", engine="nuts")

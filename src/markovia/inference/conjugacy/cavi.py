@@ -95,7 +95,9 @@ class CAVI(ClosedEngine):
         with x64(), self._clock(self.max_iterations, "sweep") as clock:
             data = as_data(program.density)
             keys = jax.random.split(self._key(), self.starts)
-            state = compiled(program.density, "cavi start", self.starts, begin, keys, data)(keys, data)
+            state = compiled(program.density, "cavi start", self.starts, begin, keys, data, once=True)(
+                keys, data
+            )
             run = compiled(program.density, "cavi", self.starts, sweeps, state, data)
             rise, done = np.inf, 0
             while rise > self.tolerance and done < self.max_iterations and not (paths and clock.over()):

@@ -153,9 +153,9 @@ class SVI(ClosedEngine):
         with x64(), self._clock(steps, "batch") as clock:
             key, data = self._key(), as_data(program.density)
             keys = jax.random.split(key, self.starts)
-            state = compiled(program.density, "svi start", (*settings, self.starts), begin, keys, data)(
-                keys, data
-            )
+            state = compiled(
+                program.density, "svi start", (*settings, self.starts), begin, keys, data, once=True
+            )(keys, data)
             rate = jnp.asarray(1.0)
             advance = compiled(program.density, "svi", settings, step, state, rate, key, data)
             done, before = 0, state

@@ -302,7 +302,7 @@ def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> St
 
     settings = (*engine.settings(), len(keys))
     count = jnp.asarray(1)
-    starts = compiled(density, "begin", settings, begin, keys, data)
+    starts = compiled(density, "begin", settings, begin, keys, data, once=True)
     saved = Checkpoint.at(engine, density, keys)
     state, _ = starts(keys, data)
     advance = compiled(density, "segment", (*settings, room), segment, state, count, count, data)

@@ -191,7 +191,7 @@ class GuidedEngine(DensityEngine):
             *[(f.name, getattr(self, f.name)) for f in fields(self) if f.name not in UNTRACED],
         )
         key = self._key()
-        state, points, fine = compiled(density, "fit begin", settings, begin, key, data)(key, data)
+        state, points, fine = compiled(density, "fit begin", settings, begin, key, data, once=True)(key, data)
         check_start(density, points[:1], np.asarray(fine).any(keepdims=True), self.name)
         advance = compiled(density, "fit", settings, segment, state, jnp.asarray(1), data)
         traces: list[Array] = []
@@ -206,7 +206,9 @@ class GuidedEngine(DensityEngine):
             clock.advance(count)
             size = int(min(SEGMENT, max(1, count * min(8.0, SECONDS / max(took, 1e-6)))))
         noise = np.random.default_rng(self.seed).standard_normal((self.draws, density.size))
-        out = compiled(density, "push", (*settings, self.draws), push, state[3], jnp.asarray(noise))
+        out = compiled(
+            density, "push", (*settings, self.draws), push, state[3], jnp.asarray(noise), once=True
+        )
         points, log_det = out(state[3], jnp.asarray(noise))
         return noise[None], np.asarray(points)[None], np.asarray(log_det)[None], np.concatenate(traces)
 

@@ -146,9 +146,9 @@ class Population:
         self.settings = (n, engine.leapfrog, engine.move, density.prior is None)
         keys = jax.random.split(engine._key(), n)
         draw = density.start if density.prior is None else density.prior
-        points = compiled(density, "first points", self.settings, jax.vmap(draw, (0, None)), keys, self.data)(
-            keys, self.data
-        )
+        points = compiled(
+            density, "first points", self.settings, jax.vmap(draw, (0, None)), keys, self.data, once=True
+        )(keys, self.data)
         self.points = np.asarray(points, dtype=np.float64)
         self.wide = np.zeros(d), np.ones(d)
         if density.prior is None:

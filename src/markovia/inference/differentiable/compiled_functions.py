@@ -29,12 +29,21 @@ MOST_KEPT = 128
 MOST_FILES = 256
 CHUNK, FEW = 1024, 8
 MOST_CELLS = 2**27
+PLAIN: dict[str, str | bool] = {
+    "xla_backend_optimization_level": "0",
+    "xla_llvm_disable_expensive_passes": True,
+}
 _kept: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 _lock = Lock()
 
 
 def compiled(
-    density: Density, name: str, settings: Hashable, function: Callable[..., Any], *args: Any
+    density: Density,
+    name: str,
+    settings: Hashable,
+    function: Callable[..., Any],
+    *args: Any,
+    once: bool = False,
 ) -> Callable[..., Any]:
     """Return a function compiled for arguments of the shapes of these; call inside `x64()`.
 
@@ -48,6 +57,8 @@ def compiled(
         Pure; traced only if nothing is kept.
     args
         Arguments of the right shapes and types, or such as `jax.eval_shape` gives.
+    once
+        Whether it runs once a question, so that compiling it sooner is worth more than faster code.
     """
     import jax
 
@@ -62,7 +73,7 @@ def compiled(
         file = _file(key) if isinstance(density.key, str) else None
         found = _load(file) if file else None
         if found is None:
-            found = jax.jit(function).lower(*args).compile()
+            found = jax.jit(function).lower(*args).compile(compiler_options=PLAIN if once else None)
             if file:
                 _store(file, found)
     with _lock:
@@ -179,11 +190,22 @@ def _load(file: Path) -> Callable[..., Any] | None:
     try:
         from jax.experimental.serialize_executable import deserialize_and_load
 
+        if b"lapack" in payload or b"solver" in payload:
+            _linear_algebra()
         found: Callable[..., Any] = deserialize_and_load(*pickle.loads(payload))
         os.utime(file)
     except Exception:  # a file that another version or machine wrote, or that was cut off: compile again
         return None
     return found
+
+
+@cache
+def _linear_algebra() -> None:
+    """Have JAX set up linear algebra, which it does when it lowers a call of it: loaded code has been lowered elsewhere."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.jit(jnp.linalg.cholesky).lower(jnp.eye(1))
 
 
 def _store(file: Path, found: Any) -> None:

@@ -371,7 +371,9 @@ def mode(density: Density, seed: int | None, *, jacobian: bool) -> tuple[Array, 
             return -height
 
         keys = random_keys(seed or 0, MODE_STARTS)
-        points, _, _, fine = compiled(density, "starts", MODE_STARTS, starts, keys, data)(keys, data)
+        points, _, _, fine = compiled(density, "starts", MODE_STARTS, starts, keys, data, once=True)(
+            keys, data
+        )
         check_start(density, points, fine, "best")
         if density.size == 0:
             return np.zeros(0), -float(value(np.zeros(0), data)), True
