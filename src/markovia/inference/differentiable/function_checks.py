@@ -128,7 +128,8 @@ def _made_up(layout: Layout) -> dict[str, Any]:
         if site.name in values:
             continue
         if site.role == "discrete":
-            values[site.name] = rng.integers(0, site.states, size=site.shape) if site.shape else 0
+            most = site.states or 2  # every count may be 0 or 1
+            values[site.name] = rng.integers(0, most, size=site.shape) if site.shape else 0
             continue
         made = 0.3 + 0.4 * rng.random(site.shape)
         kind = type(site.support).__name__.lower()

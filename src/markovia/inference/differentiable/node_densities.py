@@ -5,6 +5,7 @@ steps; a deterministic one that takes its own earlier elements is a recursion an
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.layout import Layout, Site
 
 Env = Mapping[str, Any]
+MOST_UNROLLED = 4096
+"""Combinations of states of variables without plates that functions are called with, one by one."""
 
 
 class Nodes:
@@ -108,6 +111,29 @@ class Nodes:
         if not piece.variance.any():
             return mean
         return theirs.Normal(mean, jnp.sqrt(jnp.asarray(piece.variance)[index]))
+
+    def unrolled(self, site: Site, env: Env, function: Callable[[Env], Any]) -> Any:
+        """Return a function of the environment, called with every state of discrete parents that are traced numbers.
+
+        A node's function may branch on a parent without plates, or take its states by name; so it sees plain numbers, and
+        what it says for the right ones is picked.
+        """
+        import jax
+        import jax.numpy as jnp
+
+        sites = self.layout.sites
+        loose = [
+            q
+            for q in site.sources
+            if q in sites and sites[q].role == "discrete" and not sites[q].plates and sites[q].states
+            if isinstance(env[q], jax.core.Tracer)
+        ]
+        sizes = [sites[q].states for q in loose]
+        if not loose or not isinstance(site.piece, FunctionNode) or prod(sizes) > MOST_UNROLLED:
+            return function(env)
+        every = [function({**env, **dict(zip(loose, at, strict=True))}) for at in np.ndindex(*sizes)]
+        at = jnp.ravel_multi_index([jnp.asarray(env[q], int) for q in loose], tuple(sizes), mode="clip")
+        return jnp.stack([jnp.asarray(v) for v in every])[at]
 
     # -- distributions and values with their plates -------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from markovia.inference.differentiable.function_checks import check_functions
 from markovia.inference.differentiable.function_digest import digest
 from markovia.inference.differentiable.index_recording import recorded_index
 from markovia.inference.differentiable.layout import Layout, Site, lay_out
-from markovia.inference.differentiable.node_densities import Nodes
+from markovia.inference.differentiable.node_densities import MOST_UNROLLED, Nodes
 from markovia.inference.differentiable.plated_elimination import (
     EARLIER,
     Hidden,
@@ -41,10 +41,6 @@ from markovia.inference.differentiable.state_draws import StateDraws
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
-
-MOST_UNROLLED = 4096
-"""Combinations of states of variables without plates that functions are called with, one by one."""
-
 
 Reparameterize = Literal["auto", "all", "none"]
 FEW_CHILDREN = 5
@@ -499,10 +495,12 @@ def _trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
                 support = between(site, support, event)
             if support.is_discrete:
                 site.role = "discrete"
-                if only_drawn:
-                    site.states = 2  # 0 and 1 are values of every count, to try functions with
-                else:
-                    _note_states(site, spread, event)
+                site.states = _states(spread, event)
+                if not site.states and not only_drawn:
+                    raise UnsupportedModel(
+                        f"{site.name!r} is discrete, not observed, and has no finite list of values 0, 1, ... "
+                        f"({site.family}), so it cannot be summed out; observe it, or use a distribution that has"
+                    )
                 env[site.name] = jnp.zeros(site.shape, dtype=int) if site.plates else 0
                 continue
             site.role = "latent"
@@ -590,13 +588,18 @@ def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], en
     site.shape = tuple(value.shape)
 
 
-def _note_states(site: Site, spread: Any, event: tuple[int, ...]) -> None:
+def _states(spread: Any, event: tuple[int, ...]) -> int:
+    """Return how many values 0, 1, ... a distribution has; 0 if they have no known end, or are others."""
+    import jax
+
     if event or not spread.has_enumerate_support:
-        raise UnsupportedModel(
-            f"{site.name!r} is discrete, not observed, and has no finite list of values ({type(spread).__name__}), so it "
-            "cannot be summed out; observe it, or use a distribution with finitely many values"
-        )
-    site.states = int(spread.enumerate_support(expand=False).shape[0])
+        return 0
+    try:
+        with jax.ensure_compile_time_eval():
+            values = np.asarray(spread.enumerate_support(expand=False))
+    except (NotImplementedError, TypeError, jax.errors.JAXTypeError):  # as many as a node says
+        return 0
+    return len(values) if np.array_equal(values.ravel(), np.arange(len(values))) else 0
 
 
 def _check_input(layout: Layout, site: Site) -> None:

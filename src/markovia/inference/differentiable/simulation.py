@@ -5,6 +5,7 @@ earlier elements are drawn together, step by step: one scan along their last pla
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,15 @@ def simulate(key: Any, nodes: Nodes, known: Mapping[str, Any], data: Mapping[str
             env.update(_steps(mine, nodes, missing, env))
             continue
         (site,) = missing
-        found = nodes.call(site, env)
-        if is_distribution(found):
-            env[site.name] = nodes.spread(site, found, site.plates).sample(mine)
-        else:
-            env[site.name] = nodes.value(site, found, site.plates)
+        env[site.name] = nodes.unrolled(site, env, partial(_drawn, mine, nodes, site))
     return {s.name: env[s.name] for s in layout.sites.values() if s.role != "input"}
+
+
+def _drawn(key: Any, nodes: Nodes, site: Site, env: Mapping[str, Any]) -> Any:
+    found = nodes.call(site, env)
+    if is_distribution(found):
+        return nodes.spread(site, found, site.plates).sample(key)
+    return nodes.value(site, found, site.plates)
 
 
 def predictive_draws(program: Program, known: Mapping[str, Any], n: int, seed: int) -> dict[str, Array]:

@@ -140,7 +140,7 @@ def sample(
     """
     rng = generator(seed)
     if hasattr(given, "program"):
-        problem, drawn = _predicted(model, given, inputs, n, rng)
+        problem, drawn = predicted(model, given, inputs, n, rng)
     else:
         problem = problem_of(model, {**(given or {}), **(inputs or {})})
         hard = {name for name, f in problem.findings.items() if f.hard}
@@ -163,7 +163,7 @@ def _simulated(
     return dict(predictive_draws(program_of(problem, only_drawn=True), known, n, int(rng.integers(2**31))))
 
 
-def _predicted(
+def predicted(
     model: "GraphicalModel", post: Any, inputs: Mapping[str, Any] | None, n: int, rng: np.random.Generator
 ) -> tuple[Problem, dict[str, Any]]:
     """Return predictive draws of everything that was observed, at the draws of a posterior."""
@@ -174,15 +174,18 @@ def _predicted(
     fresh = problem_of(model, inputs)
     if fresh.findings:
         raise InvalidArgument(
-            f"inputs= of predictions are constants, and {next(iter(fresh.findings))!r} is a node; leave it out"
+            f"inputs= of predictions are constants, and {next(iter(fresh.findings))!r} is a node; leave it out (query(..., "
+            "given=...) asks about elements that are partly observed)"
         )
     changed = dict(fresh.inputs)
     lengths = dict(old.lengths)
-    for name, value in changed.items():
+    for name, value in fresh.inputs.items():
         before = old.data.get(name)
-        if isinstance(value, Column):  # of a frame, which says how long its plate is
+        if before is None or isinstance(value, Column) or not np.ndim(value):
             continue
-        if before is not None and np.ndim(value) and len(value) != len(before):
+        if name in old.column_plates:
+            changed[name] = Column(value, old.column_plates[name][0])
+        if len(value) != len(before):
             users = [s for s in old.sites.values() if name in s.sources]
             lengths.update({p: len(value) for s in users for p in s.plates if old.lengths[p] == len(before)})
     problem = replace(fresh, inputs={**post.program.problem.inputs, **lengths, **changed})

@@ -1,6 +1,6 @@
 """The verbs that take rows of data: log probability, prediction, posterior tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -20,9 +20,16 @@ class RowVerbs(GraphicalModel):
 
     @guided
     def log_prob(
-        self, frame: Any, engine: str | Engine = "auto", progress: bool | None = None
+        self,
+        frame: Any,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        inputs: Mapping[str, Any] | None = None,
     ) -> NDArray[np.float64]:
         """Return the log probability of each row; missing cells and columns are summed out.
+
+        A model with functions of parents needs a value of every node: in rows, in the draws that `sample` gives, or, with
+        plates as arrays, in one mapping as `query` takes it, whose log density is then one number.
 
         Parameters
         ----------
@@ -34,6 +41,8 @@ class RowVerbs(GraphicalModel):
             Who sums; "auto" and "junction-tree" run many rows in compiled code, any other is asked row by row.
         progress
             Whether to show a progress bar; by default on a terminal if it takes long.
+        inputs
+            Constants and covariates of a model with functions of parents.
 
         Returns
         -------
@@ -49,7 +58,7 @@ class RowVerbs(GraphicalModel):
         """
         from markovia.models.graphical import rows
 
-        return rows.log_prob(self, frame, get_engine(engine), progress)
+        return rows.log_prob(self, frame, get_engine(engine), progress, inputs)
 
     @overload
     def predict(
@@ -59,6 +68,7 @@ class RowVerbs(GraphicalModel):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         impossible: Impossible = "raise",
+        given: Any = None,
     ) -> "pd.Series[Any]": ...
 
     @overload
@@ -69,6 +79,7 @@ class RowVerbs(GraphicalModel):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         impossible: Impossible = "raise",
+        given: Any = None,
     ) -> "pd.DataFrame": ...
 
     @guided
@@ -79,11 +90,13 @@ class RowVerbs(GraphicalModel):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         impossible: Impossible = "raise",
+        given: Any = None,
     ) -> "pd.Series[Any] | pd.DataFrame":
         """Return the most probable state of the target for every row, from the row's other cells.
 
         A column of the target itself is ignored; missing cells and columns are summed out. For several targets
-        each column holds the mode of that target's own posterior. The arguments are those of `predict_proba`.
+        each column holds the mode of that target's own posterior, and of a number its mean. The arguments are those of
+        `predict_proba`.
 
         Returns
         -------
@@ -99,7 +112,8 @@ class RowVerbs(GraphicalModel):
         """
         from markovia.models.graphical import rows
 
-        table = rows.predict(self, frame, self._names(target), get_engine(engine), progress, impossible)
+        names = self._names(target)
+        table = rows.predict(self, frame, names, get_engine(engine), progress, impossible, given)
         return table[target] if isinstance(target, str) else table
 
     @guided
@@ -110,8 +124,9 @@ class RowVerbs(GraphicalModel):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         impossible: Impossible = "raise",
+        given: Any = None,
     ) -> "pd.DataFrame":
-        """Return the posterior of the target for every row, one column a state.
+        """Return the posterior of the target for every row, one column a state; of a number, its mean and deviation.
 
         Parameters
         ----------
@@ -127,6 +142,10 @@ class RowVerbs(GraphicalModel):
         impossible
             What becomes of a row of probability zero: "raise", "nan" (no answer), or "prior" (the answer without
             evidence).
+        given
+            In a model with plates: a posterior made of draws, or evidence to draw it from. The rows are then new elements
+            of the target's plate, with their covariates (arrays by name, too; None for those of the data), and what is
+            predicted are averages of predictive draws.
 
         Raises
         ------
@@ -145,5 +164,6 @@ class RowVerbs(GraphicalModel):
         """
         from markovia.models.graphical import rows
 
-        table = rows.predict_proba(self, frame, self._names(target), get_engine(engine), progress, impossible)
+        names = self._names(target)
+        table = rows.predict_proba(self, frame, names, get_engine(engine), progress, impossible, given)
         return cast("pd.DataFrame", table[target]) if isinstance(target, str) else table

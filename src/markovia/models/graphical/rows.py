@@ -16,6 +16,7 @@ from markovia.data.data_files import names_data
 from markovia.data.distant_rows import is_far, is_files
 from markovia.data.reading import OrderedRows, ordered_rows
 from markovia.data.row_sources import MISSING
+from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
 from markovia.inference.engine import Engine
@@ -24,7 +25,7 @@ from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
 from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
-from markovia.models.graphical import number_rows
+from markovia.models.graphical import function_rows, number_rows
 from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import check_choice
@@ -50,8 +51,14 @@ def are_rows(given: Any) -> bool:
     return isinstance(given, np.ndarray) or is_far(given) or hasattr(given, "columns")
 
 
-def log_prob(model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None) -> Array:
+def log_prob(
+    model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None, inputs: Any = None
+) -> Array:
     """Return the log probability of each row; missing cells and columns are summed out."""
+    if model.has_quantities and function_rows.has_functions(model):
+        return function_rows.log_prob(model, frame, inputs)
+    if inputs is not None:
+        raise InvalidArgument("inputs= is for models with functions of parents; this one takes no constants")
     if model.has_quantities:
         return number_rows.log_prob(model, frame)
     columns, table, _ = ordered_rows(frame, _variables(model))
@@ -80,10 +87,14 @@ def predict(
     engine: Engine,
     progress: bool | None,
     impossible: Impossible,
+    given: Any = None,
 ) -> "pd.DataFrame":
     """Return the mode of each target's posterior for every row, one column a target; None where there is none."""
     import pandas as pd
 
+    if model.has_quantities and function_rows.has_functions(model):
+        return function_rows.predict(model, frame, names, engine, impossible, given)
+    function_rows.refuse_given(given)
     if model.has_quantities:
         return number_rows.predict(model, frame, names, impossible)
     data = ordered_rows(frame, _variables(model), leave_out=names)
@@ -104,10 +115,15 @@ def predict_proba(
     engine: Engine,
     progress: bool | None,
     impossible: Impossible,
+    given: Any = None,
 ) -> "pd.DataFrame":
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
+    if model.has_quantities and function_rows.has_functions(model):
+        frames = function_rows.tables(model, frame, names, engine, impossible, given)
+        return pd.concat(frames, axis=1, names=["target", "state"])
+    function_rows.refuse_given(given)
     if model.has_quantities:
         return pd.concat(
             number_rows.tables(model, frame, names, impossible), axis=1, names=["target", "state"]
