@@ -69,7 +69,7 @@ _ports.bind("to-bayesian-network", "markovia.models.conversions:to_bayesian_netw
 _ports.bind("to-markov-network", "markovia.models.conversions:to_markov_network")
 _ports.bind("to-factor-graph", "markovia.models.conversions:to_factor_graph")
 _ports.bind("fit-structure", "markovia.models.learned_structure:fit_structure")
-_ports.bind("query-averaged", "markovia.models.graphical.averaged_query:averaged_query")
+_ports.bind("query-averaged", "markovia.models.averaged_query:averaged_query")
 _ports.bind("picture", "markovia.plotting.picture:svg")
 _ports.bind("plot-edge-confidence", "markovia.plotting.edge_confidence_plot:plot_edge_confidence")
 _ports.bind("plot-density", "markovia.plotting:plot_density")

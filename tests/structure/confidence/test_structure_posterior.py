@@ -10,7 +10,7 @@ import pytest
 
 import markovia as mk
 from markovia.data.reading_mixed import read_mixed
-from markovia.models.graphical.averaged_query import averaged_query
+from markovia.models.averaged_query import averaged_query
 from markovia.structure.scores.scores import bind_score
 
 ROWS = mk.examples.sprinkler().sample(60, seed=4)
