@@ -10,6 +10,7 @@ import pandas as pd
 import markovia as mk
 import markovia.distributions as dist
 from markovia.plotting import style
+from markovia.plotting.chain_plot import COLOURS
 
 SIZES = [12, 2, 3, 6, 2, 4] * 4
 
@@ -129,4 +130,56 @@ def four_views_of_a_banana() -> Any:
     return figure
 
 
-FIGURES = (regression_band, partial_pooling, four_views_of_a_banana)
+def _schools(engine: Any) -> Any:
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 5))
+    m.add("tau", dist.HalfCauchy(5))
+    m.add("theta", lambda mu, tau: dist.Normal(mu, tau), plate="school")
+    m.add("y", lambda theta, sigma: dist.Normal(theta, sigma), plate="school")
+    y, sigma = [28.0, 8, -3, 7, -1, 1, 18, 12], [15.0, 10, 16, 11, 9, 11, 10, 18]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)
+        return m.query("mu", given={"y": y, "sigma": np.array(sigma)}, engine=engine)
+
+
+def funnel() -> Any:
+    """Show the funnel of a hierarchy, sampled centred and non-centred."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharex=True, sharey=True, layout="constrained")
+    for ax, title, how in zip(axes, ("centred", "non-centred"), ("none", "all"), strict=True):
+        post = _schools(mk.engines.NUTS(reparameterize=how))
+        x, y = post.draws["theta"][..., 0].ravel(), np.log(post.draws["tau"]).ravel()
+        astray = post.stats.diverging.ravel()
+        ax.plot(x, y, ".", color=style.NODE_BORDER, markersize=2, alpha=0.35)
+        ax.plot(x[astray], y[astray], "x", color=style.HIGHLIGHTS[0], markersize=5, label="divergent")
+        ax.set_title(f"{title}: {astray.sum()} of {len(x):,} diverged", fontsize=10)
+        ax.set(xlabel="effect of the first school", xlim=(-20, 40), ylim=(-5, 4))
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("log tau")
+    axes[0].legend(loc="lower right", fontsize=8, frameon=False)
+    return figure
+
+
+def traces_and_ranks() -> Any:
+    """Show traces and ranks of chains that mix and of chains that do not."""
+    engines = {
+        "nuts": mk.engines.NUTS(),
+        "metropolis": mk.engines.RandomWalkMetropolis(warmup=200, draws=1000, thin=1, reparameterize="none"),
+    }
+    figure, axes = plt.subplots(2, 2, figsize=(8.5, 4.2), width_ratios=[2, 1], layout="constrained")
+    for (left, right), (name, engine) in zip(axes, engines.items(), strict=True):
+        post = _schools(engine)
+        for chain, colour in zip(post.draws["mu"], COLOURS, strict=False):
+            left.plot(chain, color=colour, linewidth=0.6, alpha=0.85)
+        post.plot(kind="rank", ax=right)
+        right.set(title="", xlabel="", ylabel="draws", xticks=[])
+        left.set_ylabel("mu")
+        left.set_title(f"{name}: R-hat {post.summary()['r_hat'].iloc[0]:.2f}", fontsize=10)
+        left.margins(x=0)
+        for ax in (left, right):
+            ax.spines[["top", "right"]].set_visible(False)
+    axes[1, 0].set_xlabel("draw")
+    axes[1, 1].set_xlabel("rank among all draws")
+    return figure
+
+
+FIGURES = (regression_band, partial_pooling, four_views_of_a_banana, funnel, traces_and_ranks)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
+import markovia.distributions as dist
 from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
@@ -225,4 +226,19 @@ def test_pictures_show_what_they_say():
         made().plot(kind="pie")
     with pytest.raises(mk.errors.InvalidArgument, match="energies"):
         post.plot(kind="energy")
+    plt.close("all")
+
+
+def test_a_predictive_picture_draws_the_data_anew_by_itself():
+    from matplotlib import pyplot as plt
+
+    m = mk.BayesianNetwork()
+    m.add("level", dist.Normal(0, 100), plate="group")
+    m.add("y", lambda level, of: dist.Normal(level[of], 0.01), plate="row")
+    given = {"y": [0.0, 0.01, 10.0, 10.01], "of": np.array([0, 0, 1, 1]), "group": 2}
+    ax = m.query("level", given=given).plot(kind="predictive")
+    *anew, data = [line.get_xdata() for line in ax.lines]
+    assert len(anew) == 50
+    assert np.ptp([x[0] for x in anew]) > 0
+    assert np.allclose([[x[0], x[-1]] for x in anew], [data[0], data[-1]], atol=0.1)
     plt.close("all")

@@ -6,6 +6,7 @@ everything that shows draws has them resampled.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20
 INTERVAL = 0.9
+PREDICTIONS = 50
 
 
 class DrawnPosterior:
@@ -369,12 +371,41 @@ class DrawnPosterior:
         names
             Which quantities; those asked for by default.
         kind
-            "trace" (density and trace), "density", "rank", "forest", "pair", "energy", "autocorrelation" or "predictive".
+            "trace" (density and trace), "density", "rank", "forest", "pair", "energy", "autocorrelation" or "predictive"
+            (of an observed node: data drawn anew from the posterior, over the data).
         options
-            `ax`, `title`, and `observed` for `kind="predictive"`.
+            `ax`, `title`, and `observed` for `kind="predictive"` of other quantities.
         """
-        drawn: Axes = ports.call("plot-draws", self, self._chosen(names), kind=kind, **options)
+        shown: DrawnPosterior = self
+        if kind == "predictive" and "observed" not in options:
+            seen = (
+                [s.name for s in self.program.layout.sites.values() if s.role == "observed"]
+                if self.program
+                else []
+            )
+            name = seen[0] if names is None and len(seen) == 1 else names
+            if isinstance(name, str) and name in seen:
+                shown, names, options["observed"] = (
+                    self._predicted(name),
+                    None,
+                    self.program.layout.data[name],
+                )
+        drawn: Axes = ports.call("plot-draws", shown, shown._chosen(names), kind=kind, **options)
         return drawn
+
+    def _predicted(self, name: str) -> "DrawnPosterior":
+        """Return some draws of an observed node anew, at draws of the posterior."""
+        from markovia.inference.differentiable.program import program_of
+        from markovia.inference.differentiable.simulation import kept_latents, predictive_draws
+
+        old = self.program
+        problem = replace(old.problem, findings={}, inputs={**old.problem.inputs, **old.layout.lengths})
+        fresh = program_of(problem, only_drawn=True)
+        rows = self.sample(PREDICTIONS, seed=0)
+        known = {k: rows[k] for k in kept_latents(old.layout, fresh.layout) if k in rows}
+        return DrawnPosterior(
+            (name,), {name: predictive_draws(fresh, known, PREDICTIONS, 0)[name][None]}, self.info
+        )
 
     def _table(self) -> tuple[list[list[str]], int]:
         total = sum(int(np.prod(self._size(n))) for n in self.names)
