@@ -7,14 +7,14 @@ Simpson, Vehtari and Gelman (2018). Cost: one answer a simulation; data of one s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.quantities.quantity import Quantity
-from markovia.inference.engine import Engine
+from markovia.inference.engine import Engine, get_engine
 from markovia.models.graphical.arguments import list_of_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
@@ -121,7 +121,7 @@ def calibrate(
     draws
         Posterior draws that a true value is ranked among; taken evenly from those that the engine makes.
     engine, seed, progress
-        Who is asked, the seed of the simulations, and whether to show a progress bar.
+        Who is asked (with another seed each time), the seed of it all, and whether to show a progress bar.
 
     Returns
     -------
@@ -148,12 +148,15 @@ def calibrate(
     rng = generator(seed)
     prior: Any = model.sample(simulations, given=given, seed=rng)
     wanted = _numbers(model, data_nodes) if targets is None else list_of_names(targets, "targets")
+    usual: Any = get_engine(engine)
     columns: dict[str, list[int]] = {}
     chosen = ""
     with progress_bar(progress, simulations, name="calibrating") as advance:
         for i in range(simulations):
             data = {n: np.asarray(prior[n])[i] for n in data_nodes}
-            post: Any = model.query(wanted, given={**(given or {}), **data}, engine=engine)
+            # draws made of the same random numbers each time would be uneven in the same way each time
+            asked = replace(usual, seed=int(rng.integers(2**31))) if hasattr(usual, "seed") else usual
+            post: Any = model.query(wanted, given={**(given or {}), **data}, engine=asked)
             chosen = post.info.engine
             kept = _draws(post, wanted, draws, rng)
             for name in wanted:
