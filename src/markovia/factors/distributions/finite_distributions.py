@@ -54,3 +54,17 @@ def probabilities(distribution: object) -> Array:
     with x64():
         support = distribution.enumerate_support()  # type: ignore[attr-defined]
         return np.exp(np.asarray(distribution.log_prob(support), dtype=np.float64))  # type: ignore[attr-defined]
+
+
+def finite_values(distribution: object) -> list[int]:
+    """Return the values of a finite distribution.
+
+    Examples
+    --------
+    >>> import markovia.distributions as dist
+    >>> finite_values(dist.DiscreteUniform(1, 6))
+    [1, 2, 3, 4, 5, 6]
+    """
+    with x64():
+        found: list[int] = np.asarray(distribution.enumerate_support()).astype(int).tolist()  # type: ignore[attr-defined]
+    return found

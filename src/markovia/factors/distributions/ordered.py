@@ -3,6 +3,8 @@
 from functools import cache
 from typing import Any
 
+from markovia.errors import UnsupportedModel
+
 
 @cache
 def ordered_class() -> type:
@@ -25,7 +27,7 @@ def ordered_class() -> type:
         Notes
         -----
         The log density is that of the base plus log k! for k entries, which normalises it where they are independent and
-        alike; otherwise it is right up to a constant.
+        alike; otherwise it is right up to a constant, and there are no draws.
         """
 
         pytree_data_fields = ("base", "_support")
@@ -54,7 +56,20 @@ def ordered_class() -> type:
         def log_prob(self, value: Any) -> Any:
             return self.base.log_prob(value) + gammaln(self.event_shape[-1] + 1.0)
 
+        @property
+        def alike(self) -> bool:
+            """Whether the entries are independent and alike, as `size` makes them."""
+            parts = getattr(self.base, "base_dist", self.base)
+            if self.base.event_dim != 1 or parts.event_dim:
+                return False
+            single = getattr(parts, "base_dist", None)
+            return single is not None and single.batch_shape[-1:] in ((), (1,))
+
         def sample(self, key: Any, sample_shape: tuple[int, ...] = ()) -> Any:
+            if not self.alike:
+                raise UnsupportedModel(
+                    "draws of Ordered need entries that are independent and alike: give the distribution of one, and size="
+                )
             return jnp.sort(self.base.sample(key, sample_shape), axis=-1)
 
     return Ordered

@@ -155,17 +155,7 @@ class Terms:
 
     def free(self, values: Values, data: Mapping[str, Any]) -> Any:
         """Return the unconstrained vector of latent quantities."""
-        import jax.numpy as jnp
-        from numpyro.distributions.transforms import biject_to
-
-        env = self.environment(values, data)
-        nodes, parts = self.program.nodes, [jnp.zeros(0)]
-        for name, site in self.latents.items():
-            support = site.support
-            if support is None:
-                support = nodes.spread(site, nodes.call(site, env), site.plates).support
-            parts.append(jnp.ravel(biject_to(support).inv(values[name])))
-        return jnp.concatenate(parts)
+        return self.program.free(self.environment(values, data))
 
     def logs(self, name: str, env: Mapping[str, Any], data: Mapping[str, Any]) -> LogTable:
         """Return the log density of each element of a node, with axes in front for discrete latents it depends on."""

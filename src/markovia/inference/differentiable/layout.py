@@ -53,6 +53,8 @@ class Site:
         The shape of the unconstrained numbers behind a latent quantity.
     scaled
         Whether it is a location plus a scale that is inferred, too: centred, the two are hard to explore together.
+    drawable
+        Whether its distribution can be drawn from.
     holes
         Positions of entries of an observed array that are missing: axes by entries; None where it is complete.
     soft
@@ -72,6 +74,7 @@ class Site:
     free_shape: tuple[int, ...] = ()
     scaled: bool = False
     centred: bool = True
+    drawable: bool = True
     soft: Finding | None = None
     holes: Any = None
 

@@ -1,10 +1,10 @@
 """From a graph to one pure log density: latent numbers unconstrained, discrete latent variables summed out.
 
-The functions of a model are traced once with abstract arrays, which tells shapes, supports and what is discrete (`Program`
-keeps that). The density is then a function of one vector: its pieces are mapped to the latent quantities by bijections, the
-log density of every element of every node is computed with whole arrays, and tables over discrete latent variables are
-eliminated (see `plated_elimination`). Discrete variables come back by differentiation: the derivative of the log density by
-a log weight on a state is that state's posterior probability (Darwiche 2003).
+The functions of a model are traced once, which tells shapes, supports and what is discrete (`node_tracing`). The density is
+then a function of one vector: its pieces are mapped to the latent quantities by bijections, the log density of every element
+of every node is computed with whole arrays, and tables over discrete latent variables are eliminated (see
+`plated_elimination`). Discrete variables come back by differentiation: the derivative of the log density by a log weight on
+a state is that state's posterior probability (Darwiche 2003).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.errors import InvalidEvidence, Unanswered, UnsupportedModel
-from markovia.factors.distributions.finite_distributions import is_distribution
-from markovia.factors.functions.function_node import Flat
+from markovia.errors import Unanswered, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.compiled_functions import at_points
@@ -28,6 +26,7 @@ from markovia.inference.differentiable.function_digest import digest
 from markovia.inference.differentiable.index_recording import recorded_index
 from markovia.inference.differentiable.layout import Layout, Site, lay_out
 from markovia.inference.differentiable.node_densities import MOST_UNROLLED, Nodes
+from markovia.inference.differentiable.node_tracing import children, trace
 from markovia.inference.differentiable.plated_elimination import (
     EARLIER,
     Hidden,
@@ -36,7 +35,8 @@ from markovia.inference.differentiable.plated_elimination import (
     eliminate,
 )
 from markovia.inference.differentiable.row_batches import rows_of
-from markovia.inference.differentiable.soft_evidence import between, bounded, likelihood, state_weights
+from markovia.inference.differentiable.simulation import simulate
+from markovia.inference.differentiable.soft_evidence import bounded, likelihood, state_weights
 from markovia.inference.differentiable.state_draws import StateDraws
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
@@ -70,11 +70,11 @@ def program_of(
     with x64():
         layout = lay_out(problem)
         nodes = Nodes(layout)
-        _trace(layout, nodes, only_drawn)
+        trace(layout, nodes, only_drawn)
         check_functions(layout, nodes)
         for site in layout.sites.values():
             if site.scaled and reparameterize != "none":
-                few = _children(layout, site) <= FEW_CHILDREN * max(1, prod(site.shape))
+                few = children(layout, site) <= FEW_CHILDREN * max(1, prod(site.shape))
                 site.centred = reparameterize == "auto" and not few
         return Program(problem, layout, nodes)
 
@@ -139,6 +139,7 @@ class Program:
             key=digest(layout),
             log_jacobian=lambda u, d: sum(self.environment(u, d)[1].values(), _zero()),
             log_joint=self.log_density,
+            prior=self.prior if self._proper() else None,
             source=self,
             rows=cache(lambda: rows_of(self)),
         )
@@ -199,6 +200,39 @@ class Program:
             for s in self.layout.sites.values()
             if s.name in self.slots or (s.role == "deterministic" and s.name in env)
         }
+
+    def free(self, env: Mapping[str, Any]) -> Any:
+        """Return the unconstrained vector at which latent quantities have the values of an environment."""
+        import jax.numpy as jnp
+        from numpyro.distributions.transforms import biject_to
+
+        parts = [jnp.zeros(0)]
+        for site in self.layout.sites.values():
+            if site.role != "latent":
+                continue
+            value = env[site.name]
+            if not site.centred:
+                found = self.nodes.call(site, env)
+                parts.append(jnp.ravel((value - found.loc) / found.scale))
+                continue
+            support = site.support
+            if support is None:
+                support = self.nodes.spread(site, self.nodes.call(site, env), site.plates).support
+            parts.append(jnp.ravel(biject_to(support).inv(value)))
+        return jnp.concatenate(parts)
+
+    def prior(self, key: Any, data: Mapping[str, Any]) -> Any:
+        """Return a draw of the unconstrained vector from its prior, observations that are parents as they are."""
+        values = simulate(key, self.nodes, {}, data)
+        return self.free({**self.layout.fixed, **data, **values})
+
+    def _proper(self) -> bool:
+        """Say whether the prior of the latent quantities can be drawn from, with the density that it is said to have."""
+        return not any(
+            (site.role == "latent" and (not site.drawable or bounded(site)))
+            or (site.role == "observed" and site.name in self.slots)
+            for site in self.layout.sites.values()
+        )
 
     # -- densities --------------------------------------------------------------------------------------------------
 
@@ -460,181 +494,3 @@ def _uniform(key: Any, size: int) -> Any:
     import jax
 
     return jax.random.uniform(key, (size,), minval=-2.0, maxval=2.0)
-
-
-def _trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
-    """Call every function once with abstract arrays, and note what each node is."""
-    import jax
-    import jax.numpy as jnp
-    from numpyro.distributions.transforms import biject_to
-
-    def pass_through(data: dict[str, Any]) -> None:
-        env: dict[str, Any] = {**layout.fixed, **data}
-        for site in layout.sites.values():
-            for lag in site.lags.values():  # earlier elements are looked at before their own node is reached
-                if lag.node not in env:
-                    env[lag.node] = _unseen(nodes, layout.sites[lag.node], env)
-            if site.role == "input":
-                _check_input(layout, site)
-                site.shape = tuple(np.shape(env[site.name]))
-                continue
-            found, inner = _looked_at(nodes, site, env)
-            if not is_distribution(found):
-                _note_value(nodes, site, found, inner, env)
-                continue
-            site.family = _family(found)
-            spread = nodes.spread(site, found, inner)
-            event = tuple(spread.event_shape)
-            site.shape = (*layout.shape_of(site.plates), *event)
-            support = spread.support
-            if site.role == "observed":
-                _check_observed(layout, site, support)
-                site.support = support
-                continue
-            if site.soft is not None:
-                support = between(site, support, event)
-            if support.is_discrete:
-                site.role = "discrete"
-                site.states = _states(spread, event)
-                if not site.states and not only_drawn:
-                    raise UnsupportedModel(
-                        f"{site.name!r} is discrete, not observed, and has no finite list of values 0, 1, ... "
-                        f"({site.family}), so it cannot be summed out; observe it, or use a distribution that has"
-                    )
-                env[site.name] = jnp.zeros(site.shape, dtype=int) if site.plates else 0
-                continue
-            site.role = "latent"
-            if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(support)):
-                site.support = support
-            elif site.lags:
-                raise UnsupportedModel(
-                    f"{site.name!r} has a support that depends on its parents, which a node with previous= cannot have"
-                )
-            scale = getattr(found, "scale", None)
-            site.scaled = (
-                type(found).__name__ in LOCATION_SCALE
-                and not bounded(site)
-                and isinstance(scale, jax.core.Tracer)
-                and not site.lags
-            )
-            free = jax.eval_shape(biject_to(support).inv, jnp.zeros(site.shape))
-            site.free_shape = tuple(free.shape)
-            env[site.name] = jnp.zeros(site.shape)
-
-    jax.eval_shape(pass_through, {k: jnp.asarray(v) for k, v in layout.data.items()})
-
-
-def _family(found: Any) -> str:
-    """Return the class of a distribution; one that was expanded, or whose batch became an event, is still of its class."""
-    while type(found).__name__ in ("ExpandedDistribution", "Independent"):
-        found = found.base_dist
-    return type(found).__name__
-
-
-LOCATION_SCALE = {"Normal", "StudentT", "Cauchy", "Laplace", "Logistic", "Gumbel"}
-
-
-def _children(layout: Layout, site: Site) -> int:
-    """Return how many elements of other nodes depend on a node, also through functions."""
-    total, seen, left = 0, set(), [site.name]
-    while left:
-        name = left.pop()
-        for other in layout.sites.values():
-            if name in other.sources and other.name not in seen:
-                seen.add(other.name)
-                if other.role == "deterministic":
-                    left.append(other.name)
-                else:
-                    total += max(1, prod(other.shape))
-    return total
-
-
-def _unseen(nodes: Nodes, site: Site, env: dict[str, Any]) -> Any:
-    """Return zeros of a chain's shape, which its first element tells; integers, which serve as numbers and positions."""
-    import jax.numpy as jnp
-
-    event: tuple[int, ...] = ()
-    first = nodes.first(site, env, 0) if site.lags else None
-    inner = site.plates[:-1]
-    if is_distribution(first):
-        event = tuple(nodes.spread(site, first, inner).event_shape)
-    elif first is not None and not isinstance(first, Flat):
-        event = tuple(nodes.value(site, first, inner).shape[len(inner) :])
-    return jnp.zeros((*nodes.layout.shape_of(site.plates), *event), dtype=int)
-
-
-def _looked_at(nodes: Nodes, site: Site, env: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    """Return what a node's function says, for whole arrays or one step, and the plates that it says it for."""
-    if not site.lags:
-        return nodes.call(site, env), site.plates
-    step, moving = nodes.stepper(site, env, env, site.depth)
-    return step({k: v[0] for k, v in moving.items()}), site.plates[:-1]
-
-
-def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], env: dict[str, Any]) -> None:
-    import jax.numpy as jnp
-
-    if site.role == "observed":
-        raise InvalidEvidence(
-            f"{site.name!r} is a function of its parents and cannot be observed; add noise to it"
-        )
-    site.role = "deterministic"
-    value = nodes.value(site, found, inner)
-    if site.lags:
-        value = jnp.zeros(
-            (*nodes.layout.shape_of(site.plates), *value.shape[len(inner) :]), dtype=jnp.result_type(float)
-        )
-    env[site.name] = value
-    site.shape = tuple(value.shape)
-
-
-def _states(spread: Any, event: tuple[int, ...]) -> int:
-    """Return how many values 0, 1, ... a distribution has; 0 if they have no known end, or are others."""
-    import jax
-
-    if event or not spread.has_enumerate_support:
-        return 0
-    try:
-        with jax.ensure_compile_time_eval():
-            values = np.asarray(spread.enumerate_support(expand=False))
-    except (NotImplementedError, TypeError, jax.errors.JAXTypeError):  # as many as a node says
-        return 0
-    return len(values) if np.array_equal(values.ravel(), np.arange(len(values))) else 0
-
-
-def _check_input(layout: Layout, site: Site) -> None:
-    value = layout.data.get(site.name)
-    wanted = layout.shape_of(site.plates)
-    if value is not None and value.shape[: len(wanted)] != wanted:
-        raise InvalidEvidence(
-            f"the input {site.name!r} has shape {value.shape}, but its plates {', '.join(site.plates)} are {wanted}"
-        )
-
-
-def _check_observed(layout: Layout, site: Site, support: Any) -> None:
-    """Check shape and support of what was given for a node."""
-    import jax
-
-    if site.name in layout.fixed:
-        return
-    value = layout.data[site.name]
-    if value.shape != site.shape:
-        over = f" (plates {', '.join(site.plates)})" if site.plates else ""
-        raise InvalidEvidence(
-            f"{site.name!r} has shape {site.shape}{over}, but what was given for it has {value.shape}"
-        )
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(support)):
-        return
-    with jax.ensure_compile_time_eval():
-        inside = np.asarray(support(value))
-    if site.holes is not None:
-        if support.is_discrete or len(site.shape) != len(site.plates):
-            raise InvalidEvidence(
-                f"missing entries of {site.name!r} can be imputed only where it is a single number"
-            )
-        inside[site.holes] = True
-    if not inside.all():
-        at = np.argwhere(~inside)[0]
-        wrong = value[tuple(at)]
-        where = f" at {tuple(map(int, at))}" if at.size else ""
-        raise InvalidEvidence(f"{site.name!r} cannot be {wrong}{where}: its distribution is on {support}")

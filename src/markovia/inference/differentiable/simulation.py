@@ -14,9 +14,9 @@ from markovia.errors import UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import Flat
 from markovia.inference.differentiable.compiled_functions import as_data, compiled
+from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.layout import Layout, Site
 from markovia.inference.differentiable.node_densities import Nodes
-from markovia.inference.differentiable.program import Program
 from markovia.inference.differentiable.random_keys import random_keys
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
@@ -52,12 +52,14 @@ def _drawn(key: Any, nodes: Nodes, site: Site, env: Mapping[str, Any]) -> Any:
     return nodes.value(site, found, site.plates)
 
 
-def predictive_draws(program: Program, known: Mapping[str, Any], n: int, seed: int) -> dict[str, Array]:
+def predictive_draws(
+    density: Density, nodes: Nodes, known: Mapping[str, Any], n: int, seed: int
+) -> dict[str, Array]:
     """Return n draws of every node that is no input; what is known for a draw stays.
 
     Parameters
     ----------
-    program
+    density, nodes
         The model with its inputs, nothing observed.
     known
         Values of some nodes by name, one a draw.
@@ -68,14 +70,14 @@ def predictive_draws(program: Program, known: Mapping[str, Any], n: int, seed: i
     import jax.numpy as jnp
 
     with x64():
-        data = as_data(program.density)
+        data = as_data(density)
         keys = random_keys(seed, n)
         held = {k: jnp.asarray(v) for k, v in known.items()}
 
         def every(keys: Any, held: Any, data: Any) -> Any:
-            return jax.vmap(lambda key, mine: simulate(key, program.nodes, mine, data))(keys, held)
+            return jax.vmap(lambda key, mine: simulate(key, nodes, mine, data))(keys, held)
 
-        run = compiled(program.density, "simulate", tuple(sorted(known)), every, keys, held, data)
+        run = compiled(density, "simulate", tuple(sorted(known)), every, keys, held, data)
         return {k: np.asarray(v) for k, v in run(keys, held, data).items()}
 
 

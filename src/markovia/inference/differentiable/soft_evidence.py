@@ -36,7 +36,7 @@ def between(site: Site, support: Any, event: tuple[int, ...]) -> Any:
     assert site.soft is not None
     said: Interval = site.soft.said
     lower, upper = (getattr(support, side, None) for side in ("lower_bound", "upper_bound"))
-    known = type(support).__name__ == "Real" or (lower, upper) != (None, None)
+    known = isinstance(support, type(constraints.real)) or (lower, upper) != (None, None)
     moving = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree_util.tree_leaves(support))
     if event or support.is_discrete or moving or not known:
         raise UnsupportedModel(

@@ -160,7 +160,8 @@ def _simulated(
     from markovia.inference.differentiable.program import program_of
     from markovia.inference.differentiable.simulation import predictive_draws
 
-    return dict(predictive_draws(program_of(problem, only_drawn=True), known, n, int(rng.integers(2**31))))
+    program = program_of(problem, only_drawn=True)
+    return predictive_draws(program.density, program.nodes, known, n, int(rng.integers(2**31)))
 
 
 def predicted(

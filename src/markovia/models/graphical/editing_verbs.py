@@ -13,7 +13,7 @@ import numpy as np
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
 from markovia.factors.distributions.discrete_families import Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
-from markovia.factors.distributions.finite_distributions import is_distribution, probabilities
+from markovia.factors.distributions.finite_distributions import finite_values, is_distribution
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.functions.reading import as_function_node
 from markovia.factors.gaussian.linear_gaussian import StateRegressions, as_recipe, continuous_parents
@@ -383,7 +383,7 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
         return len(form.probs)
     implied_by = _first_answer(form, parents) if callable(form) and not is_distribution(form) else form
     if is_distribution(implied_by):
-        return len(probabilities(implied_by))
+        return finite_values(implied_by)
     if isinstance(form, Mapping) and form and not parents and set(form) != {()}:
         return list(form)
     if hasattr(form, "columns") and not {q.name for q in parents} & set(form.columns):
