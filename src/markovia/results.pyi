@@ -26,6 +26,7 @@ from markovia.inference.questions.sensitivity import (
 from markovia.inference.result import Info as Info
 from markovia.inference.variational.log_z_bounds import LogBounds as LogBounds
 from markovia.learning.tables.fit_record import Fit as Fit
+from markovia.learning.gaussian.wishart_posterior import FieldPosterior as FieldPosterior
 from markovia.models.graphical.differences import Difference as Difference
 from markovia.models.graphical.log_linear_models import LogLinearResult as LogLinearResult
 from markovia.models.graphical.posterior_network import (

@@ -403,9 +403,8 @@ class DrawnPosterior:
         fresh = program_of(problem, only_drawn=True)
         rows = self.sample(PREDICTIONS, seed=0)
         known = {k: rows[k] for k in kept_latents(old.layout, fresh.layout) if k in rows}
-        return DrawnPosterior(
-            (name,), {name: predictive_draws(fresh, known, PREDICTIONS, 0)[name][None]}, self.info
-        )
+        drawn = predictive_draws(fresh.density, fresh.nodes, known, PREDICTIONS, 0)
+        return DrawnPosterior((name,), {name: drawn[name][None]}, self.info)
 
     def _table(self) -> tuple[list[list[str]], int]:
         total = sum(int(np.prod(self._size(n))) for n in self.names)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.moments import checked_moments
+from markovia.data.moments import Moments, checked_moments
 from markovia.data.reading_mixed import read_mixed
 from markovia.errors import InvalidArgument
 from markovia.graphs.undirected import UndirectedGraph
@@ -26,17 +26,24 @@ def covariance_selection(
     """Return the mean and the sparse precision of largest likelihood among those with the zeros of the graph."""
     from scipy.sparse import csr_matrix
 
-    mixed = read_mixed(data, names=names, continuous=True, weights=weights)
-    matrix = mixed.numbers("fitting a Gaussian field")
-    if not prior >= 0.0:
-        raise InvalidArgument(f"prior= is a number of rows, zero or more, not {prior!r}")
-    found = checked_moments(matrix, mixed.weights, names)
-    mean = matrix.T @ found.weights / found.total
+    if not isinstance(prior, int | float) or not prior >= 0.0:
+        raise InvalidArgument(
+            f"prior= is a number of rows, zero or more, or mk.priors.Wishart(...), not {prior!r}"
+        )
+    mean, found = field_moments(data, names, weights)
     spread = found.covariance * (found.total / (found.total + prior))
     np.fill_diagonal(spread, found.covariance.diagonal())
     place = {n: i for i, n in enumerate(names)}
     near = [np.array(sorted(place[q] for q in graph.neighbors(n)), dtype=np.int64) for n in names]
     return mean, csr_matrix(selected_precision(spread, near, names))
+
+
+def field_moments(data: Any, names: Sequence[str], weights: Any) -> tuple[Array, Moments]:
+    """Return the means of complete rows and what else a Gaussian field reads off them."""
+    mixed = read_mixed(data, names=names, continuous=True, weights=weights)
+    matrix = mixed.numbers("fitting a Gaussian field")
+    found = checked_moments(matrix, mixed.weights, names)
+    return np.asarray(matrix.T @ found.weights / found.total), found
 
 
 def selected_precision(spread: Array, near: Sequence[Any], names: Sequence[str]) -> Array:

@@ -84,6 +84,47 @@ class NormalInverseGamma:
             raise InvalidArgument(f"strength= is a positive number of rows, not {self.strength!r}")
 
 
+@dataclass(frozen=True)
+class Wishart:
+    """The prior of a Gaussian field's precision K, with the graph's zeros, and of its mean.
+
+    K has a density proportional to `|K|^((degrees - 2) / 2) exp(-tr(K scale) / 2)` (a G-Wishart distribution; on
+    decomposable graphs the covariance is hyper inverse Wishart). Given K, the mean is Gaussian around `center` with
+    precision `rows` times K.
+
+    Parameters
+    ----------
+    degrees
+        A positive number; about as many rows as the prior counts for.
+    scale
+        A positive definite matrix in the order of the variables, or a frame by name; by default `degrees` times the columns'
+        variances on the diagonal.
+    center
+        A number, or one a variable; by default the columns' means.
+    rows
+        How many rows the mean is known by.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> field = mk.GaussianMarkovNetwork([[1.0, 0.5], [0.5, 1.0]], names=["a", "b"])
+    >>> rows = {"a": [1.0, 2.0, 4.0], "b": [1.5, 2.5, 4.5]}
+    >>> bool(field.fit(rows, prior=mk.priors.Wishart(center=0.0)).posterior_.log_evidence < 0)
+    True
+    """
+
+    degrees: float = 3.0
+    scale: Any = None
+    center: Any = None
+    rows: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("degrees", "rows"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value < np.inf:
+                raise InvalidArgument(f"{name}= is a positive number, not {value!r}")
+
+
 @dataclass(frozen=True, repr=False)
 class Dirichlet:
     """Pseudo-counts given: one number for every cell, or a table for each of some nodes.

@@ -15,6 +15,8 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.inference.gaussian.field_regressions import regressions
 from markovia.inference.problem import Piece
 from markovia.learning.gaussian.covariance_selection import covariance_selection
+from markovia.learning.gaussian.wishart_posterior import FieldPosterior, wishart_posterior
+from markovia.learning.tables.priors import Wishart
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
 from markovia.runtime.array_types import Array
@@ -76,6 +78,7 @@ class GaussianMarkovNetwork(Model):
         self._variables: dict[str, Variable] = {n: Quantity(n, "real") for n in listed}
         self._field = GaussianField(tuple(self._variables.values()), np.asarray(h), matrix)  # type: ignore[arg-type]
         self._undirected: UndirectedGraph | None = None
+        self.posterior_: FieldPosterior | None = None
 
     @classmethod
     def from_bayesian_network(cls, network: BayesianNetwork) -> Self:
@@ -185,7 +188,7 @@ class GaussianMarkovNetwork(Model):
             made.add(child, found[child])
         return made
 
-    def fit(self, data: Any, *, prior: float = 0.0, weights: Any = None) -> Self:
+    def fit(self, data: Any, *, prior: float | Wishart = 0.0, weights: Any = None) -> Self:
         """Learn mean and precision by maximum likelihood under the graph's zeros, and return the model itself.
 
         Parameters
@@ -194,11 +197,21 @@ class GaussianMarkovNetwork(Model):
             Complete rows, in any form that `learn_structure` takes; columns are found by name.
         prior
             Rows that the prior counts for: the covariance is drawn that much towards its own diagonal (the mode under a
-            Wishart distribution). Needed where there are fewer rows than a clique has variables.
+            Wishart distribution). Needed where there are fewer rows than a clique has variables. `mk.priors.Wishart(...)`
+            gives the whole posterior, in `posterior_`; the model then has its means (the mode of the precision where the
+            graph is not decomposable).
         weights
             The name of a column, or one number a row.
         """
-        mean, precision = covariance_selection(data, self.variables, self._graph(), prior, weights)
+        from scipy.sparse import csr_matrix
+
+        if isinstance(prior, Wishart):
+            post = wishart_posterior(data, self.variables, self._graph(), prior, weights)
+            mean, precision = post.center, csr_matrix(post.mean() if post.decomposable else post.mode())
+            self.posterior_ = post
+        else:
+            mean, precision = covariance_selection(data, self.variables, self._graph(), prior, weights)
+            self.posterior_ = None
         self._field = GaussianField(self._field.variables, precision @ mean, precision)
         self.__dict__.pop("_memory", None)
         return self
