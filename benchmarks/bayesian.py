@@ -1,11 +1,14 @@
 """Twelve reference posteriors with markovia and with NumPyro by hand, in one run: accuracy, draws worth a second, waiting.
 
-    python benchmarks/bayesian.py [--posteriors FOLDER] [--only NAME] [--output FILE]
+    python benchmarks/bayesian.py [--posteriors FOLDER] [--only NAME] [--output FILE] [--variational]
 
 For each model and library a fresh process with empty caches measures the time to the first result (imports, building,
 compiling, sampling), then another question with new data of the same shape, then a second process with the caches that the
 first one left. Draws worth a second are the smallest effective sample size of the reference's parameters over the sampling
 time alone, compiled beforehand. 4 x 1,000 draws after 1,000 of warm-up, 64 bits, vectorised chains in both.
+
+`--variational` fits normal distributions instead (ADVI, with independent numbers and with all correlations) and prints how
+far the worst mean is from the reference's, in its standard deviations, and the Pareto k that tells whether to believe it.
 """
 
 import argparse
@@ -28,6 +31,7 @@ def main():
     )
     options.add_argument("--only", default="", help="a part of the name")
     options.add_argument("--output", type=Path, help="write the figures to this JSON file")
+    options.add_argument("--variational", action="store_true", help="how far ADVI's means are off")
     options.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.child:
@@ -37,6 +41,10 @@ def main():
     import numpy as np
     from reference_posteriors import MODELS
 
+    if chosen.variational:
+        for name in [n for n in MODELS if chosen.only in n]:
+            variational(chosen.posteriors, name)
+        return
     figures = {}
     print(
         f"{'posterior':42} {'library':9} {'first':>6} {'again':>6} {'2nd proc':>8} {'ESS/s':>8} {'means':>6} {'sd':>6} R-hat"
@@ -104,6 +112,32 @@ def run(folder, name, library):
     again = time.perf_counter() - start
     draws, seconds = ask(given, 2)
     return {"first": first, "again": again, **accuracy(ours, draws, reference, seconds)}
+
+
+def variational(folder, name):
+    """Print the worst mean of a fit with each family, in standard deviations, its Pareto k and the seconds."""
+    import warnings
+
+    import numpy as np
+    import reference_posteriors as ours
+
+    import markovia as mk
+
+    warnings.simplefilter("ignore")
+    data, reference = ours.read(folder, name)
+    model, given = ours.MODELS[name](data)
+    nodes = sorted({ours.place(r)[0] for r in reference})
+    said = []
+    for family in ("mean-field", "full-rank"):
+        start = time.perf_counter()
+        post = model.query(nodes, given=given, engine=mk.engines.ADVI(family=family, progress=False))
+        seconds = time.perf_counter() - start
+        off = [
+            abs(float(np.asarray(post.mean(node))[index]) - row["mean"]) / row["sd"]
+            for (node, index), row in ((ours.place(r), row) for r, row in reference.items())
+        ]
+        said.append(f"{family} {max(off):5.2f} sd, k {post.info.details.pareto_k:5.2f}, {seconds:5.1f} s")
+    print(f"{name[:42]:42}", "   ".join(said), flush=True)
 
 
 def shaken(given):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from markovia.inference.density_engines.guided_fit import Guide, GuidedEngine
+from markovia.inference.density_engines.whitened_density import Peak, independent
 
 NARROW = 0.1
 
@@ -45,6 +46,10 @@ class ADVI(GuidedEngine):
     def guide(self, size: int) -> Guide:
         """Return the family."""
         return mean_field(size) if self.family == "mean-field" else full_rank(size)
+
+    def scales(self, found: Peak) -> Peak:
+        """Return coordinates in which the family is the same."""
+        return independent(found) if self.family == "mean-field" else found
 
 
 def mean_field(size: int) -> Guide:

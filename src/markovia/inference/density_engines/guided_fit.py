@@ -3,8 +3,8 @@
 References: Kingma and Welling (2014) and Rezende, Mohamed and Wierstra (2014) for reparameterised gradients; Kucukelbir et
 al. (2017) for doing it automatically; Yao, Vehtari, Simpson and Gelman (2018) for judging the result by the tail of its
 weights. A guide maps standard normal noise to points, with the log determinant of the map; the bound is the mean of log p(u)
-plus that, plus the entropy of the noise. Optax's Adam ascends it with steps that decay; the parameters are averaged over the
-last quarter. With `batch`, every step looks at a few rows of data.
+plus that, plus the entropy of the noise. Optax's Adam ascends it with steps that decay, in coordinates scaled by the
+curvature at the mode; the parameters are averaged over the last quarter. With `batch`, every step looks at a few rows.
 """
 
 from abc import abstractmethod
@@ -19,6 +19,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.density_engines.approximation_details import judged
+from markovia.inference.density_engines.whitened_density import Peak, peak, points_of, whitened
 from markovia.inference.differentiable.compiled_functions import as_data, compiled, constrained
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import (
@@ -41,6 +42,8 @@ SECONDS = 0.25
 STARTS = 16
 SHOWN = 100
 FEW_JUDGED = 200
+MOST_SCALED = 300
+"""Numbers up to which coordinates are scaled first."""
 UNTRACED = {"draws", "seed", "time_limit", "progress"}
 
 
@@ -97,8 +100,11 @@ class GuidedEngine(DensityEngine):
                 "batch= needs a model whose observations are rows of a plate; leave it out for all data at once"
             )
         with x64(), self._clock(self.steps, "step") as clock:
-            noise, points, log_det, trace = self._fit(density, clock)
+            scaled = self._scaled(density)
+            noise, points, log_det, trace = self._fit(whitened(density, scaled) if scaled else density, clock)
             stopped = clock.reason
+        if scaled:
+            points, log_det = points_of(scaled, points), log_det + scaled.log_det
         heights = log_densities(density, points[:, : self._judged])
         noise, log_det = noise[:, : self._judged], log_det[:, : self._judged]
         log_q = -0.5 * (noise**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - log_det
@@ -125,6 +131,17 @@ class GuidedEngine(DensityEngine):
         return Drawn(
             points, constrained(density, points), DrawStats(known), record, log_mass=LogMass(bound, record)
         )
+
+    def scales(self, found: Peak) -> Peak:
+        """Return the coordinates to fit in, given the peak of the density."""
+        return found
+
+    def _scaled(self, density: Density) -> Peak | None:
+        """Return coordinates in which steps of one size suit all numbers; None where the curvature does not tell."""
+        if self.batch is not None or not 0 < density.size <= MOST_SCALED:
+            return None
+        found = peak(density, self.seed, self.name)
+        return self.scales(found) if found.definite and found.flat else None
 
     @property
     def _judged(self) -> int:

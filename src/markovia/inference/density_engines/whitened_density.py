@@ -3,7 +3,7 @@
 Laplace's approximation draws there, importance sampling proposes there, and stochastic Langevin steps have one size for all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,11 +52,11 @@ def peak(density: Density, seed: int | None, who: str) -> Peak:
             f"engine {who!r} computes a Hessian, and {density.size:,} numbers are too many for that (at most {MOST:,}); use "
             "engine='advi' or 'nuts'"
         )
-    point, height, flat = mode(density, seed, jacobian=True)
+    point, height, flat = mode(density, seed, jacobian=True, who=who)
     with x64():
         data = as_data(density)
         at = jnp.asarray(point)
-        curvature = compiled(density, "hessian", "", jax.hessian(density.log_prob), at, data)
+        curvature = compiled(density, "hessian", "", jax.hessian(density.log_prob), at, data, once=True)
         negative = -np.asarray(curvature(at, data))
     values, vectors = np.linalg.eigh(0.5 * (negative + negative.T))
     largest = float(np.abs(values).max(initial=1.0))
@@ -64,6 +64,12 @@ def peak(density: Density, seed: int | None, who: str) -> Peak:
     safe = np.where(values > 1e-10 * largest, values, 1.0)
     factor = vectors / np.sqrt(safe)
     return Peak(point, height, flat, factor, float(-0.5 * np.log(safe).sum()), definite)
+
+
+def independent(found: Peak) -> Peak:
+    """Return the same peak with a diagonal factor: the scale of each number while the others stay."""
+    scales = 1.0 / np.linalg.norm(np.linalg.inv(found.factor), axis=0)
+    return replace(found, factor=np.diag(scales), log_det=float(np.log(scales).sum()))
 
 
 def whitened(density: Density, found: Peak) -> Density:

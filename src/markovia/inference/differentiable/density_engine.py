@@ -344,7 +344,9 @@ def check_start(density: Density, points: Any, fine: Any, who: str) -> None:
     )
 
 
-def mode(density: Density, seed: int | None, *, jacobian: bool) -> tuple[Array, float, bool]:
+def mode(
+    density: Density, seed: int | None, *, jacobian: bool, who: str = "best"
+) -> tuple[Array, float, bool]:
     """Return the highest of the modes that L-BFGS finds from several starts, its log density, and whether it is flat there.
 
     Parameters
@@ -354,6 +356,8 @@ def mode(density: Density, seed: int | None, *, jacobian: bool) -> tuple[Array, 
     jacobian
         Whether the density is that of the unconstrained vector (for Laplace's approximation), or that of the quantities
         themselves (for most probable values), where the density knows its Jacobian.
+    who
+        The engine that an error names.
     """
     import jax
     from scipy.optimize import minimize
@@ -374,7 +378,7 @@ def mode(density: Density, seed: int | None, *, jacobian: bool) -> tuple[Array, 
         points, _, _, fine = compiled(density, "starts", MODE_STARTS, starts, keys, data, once=True)(
             keys, data
         )
-        check_start(density, points, fine, "best")
+        check_start(density, points, fine, who)
         if density.size == 0:
             return np.zeros(0), -float(value(np.zeros(0), data)), True
         climb = compiled(density, "climb", jacobian, jax.value_and_grad(value), points[0], data)
