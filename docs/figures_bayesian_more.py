@@ -182,4 +182,29 @@ def traces_and_ranks() -> Any:
     return figure
 
 
-FIGURES = (regression_band, partial_pooling, four_views_of_a_banana, funnel, traces_and_ranks)
+def draws_and_seconds() -> Any:
+    """Show what a GPU draws a second, and how long questions take once a sampler was compiled; as measured."""
+    rates = {"16 processor cores": 37, "one H200": 2990}  # benchmarks/many_chains.py
+    # first and later questions of the page's small model, on two cores
+    waits = {"first question": 12.1, "the next process": 2.3, "the next question": 0.7}
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 2.3), layout="constrained")
+    titles = ("draws a second, 256 chains, 100,000 rows", "seconds for 4 x 1,000 draws, 30 rows")
+    for ax, values, title in zip(axes, (rates, waits), titles, strict=True):
+        bars = ax.barh(list(values), list(values.values()), color=style.BAR, height=0.6)
+        ax.bar_label(bars, [f"{v:,g}" for v in values.values()], padding=3, fontsize=9)
+        ax.set_title(title, fontsize=10)
+        ax.set(xlim=(0, 1.15 * max(values.values())), xticks=[])
+        ax.invert_yaxis()
+        ax.tick_params(length=0)
+        ax.spines[["top", "right", "bottom"]].set_visible(False)
+    return figure
+
+
+FIGURES = (
+    regression_band,
+    partial_pooling,
+    four_views_of_a_banana,
+    funnel,
+    traces_and_ranks,
+    draws_and_seconds,
+)

@@ -16,6 +16,7 @@ GUIDE = sorted((DOCS / "guide").glob("*.md"))
 PAGES = [DOCS / "index.md", *GUIDE]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NEEDS = {
+    "big_data_many_chains.md": ["dask.distributed"],
     "coming_from.md": ["pgmpy", "pyagrum"],
     "crfs_and_segmentation.md": ["jax"],
     "data_larger_than_memory.md": ["polars", "pyarrow"],

@@ -1,6 +1,7 @@
 """NUTS and HMC on densities: exact moments, kept code, segments, checkpoints, stops and refusals."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,15 +12,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib.externals.loky.backend.reduction import dumps
 
 import markovia as mk
+import markovia.distributions as dist
 from density_examples import check_draws, gaussian, gaussian_answer, gaussian_data, targets
 from markovia.inference.density_engines import density_chains
 from markovia.inference.density_engines.density_chains import ebfmi
 from markovia.inference.differentiable import compiled_functions
 from markovia.inference.differentiable.density import standard_normal
+from markovia.inference.differentiable.program import program_of
 from markovia.inference.differentiable.random_keys import random_keys
 from markovia.inference.markov_chains.diagnostics import mcse
+from markovia.models.graphical.continuous_verbs import problem_of
+from markovia.runtime.double_precision import x64
 
 NUTS, HMC = mk.engines.NUTS, mk.engines.HMC
 QUICK = NUTS(draws=400, warmup=300, chains=2)
@@ -128,6 +134,18 @@ def test_processes_give_the_draws_of_their_chains_alone(code_folder):
     assert np.array_equal(found.points[1], alone.point[0])
     with pytest.raises(mk.errors.InvalidArgument, match="checkpoint= keeps one state"):
         NUTS(chain_method="processes", checkpoint="x")
+
+
+def test_a_model_with_lambdas_goes_to_other_processes():
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 5))
+    m.add("y", lambda mu, x: dist.StudentT(4, mu + x, 1.0), plate="row")
+    here = program_of(problem_of(m, {"y": np.array([1.0, 2.0]), "x": np.array([0.0, 1.0])})).density
+    there = pickle.loads(dumps(here))
+    u = np.array([0.3])
+    with x64():
+        assert there.log_prob(u, there.data) == here.log_prob(u, here.data)
+        assert there.rows().count == 2
 
 
 def test_a_sampler_that_cannot_start_says_what_is_not_finite_and_where():

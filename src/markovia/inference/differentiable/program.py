@@ -9,7 +9,7 @@ a state is that state's posterior probability (Darwiche 2003).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from math import prod
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from markovia.errors import Unanswered, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.compiled_functions import at_points
-from markovia.inference.differentiable.density import Density
+from markovia.inference.differentiable.density import Density, Rows
 from markovia.inference.differentiable.density_engine import Drawn
 from markovia.inference.differentiable.function_checks import check_functions
 from markovia.inference.differentiable.function_digest import digest
@@ -141,8 +141,13 @@ class Program:
             log_joint=self.log_density,
             prior=self.prior if self._proper() else None,
             source=self,
-            rows=cache(lambda: rows_of(self)),
+            rows=lambda: self.rows,
         )
+
+    @cached_property
+    def rows(self) -> Rows | None:
+        """How the likelihood is a sum over rows of data, where it is."""
+        return rows_of(self)
 
     def _filled(self, site: Site) -> bool:
         """Say whether missing entries of an observed node are inferred; without children they just do not count."""
