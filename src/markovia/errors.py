@@ -134,6 +134,10 @@ class IgnoredColumnWarning(UserWarning):
     """Columns of the data that are no variables of the model, and are not looked at."""
 
 
+class AccidentalShapeWarning(UserWarning):
+    """A parent on another plate that broadcasts only because two plates happen to be equally long."""
+
+
 class UnknownFormat(MarkoviaError, ValueError):
     """A file whose suffix or `format=` names no supported format."""
 

@@ -1,5 +1,6 @@
 """Bad input in models of function nodes: one sentence each, and before anything is compiled."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -161,3 +162,48 @@ def test_a_loop_variable_is_read_when_the_node_is_added():
     assert m.parents("x0") == ["s"]
     found = program(m, {})
     assert [found.nodes.call(found.layout.sites[f"x{k}"], {"s": 1.0}).loc for k in range(2)] == [0.0, 1.0]
+
+
+# -- shapes that fit by accident -----------------------------------------------------------------------------------
+
+
+def grouped(function, rows=4, **more):
+    m = mk.BayesianNetwork()
+    m.add("theta", dist.Normal(0, 1), plate={"group": 4})
+    m.add("x", mk.Input(), plate={"row": rows})
+    m.add("y", function, plate="row")
+    return program_of(problem_of(m, {"x": np.arange(rows) + 0.5, **more}))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda theta: dist.Normal(theta, 1.0), lambda theta, x: dist.Normal(0.0, jnp.exp(2 * theta) + x)],
+    ids=["alone", "with a covariate"],
+)
+def test_a_parent_that_fits_only_because_two_plates_are_equally_long_is_warned_of(function):
+    with pytest.warns(
+        mk.errors.AccidentalShapeWarning, match=r"'theta', on plate 'group', acts on 'y' .* both are 4 long"
+    ):
+        grouped(function)
+
+
+def test_a_vector_that_takes_the_place_of_a_plate_is_warned_of():
+    m = mk.BayesianNetwork()
+    m.add("w", dist.Dirichlet(np.ones(3)))
+    m.add("y", lambda w: dist.Normal(w, 1.0), plate={"row": 3})
+    with pytest.warns(mk.errors.AccidentalShapeWarning, match=r"'w', on no plate, acts on 'y'"):
+        program_of(problem_of(m, {}))
+
+
+@pytest.mark.filterwarnings("error::markovia.errors.AccidentalShapeWarning")
+def test_indices_products_sums_and_constants_of_equal_length_are_no_accident():
+    grouped(lambda theta, g: dist.Normal(theta[g], 1.0), g=np.arange(4))
+    grouped(lambda theta, X: dist.Normal(X @ theta, 1.0), X=np.random.default_rng(0).normal(size=(4, 4)))
+    grouped(lambda theta, x: dist.Normal(theta.sum() * x, 1.0))
+    grouped(lambda theta, sigma: dist.Normal(theta[0], sigma), sigma=np.arange(1.0, 5.0))
+    grouped(lambda theta, x, g: dist.Normal(theta[g] + x, 1.0), rows=5, g=np.array([0, 1, 2, 3, 0]))
+    m = mk.BayesianNetwork()
+    m.add("a", dist.Normal(0, 1), plate={"student": 3})
+    m.add("b", dist.Normal(0, 1), plate={"item": 3})
+    m.add("y", lambda a, b: dist.Normal(a - b, 1.0), plate=["student", "item"])
+    program_of(problem_of(m, {}))

@@ -54,7 +54,8 @@ def ordered_class() -> type:
             return self._support
 
         def log_prob(self, value: Any) -> Any:
-            return self.base.log_prob(value) + gammaln(self.event_shape[-1] + 1.0)
+            logs = self.base.log_prob(value) + gammaln(self.event_shape[-1] + 1.0)
+            return jnp.where(self.support(value), logs, -jnp.inf)
 
         @property
         def alike(self) -> bool:

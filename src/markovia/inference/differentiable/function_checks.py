@@ -1,15 +1,18 @@
-"""Two checks of a model's functions, made with plain NumPy arrays before anything is compiled.
+"""Checks of a model's functions, made with plain NumPy arrays before anything is compiled.
 
 A function acts element by element along its own plates: one that mixes rows (`z - z.mean()`) would make summing out discrete
 variables, mini-batches and predictions for other rows silently wrong. And JAX clamps an index that is out of range, where
-NumPy raises. Each function is called with made-up values, and once more with one row changed.
+NumPy raises. Each function is called with made-up values, and once more with one row changed. A parent on another plate
+comes whole, to be indexed; one that is not, and acts on the element at its own place, fits only because two plates happen to
+be equally long.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import AccidentalShapeWarning, InvalidArgument, outside
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.inference.differentiable.layout import Layout, Site
@@ -24,11 +27,13 @@ class _Watched(np.ndarray):
 
     def __array_finalize__(self, source: Any) -> None:
         self.name, self.child = getattr(source, "name", ""), getattr(source, "child", "")
+        self.indexed: set[str] = getattr(source, "indexed", set())
 
     def __getitem__(self, index: Any) -> Any:
         found = np.asarray(self)
         for axis, part in enumerate(index if isinstance(index, tuple) else (index,)):
             if isinstance(part, np.ndarray) and part.dtype.kind in "iu" and axis < found.ndim and part.size:
+                self.indexed.add(self.name)
                 low, high = int(part.min()), int(part.max())
                 if low < 0 or high >= found.shape[axis]:
                     wrong = low if low < 0 else high
@@ -61,6 +66,9 @@ def _check(layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any]) -> 
     ):
         return
     before = _numbers(nodes.call(site, env))
+    for name in site.sources:
+        if name in values and name not in getattr(env[name], "indexed", ()):
+            _warn_accidental(layout, nodes, site, name, values, before)
     for i, plate in enumerate(site.plates):
         if layout.lengths[plate] < 2:
             continue
@@ -81,6 +89,42 @@ def _check(layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any]) -> 
                 raise InvalidArgument(
                     f"the function of {site.name!r} mixes elements of plate {plate!r}: when one changes, others do, too. "
                     "Along its plates a function acts element by element; make it one vector-valued node instead (no plate)"
+                )
+
+
+def _warn_accidental(
+    layout: Layout, nodes: Nodes, site: Site, name: str, values: dict[str, Any], before: list[tuple[Any, int]]
+) -> None:
+    """Warn of a parent that is not on a plate, and whose elements still each go to one element along it."""
+    plates = layout.plates_of(name)
+    if plates is None or (plates and set(plates) <= set(site.plates)):
+        return  # a constant that was not declared comes whole on purpose; a parent on the same plates is aligned
+    for i, plate in enumerate(site.plates):
+        n = layout.lengths[plate]
+        for axis in range(len(plates) or np.ndim(values[name])) if plate not in plates and n > 1 else ():
+            if values[name].shape[axis] != n or values[name].dtype.kind != "f":
+                continue
+            own = True
+            for place in (0, n - 1):
+                moved = values[name].copy()
+                at = (slice(None),) * axis + (place,)
+                moved[at] = moved[at] * 0.75 + 0.125
+                after = _numbers(nodes.call(site, {**values, name: moved}))
+                rows: set[int] = set()
+                for (old, inner), (new, _) in zip(before, after, strict=True):
+                    along = _axis(old.ndim - inner, i, len(site.plates))
+                    if along >= 0 and old.shape[along] == n:
+                        rows |= set(np.nonzero(old != new)[along].tolist())
+                    elif not np.array_equal(old, new):
+                        own = False
+                own = own and rows == {place}
+            if own:
+                over = f"plate {plates[axis]!r}" if plates else "no plate"
+                warnings.warn(
+                    f"{name!r}, on {over}, acts on {site.name!r} element by element along plate {plate!r}, which works only "
+                    f"because both are {n} long; index it ({name}[...]), or put it on plate {plate!r}",
+                    AccidentalShapeWarning,
+                    stacklevel=outside(),
                 )
 
 
@@ -116,7 +160,7 @@ def _watched(value: Any, name: str, child: str) -> Any:
     if not isinstance(value, np.ndarray) or not value.ndim:
         return value
     made = value.view(_Watched)
-    made.name, made.child = name, child
+    made.name, made.child, made.indexed = name, child, set()
     return made
 
 

@@ -238,10 +238,22 @@ def _named(problem: Problem, name: str, value: Any) -> Any:
 
 def _refuse_observed(problem: Problem, names: Sequence[str]) -> None:
     for name in names:
-        if name in problem.findings and problem.findings[name].hard and not problem.impute:
-            raise InvalidArgument(f"{name!r} is observed, so there is nothing to ask about it")
+        finding = problem.findings.get(name)
+        if finding is not None and finding.hard:
+            if not (problem.impute and finding.code is None and np.isnan(finding.value).any()):
+                raise InvalidArgument(f"{name!r} is observed, so there is nothing to ask about it")
+            if not any(name in _uses(piece) for piece in problem.pieces):
+                raise InvalidArgument(
+                    f"the missing entries of {name!r} have no children that tell about them, so they are not drawn with the "
+                    "rest; sample(n, given=posterior) predicts them"
+                )
         if name in problem.inputs:
             raise InvalidArgument(f"{name!r} is an input and has no distribution")
+
+
+def _uses(piece: Any) -> set[str]:
+    """Return the nodes that a piece depends on, earlier elements of its own among them."""
+    return {*piece.names[:-1], *(lag.node for lag in getattr(piece, "previous", {}).values())}
 
 
 def _info(engine: Engine, problem: Problem, log_mass: float, seconds: float, record: Record) -> Info:
