@@ -153,20 +153,3 @@ def test_a_frame_of_new_rows_is_predicted_with_its_labels_and_its_length():
     assert np.allclose(drawn["y"].mean("draw"), [5.0, 25.0], atol=0.02)
     with pytest.raises(mk.errors.InvalidArgument, match="'y' is a node; leave it out"):
         m.sample(10, given=post, inputs={"row": rows})
-
-
-def test_only_nodes_with_missing_entries_that_children_tell_about_can_be_asked_for():
-    m = mk.BayesianNetwork()
-    m.add("mu", dist.Normal(0, 1))
-    m.add("y", lambda mu: dist.Normal(mu, 1.0), plate="row")
-    m.add("z", lambda y: dist.Normal(y, 1.0), plate="row")
-    gaps, whole = np.array([1.0, np.nan]), np.array([1.0, 2.0])
-    with pytest.raises(mk.errors.InvalidArgument, match="'z' is observed, so there is nothing to ask"):
-        m.query("z", given={"y": gaps, "z": whole}, missing="impute")
-    with pytest.raises(mk.errors.InvalidArgument, match="'y' is observed"):
-        m.marginals(targets=["y"], given={"y": whole, "z": gaps}, missing="impute")
-    with pytest.raises(mk.errors.InvalidArgument, match="missing entries of 'z' have no children"):
-        m.query("z", given={"z": gaps}, missing="impute")
-    found = m.query("y", given={"y": gaps, "z": whole}, missing="impute", engine="laplace")
-    # y1 given z1 = 2 and mu, which y0 = 1 tells about: y1 ~ N(1/2, 3/2) before z1
-    assert found.mean("y")[1] == pytest.approx(0.5 + 1.5 / 2.5 * 1.5, abs=0.1)
