@@ -19,6 +19,7 @@ from density_examples import (
     hierarchy_answer,
     targets,
     targets_answer,
+    uniform_start,
 )
 from markovia.inference.differentiable.density import Density, standard_normal
 from markovia.inference.differentiable.density_engine import mode
@@ -121,6 +122,28 @@ def test_mean_field_misses_correlations_and_says_so():
     assert found.draws["a"].mean() == pytest.approx(MEANS["a"], abs=0.1)
     trace = found.record.details.trace
     assert trace[-1] > trace[0]
+
+
+def test_numbers_of_very_different_scales_are_fitted():
+    """A correlated normal distribution at (1000, 0.001) with standard deviations 100 and 0.0001."""
+    import jax.numpy as jnp
+
+    mean, sds = np.array([1000.0, 0.001]), np.array([100.0, 1e-4])
+    precision = np.linalg.inv(np.outer(sds, sds) * np.array([[1.0, 0.9], [0.9, 1.0]]))
+    skewed = Density(
+        2,
+        lambda u, data: -0.5 * (u - data["mean"]) @ data["precision"] @ (u - data["mean"]),
+        lambda u, data: jnp.zeros(()),
+        lambda u, data: {"x": u[0], "y": u[1]},
+        uniform_start(2),
+        {"mean": mean, "precision": precision},
+        ("tests", "skewed"),
+    )
+    for family, kept in (("full-rank", 1.0), ("mean-field", np.sqrt(1 - 0.9**2))):
+        found = E.ADVI(family=family, steps=1000).draw(skewed)
+        assert np.all(np.abs(found.points[0].mean(axis=0) - mean) < 0.15 * sds)
+        np.testing.assert_allclose(found.points[0].std(axis=0), kept * sds, rtol=0.1)
+    assert found.log_mass == pytest.approx(np.log(2 * np.pi * sds.prod() * kept) + np.log(kept), abs=0.05)
 
 
 def test_a_flow_bends_where_a_normal_distribution_does_not():

@@ -287,6 +287,16 @@ def test_crossed_plates_align_and_foreign_ones_are_indexed():
     assert found == pytest.approx(norm(th, 0, 1).sum() + norm(y, th[g], 1).sum(), abs=1e-10)
 
 
+def test_plates_in_another_order_than_the_childs_are_turned():
+    for length in (3, 2):  # other lengths than the other plate's, and the same
+        m = mk.BayesianNetwork()
+        m.add("x", dist.Normal(0, 1), plate={"a": 2, "b": length})
+        m.add("y", lambda x: dist.Normal(x, 1), plate=["b", "a"])
+        x, y = rng.normal(size=(2, length)), rng.normal(size=(length, 2))
+        found, _, _ = density_at(m, {"y": y}, {"x": x})
+        assert found == pytest.approx(norm(x, 0, 1).sum() + norm(y, x.T, 1).sum(), abs=1e-10)
+
+
 def drawn_states(program, u, n=4000):
     with x64():
         keys = jax.random.split(jax.random.PRNGKey(1), n)
@@ -399,7 +409,12 @@ def test_likelihoods_and_bounds_on_latent_nodes_count_as_evidence():
     with x64():
         far = program.density.constrain(np.full(2, 50.0), program.density.data)
         states = jax.jit(program.state_probabilities)(u, program.density.data)["rain"]
+        _, open_program, _ = density_at(
+            switched(), {**given, "size": mk.Interval(-3.0, 4.0)}, {"level": 1.2, "size": 1.5}
+        )
+        near = open_program.density.constrain(np.full(2, -50.0), open_program.density.data)
     assert 0.5 <= float(far["size"]) <= 4.0
+    assert 0.0 <= float(near["size"]) < 1e-6  # the support ends inside the bounds
     np.testing.assert_allclose(states, np.exp(parts - logsumexp(parts)), atol=1e-12)
 
 

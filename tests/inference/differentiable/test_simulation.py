@@ -36,6 +36,17 @@ def test_an_autoregression_has_the_variances_of_its_recursion():
     assert np.cov(x[:, 0], x[:, 1])[0, 1] == pytest.approx(2.0, rel=0.06)
 
 
+def test_a_node_may_look_back_two_steps():
+    m = mk.BayesianNetwork()
+    m.add(
+        "x", lambda one, two: dist.Normal(0.1 * one + two, 1e-9), plate={"t": 6},
+        previous={"one": "x", "two": ("x", 2)}, first=dist.Normal(0, 1),
+    )  # fmt: skip
+    x = draws_of(m, n=50)["x"]
+    np.testing.assert_allclose(x[:, 2:], 0.1 * x[:, 1:-1] + x[:, :-2], atol=1e-7)
+    assert np.abs(x[:, 0] - x[:, 1]).min() > 0
+
+
 def test_nodes_that_look_back_at_each_other_are_drawn_together():
     m = mk.BayesianNetwork()
     m.add("s", lambda yb: 1.0 + 0.5 * abs(yb), plate={"t": 3}, previous={"yb": "y"}, first=lambda s1: s1)

@@ -51,6 +51,22 @@ def test_separation_goes_along_chains():
     assert g.independent("a", "w", given="s")
 
 
+def test_separation_knows_which_way_time_goes():
+    m = mk.BayesianNetwork()
+    m.add("u", dist.Normal(0, 1))
+    m.add("v", dist.Normal(0, 1))
+    m.add("cause", lambda v: dist.Normal(v, 1), plate="t")
+    m.add(
+        "effect",
+        lambda before, u: dist.Normal(before + u, 1),
+        plate="t",
+        previous={"before": "cause"},
+        first=mk.Flat(),
+    )
+    assert m.independent("u", "v", given="cause")
+    assert not m.independent("u", "v", given="effect")
+
+
 def test_a_name_that_comes_later_becomes_a_parent_and_a_copy_keeps_it():
     m = mk.BayesianNetwork()
     m.add("y", lambda theta, sigma: dist.Normal(theta, sigma), plate="school")

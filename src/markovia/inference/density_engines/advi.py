@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Literal
 from markovia.inference.density_engines.guided_fit import Guide, GuidedEngine
 from markovia.inference.density_engines.whitened_density import Peak, independent
 
-NARROW = 0.1
-
 
 @dataclass(frozen=True, kw_only=True)
 class ADVI(GuidedEngine):
@@ -60,7 +58,7 @@ def mean_field(size: int) -> Guide:
         mean, log_sd = parameters
         return mean + jnp.exp(log_sd) * noise, jnp.sum(log_sd)
 
-    return Guide(lambda key, point: (point, jnp.full(size, jnp.log(NARROW))), push)
+    return Guide(lambda key, point, sd: (point, jnp.full(size, jnp.log(sd))), push)
 
 
 def full_rank(size: int) -> Guide:
@@ -71,4 +69,4 @@ def full_rank(size: int) -> Guide:
         mean, log_sd, below = parameters
         return mean + jnp.exp(log_sd) * noise + jnp.tril(below, -1) @ noise, jnp.sum(log_sd)
 
-    return Guide(lambda key, point: (point, jnp.full(size, jnp.log(NARROW)), jnp.zeros((size, size))), push)
+    return Guide(lambda key, point, sd: (point, jnp.full(size, jnp.log(sd)), jnp.zeros((size, size))), push)

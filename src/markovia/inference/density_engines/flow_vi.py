@@ -9,9 +9,14 @@ networks. Use it where a normal distribution is not enough (bent or skewed poste
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from markovia.inference.density_engines.advi import full_rank
 from markovia.inference.density_engines.guided_fit import Guide, GuidedEngine
+from markovia.inference.density_engines.whitened_density import Peak
 from markovia.runtime.checks import Count, Positive
+
+FAR = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,11 @@ class FlowVI(GuidedEngine):
         """Return the family."""
         return coupling_flow(size, self.layers, self.hidden)
 
+    def scales(self, found: Peak) -> Peak | None:
+        """Return the peak's coordinates where numbers are far from one: curvature at one point says little where it changes."""
+        sds = np.linalg.norm(found.factor, axis=1)
+        return None if sds.min() > 1 / FAR and sds.max() < FAR else found
+
 
 def coupling_flow(size: int, layers: int, hidden: int) -> Guide:
     """Return flows of coupling layers, then a full-rank affine map; a new one does not bend."""
@@ -53,12 +63,12 @@ def coupling_flow(size: int, layers: int, hidden: int) -> Guide:
 
     affine = full_rank(size)
 
-    def begin(key: Any, point: Any) -> Any:
+    def begin(key: Any, point: Any, sd: float) -> Any:
         made = []
         for mine in jax.random.split(key, layers):
             enter = jax.random.normal(mine, (hidden, size)) / size**0.5
             made.append((enter, jnp.zeros(hidden), jnp.zeros((2 * size, hidden)), jnp.zeros(2 * size)))
-        return made, affine.begin(key, point)
+        return made, affine.begin(key, point, sd)
 
     def push(parameters: Any, noise: Any) -> Any:
         made, last = parameters

@@ -42,6 +42,7 @@ SECONDS = 0.25
 STARTS = 16
 SHOWN = 100
 FEW_JUDGED = 200
+NARROW = 0.1
 MOST_SCALED = 300
 """Numbers up to which coordinates are scaled first."""
 UNTRACED = {"draws", "seed", "time_limit", "progress"}
@@ -53,7 +54,7 @@ class Guide(NamedTuple):
     Attributes
     ----------
     begin
-        `(key, point) -> parameters`: a distribution around a point.
+        `(key, point, sd) -> parameters`: a distribution around a point.
     push
         `(parameters, noise) -> (point, log |d point / d noise|)`.
     """
@@ -101,7 +102,11 @@ class GuidedEngine(DensityEngine):
             )
         with x64(), self._clock(self.steps, "step") as clock:
             scaled = self._scaled(density)
-            noise, points, log_det, trace = self._fit(whitened(density, scaled) if scaled else density, clock)
+            noise, points, log_det, trace = (
+                self._fit(whitened(density, scaled), 1.0, clock)
+                if scaled
+                else self._fit(density, NARROW, clock)
+            )
             stopped = clock.reason
         if scaled:
             points, log_det = points_of(scaled, points), log_det + scaled.log_det
@@ -132,8 +137,8 @@ class GuidedEngine(DensityEngine):
             points, constrained(density, points), DrawStats(known), record, log_mass=LogMass(bound, record)
         )
 
-    def scales(self, found: Peak) -> Peak:
-        """Return the coordinates to fit in, given the peak of the density."""
+    def scales(self, found: Peak) -> Peak | None:
+        """Return the coordinates to fit in, given the peak of the density; None for those it has."""
         return found
 
     def _scaled(self, density: Density) -> Peak | None:
@@ -148,8 +153,8 @@ class GuidedEngine(DensityEngine):
         """How many draws are weighed to judge the fit: where data are looked at in batches, a pass over all is dear."""
         return self.draws if self.batch is None else min(self.draws, FEW_JUDGED)
 
-    def _fit(self, density: Density, clock: Clock) -> tuple[Array, Array, Array, Array]:
-        """Return noise, points, log determinants and the trace of the bound."""
+    def _fit(self, density: Density, sd: float, clock: Clock) -> tuple[Array, Array, Array, Array]:
+        """Return noise, points, log determinants and the trace of the bound, starting from a standard deviation."""
         import jax
         import jax.numpy as jnp
         import optax
@@ -183,7 +188,7 @@ class GuidedEngine(DensityEngine):
             first, second, third = jax.random.split(key, 3)
             points, values, _, fine = starting_points(density, jax.random.split(first, STARTS), data)
             best = points[jnp.argmax(jnp.where(fine, values, -jnp.inf))]
-            parameters = guide().begin(second, best)
+            parameters = guide().begin(second, best, sd)
             return (jnp.asarray(0), parameters, optimiser.init(parameters), parameters, third), points, fine
 
         def segment(state: Any, count: Any, data: Any) -> Any:

@@ -17,6 +17,9 @@ from markovia.runtime.double_precision import x64
 
 MOST = 3_000
 """Numbers up to which a Hessian is computed."""
+NEWTON_STEPS = 30
+FLAT = 1e-8
+"""Twice the height, in nats, that a Newton step still promises at a point that counts as the mode."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +55,42 @@ def peak(density: Density, seed: int | None, who: str) -> Peak:
             f"engine {who!r} computes a Hessian, and {density.size:,} numbers are too many for that (at most {MOST:,}); use "
             "engine='advi' or 'nuts'"
         )
-    point, height, flat = mode(density, seed, jacobian=True, who=who)
+    point, _, _ = mode(density, seed, jacobian=True, who=who)
     with x64():
         data = as_data(density)
-        at = jnp.asarray(point)
-        curvature = compiled(density, "hessian", "", jax.hessian(density.log_prob), at, data, once=True)
-        negative = -np.asarray(curvature(at, data))
-    values, vectors = np.linalg.eigh(0.5 * (negative + negative.T))
+
+        def looked_at(u: Any, data: Any) -> Any:
+            return *jax.value_and_grad(density.log_prob)(u, data), jax.hessian(density.log_prob)(u, data)
+
+        look = compiled(density, "hessian", "", looked_at, jnp.asarray(point), data, once=True)
+        height, slope, curvature = map(np.asarray, look(jnp.asarray(point), data))
+        for _ in range(NEWTON_STEPS):
+            factor, log_det, definite = _factor(-curvature)
+            step = factor @ (factor.T @ slope)
+            flat = bool(slope @ step < FLAT)
+            if flat or not np.isfinite(step).all():
+                break
+            for length in 0.5 ** np.arange(10):
+                new = tuple(map(np.asarray, look(jnp.asarray(point + length * step), data)))
+                if new[0] > height:
+                    point = point + length * step
+                    height, slope, curvature = new
+                    break
+            else:
+                break
+    return Peak(point, float(height), flat, factor, log_det, definite)
+
+
+def _factor(negative: Array) -> tuple[Array, float, bool]:
+    """Return F with F F' the inverse of a matrix, log |det F|, and whether it is positive definite, whatever its scales."""
+    diagonal = np.diag(negative)
+    scales = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(0.5 * (negative + negative.T) / np.outer(scales, scales))
     largest = float(np.abs(values).max(initial=1.0))
-    definite = bool(np.isfinite(values).all() and (values > 1e-10 * largest).all())
-    safe = np.where(values > 1e-10 * largest, values, 1.0)
-    factor = vectors / np.sqrt(safe)
-    return Peak(point, height, flat, factor, float(-0.5 * np.log(safe).sum()), definite)
+    fine = values > 1e-10 * largest
+    safe = np.where(fine, values, 1.0)
+    log_det = float(-0.5 * np.log(safe).sum() - np.log(scales).sum())
+    return vectors / scales[:, None] / np.sqrt(safe), log_det, bool(np.isfinite(values).all() and fine.all())
 
 
 def independent(found: Peak) -> Peak:
