@@ -51,7 +51,7 @@ class FlowVI(GuidedEngine):
         return coupling_flow(size, self.layers, self.hidden)
 
     def scales(self, found: Peak) -> Peak | None:
-        """Return the peak's coordinates where numbers are far from one: curvature at one point says little where it changes."""
+        """Return the peak's coordinates where numbers are far from one; elsewhere the curvature at one point says little."""
         sds = np.linalg.norm(found.factor, axis=1)
         return None if sds.min() > 1 / FAR and sds.max() < FAR else found
 
