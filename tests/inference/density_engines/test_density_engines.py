@@ -99,6 +99,14 @@ def test_the_laplace_approximation_of_a_gaussian_is_exact():
     assert np.allclose(np.cov(found.points[0].T), covariance, atol=0.05)
 
 
+def test_few_draws_are_weighed_where_data_are_many():
+    many = replace(gaussian(), data={**gaussian_data(), "more": np.zeros(2**20)})
+    for density, weighed in ((gaussian(), 1000), (many, 200)):
+        found = E.Laplace(draws=1000).draw(density)
+        assert np.isfinite(found.stats.log_density).sum() == weighed
+        assert found.record.details.pareto_k < 0.5
+
+
 def test_a_mode_of_quantities_leaves_the_jacobian_out():
     point, height, flat = mode(gamma(), 0, jacobian=False)
     assert np.exp(point[0]) == pytest.approx((14 - 1) / 5, rel=1e-5)

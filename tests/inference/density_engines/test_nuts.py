@@ -163,7 +163,6 @@ def test_divergences_are_told_with_a_cure():
     assert not found.record.converged
     assert "diverged" in found.record.advice
     assert "target_accept=0.95" in found.record.advice
-    assert "non-centred" in found.record.advice
 
 
 def test_the_share_of_missing_information_is_one_for_well_mixed_energies():

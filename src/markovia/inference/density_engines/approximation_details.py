@@ -5,8 +5,12 @@ from math import inf, log
 
 import numpy as np
 
+from markovia.inference.differentiable.density import Density
 from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
 from markovia.runtime.array_types import Array
+
+FEW_JUDGED = 200
+MOST_CELLS = 2**26
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,14 @@ class ApproximationDetails:
     log_mass_error: float
     effective_draws: float
     trace: tuple[float, ...] = ()
+
+
+def weighed(density: Density, draws: int, batch: int | None = None) -> int:
+    """Return how many draws are weighed to judge a fit: few with many rows of data, or where batches are looked at."""
+    from jax.tree_util import tree_leaves
+
+    cells = sum(np.size(leaf) for leaf in tree_leaves(density.data))
+    return min(draws, FEW_JUDGED if batch is not None else max(FEW_JUDGED, MOST_CELLS // max(1, cells)))
 
 
 def judged(log_weights: Array, trace: tuple[float, ...] = ()) -> ApproximationDetails:

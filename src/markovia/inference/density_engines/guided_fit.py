@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.density_engines.approximation_details import judged
+from markovia.inference.density_engines.approximation_details import judged, weighed
 from markovia.inference.density_engines.whitened_density import Peak, peak, points_of, whitened
 from markovia.inference.differentiable.compiled_functions import as_data, compiled, constrained
 from markovia.inference.differentiable.density import Density
@@ -41,7 +41,6 @@ SEGMENT = 500
 SECONDS = 0.25
 STARTS = 16
 SHOWN = 100
-FEW_JUDGED = 200
 NARROW = 0.1
 MOST_SCALED = 300
 """Numbers up to which coordinates are scaled first."""
@@ -110,8 +109,9 @@ class GuidedEngine(DensityEngine):
             stopped = clock.reason
         if scaled:
             points, log_det = points_of(scaled, points), log_det + scaled.log_det
-        heights = log_densities(density, points[:, : self._judged])
-        noise, log_det = noise[:, : self._judged], log_det[:, : self._judged]
+        some = weighed(density, self.draws, self.batch)
+        heights = log_densities(density, points[:, :some])
+        noise, log_det = noise[:, :some], log_det[:, :some]
         log_q = -0.5 * (noise**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - log_det
         logs = heights - log_q
         details = judged(logs, tuple(trace[:: max(1, len(trace) // SHOWN)].tolist()))
@@ -132,7 +132,7 @@ class GuidedEngine(DensityEngine):
             details=details,
         )
         known = np.full(points.shape[:2], np.nan)
-        known[:, : self._judged] = heights
+        known[:, :some] = heights
         return Drawn(
             points, constrained(density, points), DrawStats(known), record, log_mass=LogMass(bound, record)
         )
@@ -147,11 +147,6 @@ class GuidedEngine(DensityEngine):
             return None
         found = peak(density, self.seed, self.name)
         return self.scales(found) if found.definite and found.flat else None
-
-    @property
-    def _judged(self) -> int:
-        """How many draws are weighed to judge the fit: where data are looked at in batches, a pass over all is dear."""
-        return self.draws if self.batch is None else min(self.draws, FEW_JUDGED)
 
     def _fit(self, density: Density, sd: float, clock: Clock) -> tuple[Array, Array, Array, Array]:
         """Return noise, points, log determinants and the trace of the bound, starting from a standard deviation."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from markovia.inference.density_engines.approximation_details import judged
+from markovia.inference.density_engines.approximation_details import judged, weighed
 from markovia.inference.density_engines.whitened_density import peak, points_of
 from markovia.inference.differentiable.compiled_functions import constrained
 from markovia.inference.differentiable.density import Density
@@ -53,9 +53,11 @@ class Laplace(DensityEngine):
         rng = np.random.default_rng(self.seed)
         z = rng.standard_normal((1, self.draws, density.size))
         points = points_of(found, z)
-        heights = log_densities(density, points)
+        heights = np.full((1, self.draws), np.nan)
+        some = weighed(density, self.draws)
+        heights[:, :some] = log_densities(density, points[:, :some])
         log_q = -0.5 * (z**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - found.log_det
-        details = judged(heights - log_q)
+        details = judged((heights - log_q)[:, :some])
         wrong = []
         if not found.flat:
             wrong.append("the climb did not end at a flat point")

@@ -37,11 +37,7 @@ class HamiltonianChains(DensityChains):
 
     def _cure(self, found: DensityChainDetails) -> str:
         if found.divergences:
-            raised = 0.95 if self.target_accept < 0.95 else 0.99
-            return (
-                f"try target_accept={raised:g}, and write hierarchies non-centred (theta = mu + tau * z with z standard "
-                "normal)"
-            )
+            return f"try target_accept={0.95 if self.target_accept < 0.95 else 0.99:g}"
         return self.advice
 
 
