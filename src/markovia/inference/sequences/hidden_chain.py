@@ -1,0 +1,212 @@
+"""Exact answers about hidden Markov chains: filtering, smoothing, best paths, draws of paths.
+
+A `HiddenChain` has a start and a transition matrix; `Observed` is what was seen of it, as log densities. Neither knows what
+the observations were. Sums are scaled, so sequences may have millions of steps. Reference: Rabiner (1989). Cost of every
+answer: steps times states squared; sequences are shared out among threads.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.kernels.plain_code import either
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.threads import in_parallel
+
+PARTS = 8
+"""In how many parts sequences are worked on; whatever the number of threads, so that sums are the same."""
+SMALL = 20_000
+"""Steps times states squared below which work is not shared out."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was seen of some sequences.
+
+    Attributes
+    ----------
+    logs
+        The log density of each different observation in each state, (observations, states).
+    codes
+        Which of them each step has; steps of all sequences lie one after the other.
+    offsets
+        Sequence i has the steps `offsets[i]` to `offsets[i + 1]`.
+    """
+
+    logs: Array
+    codes: Ints
+    offsets: Ints
+
+    @classmethod
+    def of(cls, logs: Array, offsets: Any = None) -> "Observed":
+        """Return observations with one row of log densities a step."""
+        logs = np.ascontiguousarray(logs, dtype=np.float64)
+        n = len(logs)
+        return cls(logs, np.arange(n), np.asarray([0, n] if offsets is None else offsets, dtype=np.int64))
+
+    @cached_property
+    def scaled(self) -> tuple[Array, Array]:
+        """The densities over the largest of each row, and the logarithms of those."""
+        dens, tops = np.empty_like(self.logs), np.empty(len(self.logs))
+        n = self.logs.size
+        work = either(f"{KERNELS}:exponentials", n)
+        cuts = _cuts(len(self.logs), PARTS if n > SMALL else 1)
+        in_parallel(lambda part, _: work(*part, self.logs, dens, tops), cuts, lambda: None)
+        return dens, tops
+
+
+class Filtered(NamedTuple):
+    """p(z_t | x up to t), p(z_t | x before t), log p of each sequence, and the step where one is impossible (else -1)."""
+
+    now: Array
+    ahead: Array
+    log_probs: Array
+    stuck: Ints
+
+
+class Expected(NamedTuple):
+    """Sums of posteriors: by observation (or step), of first steps, of pairs by transition table; log p a sequence."""
+
+    sums: Array
+    starts: Array
+    pairs: Array
+    log_probs: Array
+    stuck: Ints
+
+
+KERNELS = "markovia.kernels.sequences.hidden_chain"
+
+
+class HiddenChain:
+    """A Markov chain that is seen only through densities.
+
+    Parameters
+    ----------
+    start
+        The distribution of the first state.
+    transition
+        Row i is the distribution of the state after state i; or several such matrices.
+    moves
+        Which matrix leads into each step, where there are several.
+
+    Examples
+    --------
+    >>> chain = HiddenChain([0.8, 0.2], [[0.6, 0.4], [0.5, 0.5]])
+    >>> seen = Observed.of(np.log([[0.4, 0.1], [0.2, 0.5], [0.4, 0.1]]))
+    >>> float(np.exp(chain.filter(seen).log_probs[0]).round(6))
+    0.028562
+    >>> chain.best(seen)[0].tolist()
+    [0, 1, 0]
+    """
+
+    def __init__(self, start: Any, transition: Any, moves: Any = None) -> None:
+        self.start = np.ascontiguousarray(start, dtype=np.float64)
+        tables = np.ascontiguousarray(transition, dtype=np.float64)
+        self.tables = tables[None] if tables.ndim == 2 else tables
+        self.moves = np.zeros(1, dtype=np.int64) if moves is None else np.asarray(moves, dtype=np.int64)
+        with np.errstate(divide="ignore"):
+            self._log_start, self._log_tables = np.log(self.start), np.log(self.tables)
+
+    def filter(self, seen: Observed) -> Filtered:
+        """Return the distribution of each state given what was seen up to it, and of what was seen before it."""
+        n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
+        found = Filtered(
+            np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64)
+        )
+        self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+        return found
+
+    def expect(self, seen: Observed, *, by_step: bool = False) -> Expected:
+        """Return expected counts given all that was seen, those of states by observation, or by step: smoothing."""
+        k, count = len(self.start), len(seen.offsets) - 1
+        parts = len(self._parts(seen))
+        own = by_step or len(seen.logs) == len(seen.codes)
+        into = np.arange(len(seen.codes)) if by_step else seen.codes
+        sums = np.zeros((1 if own else parts, len(into) if by_step else len(seen.logs), k))
+        starts, pairs = np.zeros((parts, k)), np.zeros((parts, *self.tables.shape))
+        log_probs, stuck = np.empty(count), np.empty(count, dtype=np.int64)
+        self._share(
+            "smooth_steps",
+            seen,
+            lambda i: (
+                *self._sums(seen),
+                into,
+                starts[i],
+                pairs[i],
+                sums[0 if own else i],
+                log_probs,
+                stuck,
+            ),
+        )
+        both = pairs.sum(axis=0) * self.tables
+        return Expected(
+            sums[0] if len(sums) == 1 else sums.sum(axis=0), starts.sum(axis=0), both, log_probs, stuck
+        )
+
+    def pairs(self, seen: Observed) -> Array:
+        """Return p(z_t-1, z_t | all) of each step, (steps, states, states); zero at first steps."""
+        now, ahead, *_ = self.filter(seen)
+        smoothed = self.expect(seen, by_step=True).sums
+        later = np.divide(smoothed, ahead, out=np.zeros_like(ahead), where=smoothed > 0.0)
+        found = np.zeros((*now.shape, now.shape[1]))
+        tables = self.tables[self.moves] if len(self.moves) == 1 else self.tables[self.moves[1:]]
+        found[1:] = now[:-1, :, None] * tables * later[1:, None, :]
+        found[seen.offsets[:-1]] = 0.0
+        return found
+
+    def best(self, seen: Observed) -> tuple[Ints, Array]:
+        """Return a most probable path of each sequence, all in one array, and log p(path, seen)."""
+        paths = np.empty(len(seen.codes), dtype=np.int64)
+        log_probs = np.empty(len(seen.offsets) - 1)
+        self._share("best_paths", seen, lambda i: (*self._logs(seen), paths, log_probs))
+        return paths, log_probs
+
+    def ranked(self, seen: Observed, n: int) -> tuple[Ints, Array]:
+        """Return the n most probable paths, (n, steps), and log p(path, seen), (sequences, n); minus infinity for none."""
+        paths = np.zeros((n, len(seen.codes)), dtype=np.int64)
+        log_probs = np.empty((len(seen.offsets) - 1, n))
+        self._share("ranked_paths", seen, lambda i: (*self._logs(seen), paths, log_probs), n)
+        return paths, log_probs
+
+    def draw(self, seen: Observed, n: int, seed: Seed = None) -> Ints:
+        """Return n paths drawn given what was seen, (n, steps): forward filtering, backward sampling."""
+        found = self.filter(seen)
+        if (found.stuck >= 0).any():
+            raise InvalidArgument(
+                f"sequence {int(np.argmax(found.stuck >= 0))} is impossible, so no path leads through it"
+            )
+        seeds = generator(seed).integers(0, 2**64, size=(len(seen.offsets) - 1, 4), dtype=np.uint64)
+        paths = np.empty((n, len(seen.codes)), dtype=np.int64)
+        fixed = (seen.offsets, self.tables, self.moves, found.now, seeds, paths)
+        self._share("draw_paths", seen, lambda i: fixed, n)
+        return paths
+
+    def _sums(self, seen: Observed) -> tuple[Any, ...]:
+        return (seen.offsets, self.start, self.tables, self.moves, seen.logs, *seen.scaled, seen.codes)
+
+    def _logs(self, seen: Observed) -> tuple[Any, ...]:
+        return (seen.offsets, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes)
+
+    def _parts(self, seen: Observed) -> list[tuple[int, int]]:
+        """Return ranges of sequences with about as many steps each."""
+        count = len(seen.offsets) - 1
+        if len(seen.codes) * len(self.start) ** 2 < SMALL or count == 1:
+            return [(0, count)]
+        ends = np.searchsorted(seen.offsets, np.linspace(0, seen.offsets[-1], PARTS + 1)[1:-1])
+        bounds = [0, *np.unique(ends[(ends > 0) & (ends < count)]).tolist(), count]
+        return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+    def _share(self, name: str, seen: Observed, arguments: Callable[[int], Any], width: int = 1) -> None:
+        work = either(f"{KERNELS}:{name}", 2 * width * len(seen.codes) * len(self.start) ** 2)
+        parts = self._parts(seen)
+        in_parallel(lambda i, _: work(*parts[i], *arguments(i)), range(len(parts)), lambda: None)
+
+
+def _cuts(n: int, parts: int) -> list[tuple[int, int]]:
+    bounds = np.linspace(0, n, parts + 1).astype(int).tolist()
+    return list(zip(bounds[:-1], bounds[1:], strict=True))

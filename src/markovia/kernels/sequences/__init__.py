@@ -1,0 +1,1 @@
+"""Recursions along sequences."""

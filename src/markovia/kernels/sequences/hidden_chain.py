@@ -1,0 +1,299 @@
+"""Recursions of hidden Markov chains over many sequences that lie one after the other in flat arrays.
+
+A chain has `start (k,)` and `tables (m, k, k)`; the move into step t goes by table `moves[t]`, or by the only one where
+`moves` has one entry. Step t is seen through row `codes[t]` of `logs (r, k)`, the log density of what was observed in each
+state, so that steps with equal observations share a row; a row of zeros is a step that was not observed. `dens` are the
+exponentials of `logs` less each row's largest entry, `tops`.
+
+Sums are probabilities rescaled at each step (Rabiner 1989), the backward pass goes by filtered and predicted probabilities
+alone, `p(z_t | all) = f_t * (A @ (p(z_t+1 | all) / ahead_t+1))`, in which nothing grows. A share below 1e-290 of the
+mass counts as zero. Sequences are independent: call the kernels from several threads for different ranges of them.
+Cost: steps times k squared.
+"""
+
+from math import exp, log
+
+import numpy as np
+
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import uniform
+
+REORDERED = {"reassoc", "contract"}
+TINY = 1e-290
+
+
+@kernel
+def exponentials(first, last, logs, dens, tops):
+    """Write the exponentials of some rows less their largest entries; a row that is impossible in all states is zero."""
+    k = logs.shape[1]
+    for r in range(first, last):
+        top = logs[r, 0]
+        for j in range(1, k):
+            if logs[r, j] > top:
+                top = logs[r, j]
+        if top == -np.inf:
+            top = 0.0
+        tops[r] = top
+        for j in range(k):
+            dens[r, j] = exp(logs[r, j] - top)
+
+
+@inner(fastmath=REORDERED)
+def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered, ahead):
+    """Write filtered and predicted probabilities of steps a ... b-1 from row `base`; return log p and an impossible step."""
+    k = len(start)
+    shared = len(moves) == 1
+    total = 0.0
+    scale = 1.0
+    for t in range(a, b):
+        row = base + t - a
+        if t == a:
+            for j in range(k):
+                ahead[row, j] = start[j]
+        else:
+            m = moves[0] if shared else moves[t]
+            f = filtered[row - 1, 0]
+            for j in range(k):
+                ahead[row, j] = f * tables[m, 0, j]
+            for i in range(1, k):
+                f = filtered[row - 1, i]
+                for j in range(k):
+                    ahead[row, j] += f * tables[m, i, j]
+        r = codes[t]
+        size = 0.0
+        for j in range(k):
+            v = ahead[row, j] * dens[r, j]
+            filtered[row, j] = v
+            size += v
+        top = tops[r]
+        if size < 1e-200:  # what was seen points to states that the chain hardly can be in: compare the others
+            top = -np.inf
+            for j in range(k):
+                if ahead[row, j] > TINY and logs[r, j] > top:
+                    top = logs[r, j]
+            if top == -np.inf:
+                return -np.inf, t
+            size = 0.0
+            for j in range(k):
+                filtered[row, j] = ahead[row, j] * exp(logs[r, j] - top) if ahead[row, j] > TINY else 0.0
+                size += filtered[row, j]
+        total += top
+        scale *= size
+        if not 1e-100 < scale < 1e100:
+            total += log(scale)
+            scale = 1.0
+        inverse = 1.0 / size
+        for j in range(k):
+            filtered[row, j] *= inverse
+            if filtered[row, j] < TINY:
+                filtered[row, j] = 0.0
+    return total + log(scale), -1
+
+
+@kernel
+def filter_steps(
+    first, last, offsets, start, tables, moves, logs, dens, tops, codes, filtered, ahead, log_probs, stuck
+):
+    """Write p(z_t | x_0 ... x_t), p(z_t | x_0 ... x_t-1) and the log probabilities of sequences first ... last-1.
+
+    `stuck` gets the step at which a sequence becomes impossible, else -1.
+    """
+    for s in range(first, last):
+        a = offsets[s]
+        log_probs[s], stuck[s] = _forward(
+            a, offsets[s + 1], a, start, tables, moves, logs, dens, tops, codes, filtered, ahead
+        )
+
+
+@kernel(fastmath=REORDERED)
+def smooth_steps(
+    first, last, offsets, start, tables, moves, logs, dens, tops, codes, into, starts, pairs, sums, log_probs, stuck
+):
+    """Add p(z_t | all) to `sums[into[t]]`, that of first steps to `starts`, and sums over two slices to `pairs`.
+
+    A sum over two slices is the chain's table times what is added to `pairs (m, k, k)`, left to the caller.
+    """
+    k = len(start)
+    shared = len(moves) == 1
+    longest = 0
+    for s in range(first, last):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    filtered = np.empty((longest, k))
+    ahead = np.empty((longest, k))
+    now = np.empty(k)
+    later = np.empty(k)
+    for s in range(first, last):
+        a, b = offsets[s], offsets[s + 1]
+        log_probs[s], stuck[s] = _forward(
+            a, b, 0, start, tables, moves, logs, dens, tops, codes, filtered, ahead
+        )
+        if stuck[s] >= 0:
+            continue
+        for j in range(k):
+            now[j] = filtered[b - 1 - a, j]
+            sums[into[b - 1], j] += now[j]
+        for t in range(b - 2, a - 1, -1):
+            row = t - a
+            m = moves[0] if shared else moves[t + 1]
+            for j in range(k):
+                later[j] = now[j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
+            o = into[t]
+            for i in range(k):
+                f = filtered[row, i]
+                value = 0.0
+                for j in range(k):
+                    value += tables[m, i, j] * later[j]
+                    pairs[m, i, j] += f * later[j]
+                now[i] = f * value
+                sums[o, i] += now[i]
+        for j in range(k):
+            starts[j] += now[j]
+
+
+@kernel
+def best_paths(first, last, offsets, start, tables, moves, logs, codes, paths, log_probs):
+    """Write a most probable path of each sequence and log p(path, observed) (Viterbi); `start`, `tables` are logarithms."""
+    k = len(start)
+    shared = len(moves) == 1
+    longest = 0
+    for s in range(first, last):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    back = np.empty((longest, k), np.int16)
+    score = np.empty(k)
+    ahead = np.empty(k)
+    origin = np.empty(k, np.int64)
+    for s in range(first, last):
+        a, b = offsets[s], offsets[s + 1]
+        for j in range(k):
+            score[j] = start[j] + logs[codes[a], j]
+        total = 0.0
+        lost = 0.0
+        for t in range(a + 1, b):
+            # scores stay small, so that paths of a million steps are told apart; Kahan's sum keeps what is taken off
+            top = score[0]
+            for j in range(1, k):
+                top = max(top, score[j])
+            if top > -np.inf:
+                for j in range(k):
+                    score[j] -= top
+                more = top - lost
+                new = total + more
+                lost = (new - total) - more
+                total = new
+            m = moves[0] if shared else moves[t]
+            for j in range(k):
+                ahead[j] = score[0] + tables[m, 0, j]
+                origin[j] = 0
+            for i in range(1, k):
+                v = score[i]
+                for j in range(k):
+                    w = v + tables[m, i, j]
+                    better = w > ahead[j]
+                    ahead[j] = w if better else ahead[j]
+                    origin[j] = i if better else origin[j]
+            r = codes[t]
+            for j in range(k):
+                score[j] = ahead[j] + logs[r, j]
+                back[t - a, j] = origin[j]
+        best = 0
+        for j in range(1, k):
+            if score[j] > score[best]:
+                best = j
+        log_probs[s] = total + score[best]
+        for t in range(b - 1, a - 1, -1):
+            paths[t] = best
+            best = np.int64(back[t - a, best]) if t > a else best
+
+
+@kernel
+def ranked_paths(first, last, offsets, start, tables, moves, logs, codes, paths, log_probs):
+    """Write the most probable paths `(n, steps)` of each sequence, best first, and `log_probs (sequences, n)`.
+
+    Where there are fewer possible ones, the log probabilities of the rest are minus infinity. `start` and `tables` are
+    logarithms. List Viterbi (Seshadri and Sundberg 1994): each state keeps its n best ways there, merged from the sorted
+    ways to its predecessors.
+    """
+    k, n = len(start), len(paths)
+    shared = len(moves) == 1
+    longest = 0
+    for s in range(first, last):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    back = np.empty((longest, k, n), np.int64)
+    score = np.empty((k, n))
+    ahead = np.empty((k, n))
+    at = np.empty(k, np.int64)
+    for s in range(first, last):
+        a, b = offsets[s], offsets[s + 1]
+        for j in range(k):
+            score[j, 0] = start[j] + logs[codes[a], j]
+            for q in range(1, n):
+                score[j, q] = -np.inf
+        for t in range(a + 1, b):
+            m = moves[0] if shared else moves[t]
+            r = codes[t]
+            for j in range(k):
+                for i in range(k):
+                    at[i] = 0
+                for q in range(n):
+                    best = -1
+                    most = -np.inf
+                    for i in range(k):
+                        if at[i] < n and score[i, at[i]] + tables[m, i, j] > most:
+                            most = score[i, at[i]] + tables[m, i, j]
+                            best = i
+                    ahead[j, q] = most + logs[r, j]
+                    back[t - a, j, q] = -1
+                    if best >= 0:
+                        back[t - a, j, q] = best * n + at[best]
+                        at[best] += 1
+            for j in range(k):
+                for q in range(n):
+                    score[j, q] = ahead[j, q]
+        for i in range(k):
+            at[i] = 0
+        for q in range(n):
+            best = -1
+            most = -np.inf
+            for i in range(k):
+                if at[i] < n and score[i, at[i]] > most:
+                    most = score[i, at[i]]
+                    best = i
+            log_probs[s, q] = most
+            if best < 0:
+                continue
+            way = best * n + at[best]
+            at[best] += 1
+            for t in range(b - 1, a - 1, -1):
+                paths[q, t] = way // n
+                if t > a:
+                    way = back[t - a, way // n, way % n]
+
+
+@kernel
+def draw_paths(first, last, offsets, tables, moves, filtered, seeds, paths):
+    """Write paths `(n, steps)` drawn given what was observed, backwards from filtered probabilities.
+
+    `seeds (sequences, 4)` are states of random numbers, so that draws do not depend on who makes them.
+    """
+    k = filtered.shape[1]
+    shared = len(moves) == 1
+    weight = np.empty(k)
+    for s in range(first, last):
+        a, b = offsets[s], offsets[s + 1]
+        for q in range(len(paths)):
+            after = 0
+            for t in range(b - 1, a - 1, -1):
+                total = 0.0
+                for i in range(k):
+                    if t == b - 1:
+                        weight[i] = filtered[t, i]
+                    else:
+                        weight[i] = filtered[t, i] * tables[moves[0] if shared else moves[t + 1], i, after]
+                    total += weight[i]
+                left = uniform(seeds[s]) * total
+                after = -1
+                for i in range(k):
+                    if weight[i] > 0.0 and (after < 0 or left >= 0.0):
+                        after = i
+                    left -= weight[i]
+                paths[q, t] = after

@@ -1,0 +1,1 @@
+"""Learning hidden chains from sequences."""
