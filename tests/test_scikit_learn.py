@@ -31,7 +31,7 @@ ON_PURPOSE = {
     "SoftmaxRegression": {},
     "GLM": {},
 }
-SEQUENCES = {"CRF", "ChainCRF", "FeatureCRF", "GridCRF", "NeuralCRF"}
+SEQUENCES = {"CRF", "ChainCRF", "FeatureCRF", "GridCRF", "HMM", "NeuralCRF"}
 """Estimators whose rows are sequences or images, which the checks cannot make."""
 SETTINGS = {
     "LogisticRegression": {"l2": 0.01},

@@ -163,7 +163,7 @@ def test_a_million_steps_do_not_underflow():
     seen = Observed.of(rng.normal(size=(1_000_000, 2)) * 5 - 700)
     found = chain.expect(seen, by_step=True)
     assert np.isfinite(found.log_probs[0])
-    assert found.sums.sum(axis=1) == pytest.approx(np.ones(1_000_000), abs=1e-9)
+    assert np.abs(found.sums.sum(axis=1) - 1.0).max() < 1e-9
     assert found.pairs.sum() == pytest.approx(999_999, rel=1e-9)
     path, best = chain.best(seen)
     assert best[0] < found.log_probs[0] < best[0] + 1e6 * np.log(2)

@@ -36,18 +36,23 @@ class Observed:
         Which of them each step has; steps of all sequences lie one after the other.
     offsets
         Sequence i has the steps `offsets[i]` to `offsets[i + 1]`.
+    apart
+        Whether no two steps share an observation, but for one that nobody counts.
     """
 
     logs: Array
     codes: Ints
     offsets: Ints
+    apart: bool = False
 
     @classmethod
     def of(cls, logs: Array, offsets: Any = None) -> "Observed":
         """Return observations with one row of log densities a step."""
         logs = np.ascontiguousarray(logs, dtype=np.float64)
         n = len(logs)
-        return cls(logs, np.arange(n), np.asarray([0, n] if offsets is None else offsets, dtype=np.int64))
+        return cls(
+            logs, np.arange(n), np.asarray([0, n] if offsets is None else offsets, dtype=np.int64), True
+        )
 
     @cached_property
     def scaled(self) -> tuple[Array, Array]:
@@ -115,9 +120,7 @@ class HiddenChain:
     def filter(self, seen: Observed) -> Filtered:
         """Return the distribution of each state given what was seen up to it, and of what was seen before it."""
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
-        found = Filtered(
-            np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64)
-        )
+        found = Filtered(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
         self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
         return found
 
@@ -125,7 +128,7 @@ class HiddenChain:
         """Return expected counts given all that was seen, those of states by observation, or by step: smoothing."""
         k, count = len(self.start), len(seen.offsets) - 1
         parts = len(self._parts(seen))
-        own = by_step or len(seen.logs) == len(seen.codes)
+        own = by_step or seen.apart
         into = np.arange(len(seen.codes)) if by_step else seen.codes
         sums = np.zeros((1 if own else parts, len(into) if by_step else len(seen.logs), k))
         starts, pairs = np.zeros((parts, k)), np.zeros((parts, *self.tables.shape))

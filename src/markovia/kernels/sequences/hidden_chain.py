@@ -66,7 +66,9 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
             filtered[row, j] = v
             size += v
         top = tops[r]
-        if size < 1e-200:  # what was seen points to states that the chain hardly can be in: compare the others
+        if (
+            size < 1e-200
+        ):  # what was seen points to states that the chain hardly can be in: compare the others
             top = -np.inf
             for j in range(k):
                 if ahead[row, j] > TINY and logs[r, j] > top:
@@ -107,7 +109,22 @@ def filter_steps(
 
 @kernel(fastmath=REORDERED)
 def smooth_steps(
-    first, last, offsets, start, tables, moves, logs, dens, tops, codes, into, starts, pairs, sums, log_probs, stuck
+    first,
+    last,
+    offsets,
+    start,
+    tables,
+    moves,
+    logs,
+    dens,
+    tops,
+    codes,
+    into,
+    starts,
+    pairs,
+    sums,
+    log_probs,
+    stuck,
 ):
     """Add p(z_t | all) to `sums[into[t]]`, that of first steps to `starts`, and sums over two slices to `pairs`.
 
