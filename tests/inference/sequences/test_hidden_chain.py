@@ -1,10 +1,11 @@
 """Hidden chains: every recursion against enumeration of all paths, compiled and plain, one table and many."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
@@ -59,7 +60,7 @@ def test_sums_and_posteriors_are_those_of_all_paths(problem):
     counts, both = chain.expect(seen), chain.pairs(seen)
     starts, sums = np.zeros(k), np.zeros_like(seen.logs)
     pairs = np.zeros_like(chain.tables)
-    for s, (a, b) in enumerate(zip(seen.offsets[:-1], seen.offsets[1:], strict=True)):
+    for s, (a, b) in enumerate(pairwise(seen.offsets)):
         paths, logs = enumerated(chain, seen, s)
         p, total = weights(logs)
         for found in (filtered, smoothed, counts):
@@ -97,7 +98,7 @@ def test_best_paths_are_those_of_all_paths_in_order(problem, n):
     chain, seen = problem
     best, scores = chain.best(seen)
     ranked, all_scores = chain.ranked(seen, n)
-    for s, (a, b) in enumerate(zip(seen.offsets[:-1], seen.offsets[1:], strict=True)):
+    for s, (a, b) in enumerate(pairwise(seen.offsets)):
         paths, logs = enumerated(chain, seen, s)
         order = np.sort(logs)[::-1][:n]
         want = np.concatenate([order, np.full(max(n - len(order), 0), -np.inf)])
@@ -148,8 +149,7 @@ def test_many_sequences_in_parts_are_the_sum_of_each():
     seen = Observed(rng.normal(size=(7, 4)), rng.integers(0, 7, offsets[-1]), offsets)
     together = chain.expect(seen)
     alone = [
-        chain.expect(Observed(seen.logs, seen.codes[a:b], np.array([0, b - a])))
-        for a, b in zip(offsets[:-1], offsets[1:], strict=True)
+        chain.expect(Observed(seen.logs, seen.codes[a:b], np.array([0, b - a]))) for a, b in pairwise(offsets)
     ]
     for field in ("sums", "starts", "pairs"):
         want = sum(getattr(one, field) for one in alone)

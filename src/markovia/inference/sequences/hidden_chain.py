@@ -8,6 +8,7 @@ answer: steps times states squared; sequences are shared out among threads.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,7 +203,7 @@ class HiddenChain:
             return [(0, count)]
         ends = np.searchsorted(seen.offsets, np.linspace(0, seen.offsets[-1], PARTS + 1)[1:-1])
         bounds = [0, *np.unique(ends[(ends > 0) & (ends < count)]).tolist(), count]
-        return list(zip(bounds[:-1], bounds[1:], strict=True))
+        return list(pairwise(bounds))
 
     def _share(self, name: str, seen: Observed, arguments: Callable[[int], Any], width: int = 1) -> None:
         work = either(f"{KERNELS}:{name}", 2 * width * len(seen.codes) * len(self.start) ** 2)
@@ -212,4 +213,4 @@ class HiddenChain:
 
 def _cuts(n: int, parts: int) -> list[tuple[int, int]]:
     bounds = np.linspace(0, n, parts + 1).astype(int).tolist()
-    return list(zip(bounds[:-1], bounds[1:], strict=True))
+    return list(pairwise(bounds))

@@ -58,7 +58,7 @@ class Priors:
 
 
 class Training(NamedTuple):
-    """What learning found: the model, the objective before each iteration, and whether its gains fell below the tolerance."""
+    """What learning found: the model, the objective before each iteration, whether it settled, states without data."""
 
     model: HiddenMarkov
     history: list[float]

@@ -79,25 +79,30 @@ class Categorical(Emission):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         return self.n_states * (len(self.symbols) - 1)
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.probs.T)
         return np.asarray(logs[rows[:, 0].astype(np.int64)])
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         counts = np.zeros_like(self.probs)
         np.add.at(counts.T, rows[:, 0].astype(np.int64), weights)
         return replace(self, probs=shares(counts, self.probs, prior))
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         codes = chosen(self.probs[states], rng)
         made = np.empty(len(self.symbols), dtype=object)
         made[:] = self.symbols
         return (codes if self.symbols == tuple(range(len(self.symbols))) else made[codes])[:, None]
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         return dirichlet(self.probs, prior)
 
 
@@ -183,24 +188,29 @@ class Poisson(_Counting):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         return self.rates.size
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         from scipy.special import gammaln, xlogy
 
         found = xlogy(rows[:, None, :], self.rates).sum(axis=-1)
         return np.asarray(found - self.rates.sum(axis=1) - gammaln(rows + 1.0).sum(axis=1)[:, None])
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         size = weights.sum(axis=0)[:, None]
         top = weights.T @ rows + prior.get("shape", 1.0) - 1.0
         kept = np.where(size > NOTHING, np.maximum(top, 0.0), self.rates)
         return replace(self, rates=kept / np.where(size > NOTHING, size + prior.get("rate", 0.0), 1.0))
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         return rng.poisson(self.rates[states])
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         from scipy.special import xlogy
 
         return float(
@@ -232,15 +242,18 @@ class Bernoulli(_Counting):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         return self.probs.size
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         from scipy.special import xlog1py, xlogy
 
         ones = rows[:, None, :]
         return np.asarray((xlogy(ones, self.probs) + xlog1py(1.0 - ones, -self.probs)).sum(axis=-1))
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         a, b = prior.get("a", 1.0), prior.get("b", 1.0)
         size = weights.sum(axis=0)[:, None]
         top = np.maximum(weights.T @ rows + a - 1.0, 0.0)
@@ -248,9 +261,11 @@ class Bernoulli(_Counting):
         return replace(self, probs=np.where(size > NOTHING, np.clip(top / bottom, 0.0, 1.0), self.probs))
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         return (rng.random((len(states), self.probs.shape[1])) < self.probs[states]).astype(np.int64)
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         from scipy.special import xlog1py, xlogy
 
         a, b = prior.get("a", 1.0), prior.get("b", 1.0)
@@ -276,22 +291,27 @@ class Multinomial(_Counting):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         return int(self.probs.size - len(self.probs))
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         from scipy.special import gammaln, xlogy
 
         ways = gammaln(rows.sum(axis=1) + 1.0) - gammaln(rows + 1.0).sum(axis=1)
         return np.asarray(xlogy(rows[:, None, :], self.probs).sum(axis=-1) + ways[:, None])
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         total = round(float(rows.sum(axis=1).mean())) if len(rows) else self.total
         return replace(self, probs=shares(weights.T @ rows, self.probs, prior), total=total)
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         return rng.multinomial(self.total, self.probs[states])
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         return dirichlet(self.probs, prior)
 
 

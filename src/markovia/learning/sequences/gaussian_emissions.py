@@ -70,22 +70,27 @@ class Gaussian(Emission):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         return int(self.means.size + _free(self.kind, *self.means.shape))
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         squares, log_sizes = distances(rows, self.means, self.covariances)
         return np.asarray(-0.5 * (squares + log_sizes + rows.shape[1] * np.log(2.0 * np.pi)))
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         means, covariances = normal_fit(
             rows, weights, weights.sum(axis=0), self.means, self.covariances, self.kind, prior
         )
         return replace(self, means=means, covariances=covariances)
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         return self.means[states] + _noise(self.covariances, states, rng)
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         return normal_prior(self.means, self.covariances, self.kind, prior)
 
 
@@ -136,6 +141,7 @@ class GaussianMixture(Emission):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         k, parts, d = self.means.shape
         return int(self.means.size + k * (parts - 1) + _free(self.kind, k * parts, d))
 
@@ -148,9 +154,11 @@ class GaussianMixture(Emission):
         return np.asarray(flat.log_densities(rows).reshape(-1, k, parts) + logs)
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         return np.asarray(np.logaddexp.reduce(self._parts(rows), axis=-1))
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         k, parts, d = self.means.shape
         logs = self._parts(rows)
         shares = weights[..., None] * np.exp(logs - np.logaddexp.reduce(logs, axis=-1, keepdims=True))
@@ -175,11 +183,13 @@ class GaussianMixture(Emission):
         )
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         d = self.means.shape[-1]
         part = states * self.weights.shape[1] + chosen(self.weights[states], rng)
         return self.means.reshape(-1, d)[part] + _noise(self.covariances.reshape(-1, d, d), part, rng)
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         from scipy.special import xlogy
 
         d = self.means.shape[-1]
@@ -219,9 +229,11 @@ class StudentT(Emission):
 
     @property
     def n_free(self) -> int:
+        """Return the number of free parameters."""
         return int(self.means.size + len(self.df) + _free(self.kind, *self.means.shape))
 
     def log_densities(self, rows: Any) -> Array:
+        """Return the log density of each row in each state."""
         from scipy.special import gammaln
 
         d = rows.shape[1]
@@ -231,6 +243,7 @@ class StudentT(Emission):
         return np.asarray(front - inside * np.log1p(squares / self.df))
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
+        """Return the emission that makes weighted rows most probable."""
         squares, _ = distances(rows, self.means, self.scales)
         precision = (self.df + rows.shape[1]) / (self.df + squares)
         size = weights.sum(axis=0)
@@ -260,10 +273,12 @@ class StudentT(Emission):
         return replace(self, df=df)
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each of some states."""
         stretch = np.sqrt(self.df[states] / rng.chisquare(self.df[states]))
         return self.means[states] + stretch[:, None] * _noise(self.scales, states, rng)
 
     def log_prior(self, prior: Mapping[str, Any]) -> float:
+        """Return the log density of the parameters under a prior, up to a constant."""
         return normal_prior(self.means, self.scales, self.kind, prior)
 
 

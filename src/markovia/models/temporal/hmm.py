@@ -129,7 +129,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> series = np.concatenate([rng.normal(0, 1, 80), rng.normal(6, 1, 80)])
     >>> HMM(2, emission="gaussian", random_state=0).fit(series).decode(series)[0][[0, 79, 80, 159]].tolist()
-    [1, 1, 0, 0]
+    [0, 0, 1, 1]
     """
 
     def __init__(
