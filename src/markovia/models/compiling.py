@@ -33,7 +33,7 @@ def compile(  # noqa: A001 (it is mk.compile)
     ----------
     what
         "all", or names: of engines (`mk.engines.engine_names()`) and of learners ("tables", "em", "fields", "crf",
-        "scores", "tests", "orders", "exact-search", "sparse-graphs", "changing-graphs", "lingam").
+        "sequences", "scores", "tests", "orders", "exact-search", "sparse-graphs", "changing-graphs", "lingam").
     jobs
         Processes; as many as there are processors by default.
     progress
@@ -150,6 +150,15 @@ def _crf() -> None:
         crf.fit(ring, labels).predict(ring)
 
 
+def _sequences() -> None:
+    from markovia.models.temporal.hmm import HMM
+
+    hmm = HMM(2, max_iter=1, random_state=0, progress=False).fit(_bits(5, 4))
+    hmm.decode([[0, 1]])
+    hmm.k_best([[0, 1]], 2)
+    hmm.sample_paths([[0, 1]], seed=0)
+
+
 def _learn(data: Any, *methods: str, **options: Any) -> None:
     from markovia.structure.learn import learn_structure
 
@@ -199,6 +208,7 @@ LEARNERS: dict[str, Callable[[], None]] = {
     "em": _em,
     "fields": _fields,
     "crf": _crf,
+    "sequences": _sequences,
     "scores": _scores,
     "tests": _tests,
     "orders": _orders,

@@ -165,7 +165,8 @@ class _Counting(Emission):
         weights = many[:, None] * (0.1 / k + rng.random((len(many), k)) * 0.05)
         weights[np.arange(len(many)), clusters(seen.rows.astype(np.float64), k, rng, many)] += many
         blank = np.full((k, seen.rows.shape[1]), 0.5)
-        return cls(blank).learned(seen.rows, weights, {})
+        made: Self = cls(blank)  # type: ignore[call-arg]
+        return made.learned(seen.rows, weights, {})
 
 
 @dataclass(frozen=True)
