@@ -60,7 +60,7 @@ class Observed:
         """The densities over the largest of each row, and the logarithms of those."""
         dens, tops = np.empty_like(self.logs), np.empty(len(self.logs))
         n = self.logs.size
-        work = either(f"{KERNELS}:exponentials", n)
+        work = either(f"{KERNELS}:exponentials", 4 * n)
         cuts = _cuts(len(self.logs), PARTS if n > SMALL else 1)
         in_parallel(lambda part, _: work(*part, self.logs, dens, tops), cuts, lambda: None)
         return dens, tops
@@ -146,6 +146,7 @@ class HiddenChain:
                 log_probs,
                 stuck,
             ),
+            2,
         )
         both = pairs.sum(axis=0) * self.tables
         return Expected(
@@ -206,7 +207,8 @@ class HiddenChain:
         return list(pairwise(bounds))
 
     def _share(self, name: str, seen: Observed, arguments: Callable[[int], Any], width: int = 1) -> None:
-        work = either(f"{KERNELS}:{name}", 2 * width * len(seen.codes) * len(self.start) ** 2)
+        k = len(self.start)
+        work = either(f"{KERNELS}:{name}", width * len(seen.codes) * (10 * k + 3 * k * k))
         parts = self._parts(seen)
         in_parallel(lambda i, _: work(*parts[i], *arguments(i)), range(len(parts)), lambda: None)
 
