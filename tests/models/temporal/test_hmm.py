@@ -133,6 +133,10 @@ def test_every_answer_is_that_of_the_unrolled_network(problem):
     ahead = hmm.unroll(steps + 2)
     for h, p in enumerate(hmm.forecast([data], 2)[0]):
         assert p == pytest.approx(ahead.query(f"z{steps + h}", given=evidence).values, abs=1e-8)
+    if hmm.emission != "gaussian":
+        moved = {n: f"x@{n[1:]}" if d == 1 else f"x_{n[-1]}@{n[1:-2]}" for n in evidence}
+        dynamic = hmm.network().query("z@0", given={moved[n]: v for n, v in evidence.items()})
+        assert smoothed[0] == pytest.approx(dynamic.values, abs=1e-8)
     path = hmm.decode([data])[0]
     if not missing.any() and hmm.emission != "gaussian":
         best = network.map(given=evidence)

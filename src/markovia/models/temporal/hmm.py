@@ -46,7 +46,8 @@ from markovia.learning.sequences.gaussian_emissions import (
     StudentT,
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.unrolled_hmm import unrolled
+from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.unrolled_hmm import two_slices, unrolled
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.parallel_tasks import task_results
@@ -510,6 +511,18 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         """
         model = self._model()
         return unrolled(model.start, model.transition, model.emission, T)
+
+    def network(self) -> DynamicBayesianNetwork:
+        """Return the dynamic network with states `z` and observations `x`, for categorical and Bernoulli emissions.
+
+        Examples
+        --------
+        >>> coin = HMM(2, start=[1, 0], transition=[[0.9, 0.1], [0.5, 0.5]], emission_params={"probs": [[1, 0], [0, 1]]})
+        >>> round(coin.network().query("z@2")[1], 6)
+        0.14
+        """
+        model = self._model()
+        return two_slices(model.start, model.transition, model.emission)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
