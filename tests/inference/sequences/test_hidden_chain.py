@@ -56,7 +56,7 @@ def weights(logs):
 def test_sums_and_posteriors_are_those_of_all_paths(problem):
     chain, seen = problem
     k = len(chain.start)
-    filtered, smoothed = chain.filter(seen), chain.expect(seen, by_step=True)
+    filtered, smoothed = chain.filter(seen), chain.smooth(seen)
     counts, both = chain.expect(seen), chain.pairs(seen)
     starts, sums = np.zeros(k), np.zeros_like(seen.logs)
     pairs = np.zeros_like(chain.tables)
@@ -161,10 +161,10 @@ def test_a_million_steps_do_not_underflow():
     rng = np.random.default_rng(0)
     chain = HiddenChain([0.5, 0.5], [[0.99, 0.01], [0.02, 0.98]])
     seen = Observed.of(rng.normal(size=(1_000_000, 2)) * 5 - 700)
-    found = chain.expect(seen, by_step=True)
+    found = chain.smooth(seen)
     assert np.isfinite(found.log_probs[0])
     assert np.abs(found.sums.sum(axis=1) - 1.0).max() < 1e-9
-    assert found.pairs.sum() == pytest.approx(999_999, rel=1e-9)
+    assert chain.expect(seen).pairs.sum() == pytest.approx(999_999, rel=1e-9)
     path, best = chain.best(seen)
     assert best[0] < found.log_probs[0] < best[0] + 1e6 * np.log(2)
     steps = seen.logs[np.arange(len(path)), path].sum() + np.log(chain.tables[0][path[:-1], path[1:]]).sum()
@@ -174,7 +174,7 @@ def test_a_million_steps_do_not_underflow():
 def test_a_step_that_only_unreachable_states_explain_well_is_no_underflow():
     chain = HiddenChain([1.0, 0.0], [[1.0, 0.0], [0.0, 1.0]])
     seen = Observed.of(np.array([[0.0, 0.0], [-5000.0, 0.0], [-1.0, 3000.0]]))
-    found = chain.expect(seen, by_step=True)
+    found = chain.smooth(seen)
     assert found.log_probs[0] == -5001.0
     assert found.sums.tolist() == [[1.0, 0.0]] * 3
 

@@ -125,19 +125,22 @@ class HiddenChain:
         self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
         return found
 
-    def expect(self, seen: Observed, *, by_step: bool = False) -> Expected:
-        """Return expected counts given all that was seen, those of states by observation, or by step: smoothing."""
-        k, count = len(self.start), len(seen.offsets) - 1
-        parts = len(self._parts(seen))
-        own = by_step or seen.apart
-        into = np.arange(len(seen.codes)) if by_step else seen.codes
-        sums = np.zeros((1 if own else parts, len(into) if by_step else len(seen.logs), k))
-        starts, pairs = np.zeros((parts, k)), np.zeros((parts, *self.tables.shape))
+    def smooth(self, seen: Observed) -> Expected:
+        """Return the distribution of each state given all that was seen, in `sums (steps, states)`, without pairs."""
+        return self._backward(seen, np.arange(len(seen.codes)), len(seen.codes), own=True, counted=False)
+
+    def expect(self, seen: Observed) -> Expected:
+        """Return expected counts given all that was seen, those of states by observation."""
+        return self._backward(seen, seen.codes, len(seen.logs), own=seen.apart, counted=True)
+
+    def _backward(self, seen: Observed, into: Ints, size: int, *, own: bool, counted: bool) -> Expected:
+        k, m, count, parts = len(self.start), len(self.tables), len(seen.offsets) - 1, len(self._parts(seen))
+        sums = np.zeros((1 if own else parts, size, k))
+        starts, pairs = np.zeros((parts, k)), np.zeros((parts, m if counted else 0, k, k))
         log_probs, stuck = np.empty(count), np.empty(count, dtype=np.int64)
-        self._share(
-            "smooth_steps",
-            seen,
-            lambda i: (
+
+        def arguments(i: int) -> tuple[Any, ...]:
+            return (
                 *self._sums(seen),
                 into,
                 starts[i],
@@ -145,18 +148,17 @@ class HiddenChain:
                 sums[0 if own else i],
                 log_probs,
                 stuck,
-            ),
-            2,
-        )
-        both = pairs.sum(axis=0) * self.tables
-        return Expected(
-            sums[0] if len(sums) == 1 else sums.sum(axis=0), starts.sum(axis=0), both, log_probs, stuck
-        )
+            )
+
+        self._share("smooth_steps", seen, arguments, 2)
+        both = pairs.sum(axis=0) * self.tables if counted else pairs[0]
+        total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
+        return Expected(total, starts.sum(axis=0), both, log_probs, stuck)
 
     def pairs(self, seen: Observed) -> Array:
         """Return p(z_t-1, z_t | all) of each step, (steps, states, states); zero at first steps."""
         now, ahead, *_ = self.filter(seen)
-        smoothed = self.expect(seen, by_step=True).sums
+        smoothed = self.smooth(seen).sums
         later = np.divide(smoothed, ahead, out=np.zeros_like(ahead), where=smoothed > 0.0)
         found = np.zeros((*now.shape, now.shape[1]))
         tables = self.tables[self.moves] if len(self.moves) == 1 else self.tables[self.moves[1:]]

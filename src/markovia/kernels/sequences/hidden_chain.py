@@ -128,9 +128,11 @@ def smooth_steps(
 ):
     """Add p(z_t | all) to `sums[into[t]]`, that of first steps to `starts`, and sums over two slices to `pairs`.
 
-    A sum over two slices is the chain's table times what is added to `pairs (m, k, k)`, left to the caller.
+    A sum over two slices is the chain's table times what is added to `pairs (m, k, k)`, left to the caller; where `pairs` is
+    empty, nothing is.
     """
     k = len(start)
+    counted = len(pairs) > 0
     shared = len(moves) == 1
     longest = 0
     for s in range(first, last):
@@ -160,7 +162,9 @@ def smooth_steps(
                 value = 0.0
                 for j in range(k):
                     value += tables[m, i, j] * later[j]
-                    pairs[m, i, j] += f * later[j]
+                if counted:
+                    for j in range(k):
+                        pairs[m, i, j] += f * later[j]
                 now[i] = f * value
                 sums[o, i] += now[i]
         for j in range(k):

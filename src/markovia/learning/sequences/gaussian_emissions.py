@@ -25,10 +25,12 @@ from markovia.learning.sequences.emissions import (
     whole_steps,
 )
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.threads import in_parallel
 
 CovarianceType = Literal["full", "diag", "tied", "spherical"]
 RIDGE = 1e-6
 """The share of the columns' variance that is added to a singular covariance."""
+BLOCK = 4096
 NORMAL_PRIOR = ("mean", "strength", "scale", "df")
 
 
@@ -287,9 +289,13 @@ def distances(rows: Array, means: Array, covariances: Array) -> tuple[Array, Arr
     factors = np.linalg.cholesky(covariances)
     inverses = np.linalg.inv(factors)
     found = np.empty((len(rows), len(means)))
-    for k, (mean, inverse) in enumerate(zip(means, inverses, strict=True)):
-        white = (rows - mean) @ inverse.T
-        np.einsum("nd,nd->n", white, white, out=found[:, k])
+
+    def block(part: slice, _: None) -> None:
+        for k, (mean, inverse) in enumerate(zip(means, inverses, strict=True)):
+            white = (rows[part] - mean) @ inverse.T
+            np.einsum("nd,nd->n", white, white, out=found[part, k])
+
+    in_parallel(block, _blocks(len(rows)), lambda: None)
     return found, 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
 
 
@@ -316,11 +322,17 @@ def normal_fit(
         (weights.T @ rows + strength * centre) / np.where(fed[:, None], total, 1.0),
         means,
     )
-    scatter = np.empty_like(covariances)
-    for k in np.flatnonzero(fed):
-        apart = rows - new[k]
-        scatter[k] = (apart * weights[:, k, None]).T @ apart
-        scatter[k] += strength * np.outer(new[k] - centre, new[k] - centre)
+
+    def block(part: slice, _: None) -> Array:
+        sums = np.zeros_like(covariances)
+        for k in np.flatnonzero(fed):
+            apart = rows[part] - new[k]
+            sums[k] = (apart * weights[part, k, None]).T @ apart
+        return sums
+
+    scatter = np.sum(in_parallel(block, _blocks(len(rows)), lambda: None), axis=0)
+    apart = new - centre
+    scatter += strength * apart[:, :, None] * apart[:, None, :]
     if kind == "tied":
         scatter[:] = scatter[fed].sum(axis=0)
         count = np.full(len(size), size[fed].sum() + more)
@@ -352,6 +364,11 @@ def _said(prior: Mapping[str, Any], d: int) -> tuple[Any, Any, Array, Any]:
     full = scale if scale.ndim == 2 else scale * np.eye(d)
     more = prior["df"] + d + 2.0 if "df" in prior else 0.0
     return prior.get("strength", 0.0), prior.get("mean", np.zeros(d)), full, more
+
+
+def _blocks(n: int) -> list[slice]:
+    """Return parts of rows that stay in a processor's cache while all states look at them."""
+    return [slice(a, a + BLOCK) for a in range(0, n, BLOCK)] or [slice(0, 0)]
 
 
 def _shaped(covariances: Array, kind: CovarianceType) -> Array:

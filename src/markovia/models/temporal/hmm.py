@@ -409,7 +409,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         if pairs:
             refuse(chain.filter(seen).stuck, data.at)
             return [one[1:] for one in data.split(chain.pairs(seen))]
-        found = chain.expect(seen, by_step=True)
+        found = chain.smooth(seen)
         refuse(found.stuck, data.at)
         return data.split(found.sums)
 
