@@ -188,3 +188,19 @@ def test_an_impossible_step_is_named():
     assert found.stuck.tolist() == [-1, 2]
     with pytest.raises(InvalidArgument, match="sequence 1 is impossible"):
         chain.draw(seen, 1, seed=0)
+
+
+def test_what_rescaled_sums_would_lose_is_found_in_logarithms():
+    tables = np.array([[1.0, 0.0], [0.0, 1.0]])  # the chain stays where it began
+    logs = np.array([[0.0, -2000.0], [0.0, 0.0], [-2001.0, 0.0]])
+    lonely = Observed(logs, np.array([0, 1, 2, 0, 2]), np.array([0, 3, 5]))
+    chain = HiddenChain([0.5, 0.5], tables)
+    p = 1 / (1 + np.e)
+    for found in (chain.filter(lonely), chain.smooth(lonely), chain.expect(lonely)):
+        assert found.log_probs == pytest.approx(np.full(2, -2000.0 + np.log((1 + np.exp(-1.0)) / 2)))
+        assert found.stuck.tolist() == [-1, -1]
+    assert chain.smooth(lonely).sums == pytest.approx(np.tile([p, 1 - p], (5, 1)))
+    assert chain.expect(lonely).pairs[0] == pytest.approx(np.diag([3 * p, 3 * (1 - p)]))
+    drawn = chain.draw(lonely, 4_000, seed=0)
+    assert (drawn[:, 0] == drawn[:, 2]).all()
+    assert drawn.mean(axis=0) == pytest.approx(np.full(5, 1 - p), abs=0.04)

@@ -5,7 +5,7 @@ the observations were. Sums are scaled, so sequences may have millions of steps.
 answer: steps times states squared; sequences are shared out among threads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -85,6 +85,20 @@ class Expected(NamedTuple):
     stuck: Ints
 
 
+class InLogs(NamedTuple):
+    """All answers about one sequence, found in logarithms."""
+
+    sequence: int
+    first: int
+    log_prob: float
+    stuck: int
+    now: Array
+    ahead: Array
+    smoothed: Array
+    pairs: Array
+
+
+IN_LOGS = -2
 KERNELS = "markovia.kernels.sequences.hidden_chain"
 
 
@@ -123,6 +137,17 @@ class HiddenChain:
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
         found = Filtered(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
         self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+        for one in self._in_logs(seen, found.stuck):
+            steps = slice(one.first, one.first + len(one.now))
+            found.now[steps], found.ahead[steps] = one.now, one.ahead
+            found.log_probs[one.sequence], found.stuck[one.sequence] = one.log_prob, one.stuck
+        return found
+
+    def _rescaled(self, seen: Observed) -> Filtered:
+        """Return what rescaled sums find; sequences they leave to logarithms are stuck at `IN_LOGS`."""
+        n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
+        found = Filtered(np.zeros((n, k)), np.zeros((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
+        self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
         return found
 
     def smooth(self, seen: Observed) -> Expected:
@@ -151,19 +176,62 @@ class HiddenChain:
             )
 
         self._share("smooth_steps", seen, arguments, 2)
-        both = pairs.sum(axis=0) * self.tables if counted else pairs[0]
-        total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
-        return Expected(total, starts.sum(axis=0), both, log_probs, stuck)
+        found = Expected(
+            sums[0] if len(sums) == 1 else sums.sum(axis=0),
+            starts.sum(axis=0),
+            pairs.sum(axis=0) * self.tables if counted else pairs[0],
+            log_probs,
+            stuck,
+        )
+        for one in self._in_logs(seen, stuck):
+            log_probs[one.sequence], stuck[one.sequence] = one.log_prob, one.stuck
+            if one.stuck < 0:
+                last = one.first + len(one.now)
+                np.add.at(found.sums, into[one.first : last], one.smoothed)
+                found.starts[:] += one.smoothed[0]
+                if counted:
+                    np.add.at(found.pairs, self._table_of(one.first + 1, last), one.pairs)
+        return found
+
+    def _table_of(self, first: int, last: int) -> Ints:
+        return np.zeros(last - first, dtype=np.int64) if len(self.moves) == 1 else self.moves[first:last]
+
+    def _in_logs(self, seen: Observed, stuck: Ints) -> Iterator[InLogs]:
+        """Yield the answers about sequences that rescaled sums left to logarithms."""
+        for s in np.flatnonzero(stuck == IN_LOGS).tolist():
+            a, b = int(seen.offsets[s]), int(seen.offsets[s + 1])
+            k = len(self.start)
+            before, after = np.empty((b - a, k)), np.empty((b - a, k))
+            work = either("markovia.kernels.sequences.log_chain:log_recursions", 6 * (b - a) * k * (k + 4))
+            work(a, b, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes, before, after)
+            with np.errstate(invalid="ignore"):
+                here = before + seen.logs[seen.codes[a:b]]
+                log_prob = float(np.logaddexp.reduce(here[-1]))
+                gone = (here == -np.inf).all(axis=1)
+                later = (seen.logs[seen.codes[a:b]] + after)[1:, None, :] - log_prob
+                pairs = np.exp(here[:-1, :, None] + self._log_tables[self._table_of(a + 1, b)] + later)
+                yield InLogs(
+                    s,
+                    a,
+                    log_prob,
+                    a + int(np.argmax(gone)) if gone.any() else -1,
+                    np.exp(here - np.logaddexp.reduce(here, axis=1, keepdims=True)),
+                    np.exp(before - np.logaddexp.reduce(before, axis=1, keepdims=True)),
+                    np.exp(here + after - log_prob),
+                    pairs,
+                )
 
     def pairs(self, seen: Observed) -> Array:
         """Return p(z_t-1, z_t | all) of each step, (steps, states, states); zero at first steps."""
-        now, ahead, *_ = self.filter(seen)
+        now, ahead, _, stuck = self._rescaled(seen)
         smoothed = self.smooth(seen).sums
         later = np.divide(smoothed, ahead, out=np.zeros_like(ahead), where=smoothed > 0.0)
         found = np.zeros((*now.shape, now.shape[1]))
         tables = self.tables[self.moves] if len(self.moves) == 1 else self.tables[self.moves[1:]]
         found[1:] = now[:-1, :, None] * tables * later[1:, None, :]
         found[seen.offsets[:-1]] = 0.0
+        for one in self._in_logs(seen, stuck):
+            found[one.first + 1 : one.first + len(one.now)] = one.pairs
         return found
 
     def best(self, seen: Observed) -> tuple[Ints, Array]:
@@ -182,15 +250,25 @@ class HiddenChain:
 
     def draw(self, seen: Observed, n: int, seed: Seed = None) -> Ints:
         """Return n paths drawn given what was seen, (n, steps): forward filtering, backward sampling."""
-        found = self.filter(seen)
+        found = self._rescaled(seen)
+        others = list(self._in_logs(seen, found.stuck))
+        for one in others:
+            found.stuck[one.sequence] = one.stuck
         if (found.stuck >= 0).any():
             raise InvalidArgument(
                 f"sequence {int(np.argmax(found.stuck >= 0))} is impossible, so no path leads through it"
             )
-        seeds = generator(seed).integers(0, 2**64, size=(len(seen.offsets) - 1, 4), dtype=np.uint64)
+        rng = generator(seed)
+        seeds = rng.integers(0, 2**64, size=(len(seen.offsets) - 1, 4), dtype=np.uint64)
         paths = np.empty((n, len(seen.codes)), dtype=np.int64)
         fixed = (seen.offsets, self.tables, self.moves, found.now, seeds, paths)
         self._share("draw_paths", seen, lambda i: fixed, n)
+        for one in others:
+            below = np.cumsum(one.smoothed[0])
+            paths[:, one.first] = np.searchsorted(below, rng.random(n) * below[-1], side="right")
+            for t, both in enumerate(one.pairs, one.first + 1):
+                steps = np.cumsum(both[paths[:, t - 1]], axis=1)
+                paths[:, t] = (rng.random((n, 1)) * steps[:, -1:] >= steps).sum(axis=1)
         return paths
 
     def _sums(self, seen: Observed) -> tuple[Any, ...]:

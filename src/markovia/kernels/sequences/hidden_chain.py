@@ -5,9 +5,11 @@ A chain has `start (k,)` and `tables (m, k, k)`; the move into step t goes by ta
 state, so that steps with equal observations share a row; a row of zeros is a step that was not observed. `dens` are the
 exponentials of `logs` less each row's largest entry, `tops`.
 
-Sums are probabilities rescaled at each step (Rabiner 1989), the backward pass goes by filtered and predicted probabilities
-alone, `p(z_t | all) = f_t * (A @ (p(z_t+1 | all) / ahead_t+1))`, in which nothing grows. A share below 1e-290 of the
-mass counts as zero. Sequences are independent: call the kernels from several threads for different ranges of them.
+Sums are probabilities rescaled at each step (Rabiner 1989), the backward pass goes by filtered and predicted
+probabilities alone, `p(z_t | all) = f_t * (A @ (p(z_t+1 | all) / ahead_t+1))`, in which nothing grows. A share of the mass
+below 1e-290 is dropped; what was dropped is bounded from then on, state by state, until it is nothing beside what was kept
+in the same state, and a sequence in which it may matter is left to `log_chain`. Sequences are independent: call the kernels
+from several threads for different ranges of them.
 Cost: steps times k squared.
 """
 
@@ -20,6 +22,10 @@ from markovia.kernels.random_numbers import uniform
 
 REORDERED = {"reassoc", "contract"}
 TINY = 1e-290
+DROPPED = 1e-20
+"""The share that dropped mass may have in a state, or in all, before it matters."""
+IN_LOGS = -2
+"""Stands for an impossible step where a sequence is left to logarithms."""
 
 
 @kernel
@@ -42,6 +48,9 @@ def exponentials(first, last, logs, dens, tops):
 def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered, ahead):
     """Write filtered and predicted probabilities of steps a ... b-1 from row `base`; return log p and an impossible step."""
     k = len(start)
+    lost = np.zeros(k)
+    spread = np.zeros(k)
+    losing = False
     shared = len(moves) == 1
     total = 0.0
     scale = 1.0
@@ -59,6 +68,11 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
                 f = filtered[row - 1, i]
                 for j in range(k):
                     ahead[row, j] += f * tables[m, i, j]
+            if losing:
+                for j in range(k):
+                    spread[j] = 0.0
+                    for i in range(k):
+                        spread[j] += lost[i] * tables[m, i, j]
         r = codes[t]
         size = 0.0
         for j in range(k):
@@ -74,6 +88,9 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
                 if ahead[row, j] > TINY and logs[r, j] > top:
                     top = logs[r, j]
             if top == -np.inf:
+                for j in range(k):
+                    if logs[r, j] > -np.inf and (ahead[row, j] > 0.0 or spread[j] > 0.0):
+                        return 0.0, IN_LOGS
                 return -np.inf, t
             size = 0.0
             for j in range(k):
@@ -89,6 +106,24 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
             filtered[row, j] *= inverse
             if filtered[row, j] < TINY:
                 filtered[row, j] = 0.0
+                losing = losing or (ahead[row, j] > 0.0 and logs[r, j] > -np.inf)
+        if losing:
+            losing = False
+            for j in range(k):
+                share = 0.0
+                if logs[r, j] > -np.inf:
+                    if filtered[row, j] == 0.0 and ahead[row, j] > 0.0:
+                        share = TINY
+                    if spread[j] > 0.0:
+                        share += max(spread[j] * exp(logs[r, j] - top) * inverse, TINY)
+                if share > DROPPED * filtered[row, j]:
+                    if share > DROPPED:
+                        return 0.0, IN_LOGS
+                    losing = True
+                else:
+                    share = 0.0
+                lost[j] = share
+                spread[j] = 0.0
     return total + log(scale), -1
 
 
@@ -146,7 +181,7 @@ def smooth_steps(
         log_probs[s], stuck[s] = _forward(
             a, b, 0, start, tables, moves, logs, dens, tops, codes, filtered, ahead
         )
-        if stuck[s] >= 0:
+        if stuck[s] != -1:
             continue
         for j in range(k):
             now[j] = filtered[b - 1 - a, j]
