@@ -24,14 +24,14 @@ LAYERS = [
 ROOMS = {
     "kernels": [("",), (
         "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
-        "sparse_matrices",
+        "sparse_matrices", "sequences",
     )],
     "factors": [
         ("distributions",), ("tables",), ("quantities",), ("local_models", "gaussian", "functions"), ("potentials",), ("",),
     ],
     "inference": [
         ("",),
-        ("exact", "flat_graphs"),
+        ("exact", "flat_graphs", "sequences"),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
         ("variational", "markov_chains", "theory", "gaussian"),
         ("differentiable",),
@@ -40,7 +40,7 @@ ROOMS = {
     ],
     "learning": [
         ("association", "regression", "fields", "conditional_fields"),
-        ("tables",), ("incomplete", "prediction"), ("gaussian",), ("",),
+        ("tables",), ("incomplete", "prediction"), ("gaussian", "sequences"), ("",),
     ],
     "structure": [
         ("task",),

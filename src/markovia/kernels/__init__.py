@@ -13,6 +13,7 @@ ROOMS = {
     "fields": ("undirected and conditional fields", 6),
     "structure": ("structure learning", 6),
     "sparse_matrices": ("sparse factors", 12),
+    "sequences": ("recursions along sequences", 3),
     "counting": ("counting", 3),
 }
 """What the rooms of kernels are for, and about how many seconds compiling one takes, once an installation."""

@@ -1,0 +1,1 @@
+"""Filtering, smoothing and decoding of sequences."""

@@ -1,0 +1,155 @@
+"""What is known about the states of sequences: means and covariances, one array a sequence."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from markovia.inference.sequences.state_space import StateSpace
+from markovia.runtime.array_types import Array, Ints
+
+
+def _split(steps: Any, offsets: Ints) -> list[Any]:
+    return [steps[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+
+
+@dataclass(frozen=True, repr=False)
+class Filtered:
+    """The states given what was observed up to each step; lists have one array a sequence.
+
+    Attributes
+    ----------
+    mean, cov
+        Of the state after the step's observation; variances are infinite while a diffuse start is not yet told.
+    predicted_mean, predicted_cov
+        Of the state before the step's observation.
+    innovations, innovation_cov
+        What was observed less what was expected, and its covariance; NaN where nothing was observed.
+    log_prob
+        The log likelihood of each sequence.
+    """
+
+    space: StateSpace
+    y: Array
+    offset: Array
+    offsets: Ints
+    before: Array
+    after: Array
+    slot: Ints
+    cov_before: Array
+    cov_after: Array
+    vague: tuple[Ints, Array, Array] | None
+    log_prob: Array
+
+    def __repr__(self) -> str:
+        return f"Filtered(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    @cached_property
+    def mean(self) -> list[Array]:
+        """The mean of each state."""
+        return _split(self.after, self.offsets)
+
+    @cached_property
+    def predicted_mean(self) -> list[Array]:
+        """The mean of each state before its observation."""
+        return _split(self.before, self.offsets)
+
+    @cached_property
+    def cov(self) -> list[Array]:
+        """The covariance of each state."""
+        return _split(self._known(self.cov_after, 2), self.offsets)
+
+    @cached_property
+    def predicted_cov(self) -> list[Array]:
+        """The covariance of each state before its observation."""
+        return _split(self._predicted, self.offsets)
+
+    @cached_property
+    def innovations(self) -> list[Array]:
+        """What was observed less what was expected."""
+        return _split(self.y - self.expected, self.offsets)
+
+    @cached_property
+    def innovation_cov(self) -> list[Array]:
+        """The covariance of what was expected."""
+        return _split(self.expected_cov, self.offsets)
+
+    @cached_property
+    def expected(self) -> Array:
+        """The mean of each step's observation given those before, one row a step of all sequences."""
+        if len(self.space.observation) == 1:
+            return self.before @ self.space.observation[0].T + self.offset
+        return np.einsum("tij,tj->ti", self.space.observation[self._t], self.before) + self.offset
+
+    @cached_property
+    def expected_cov(self) -> Array:
+        """The covariance of each step's observation given those before."""
+        Z, H = self.space.observation, self.space.observation_cov
+        z, h = Z[self._t] if len(Z) > 1 else Z, H[self._t] if len(H) > 1 else H
+        with np.errstate(invalid="ignore"):
+            found = z @ np.where(np.isinf(self._predicted), 0.0, self._predicted) @ z.swapaxes(1, 2) + h
+        if self.vague is not None:
+            rows = np.flatnonzero(self.vague[0][self.slot] > 0)
+            z = Z[self._t[rows]] if len(Z) > 1 else Z
+            unknown = z @ self.vague[1][self.slot[rows]] @ z.swapaxes(1, 2)
+            found[rows] = np.where(np.abs(unknown) > 1e-10, np.copysign(np.inf, unknown), found[rows])
+        return found
+
+    @cached_property
+    def _t(self) -> Ints:
+        return np.arange(len(self.y)) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+
+    @cached_property
+    def _predicted(self) -> Array:
+        return self._known(self.cov_before, 1)
+
+    def _known(self, cov: Array, which: int) -> Array:
+        found = cov[self.slot]
+        if self.vague is not None:
+            rows = np.flatnonzero(self.vague[0][self.slot] > 0)
+            part = self.vague[which][self.slot[rows]]
+            found[rows] = np.where(np.abs(part) > 1e-10, np.copysign(np.inf, part), found[rows])
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class Smoothed:
+    """The states given whole sequences; lists have one array a sequence.
+
+    Attributes
+    ----------
+    mean, cov
+        Of each state.
+    lag_cov
+        The covariance of each state with the one before, one fewer than steps; None where it was not asked for.
+    log_prob
+        The log likelihood of each sequence.
+    """
+
+    offsets: Ints
+    means: Array
+    place: Ints
+    covs: Array
+    lagged: Array | None
+    log_prob: Array
+
+    def __repr__(self) -> str:
+        return f"Smoothed(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    @cached_property
+    def mean(self) -> list[Array]:
+        """The mean of each state."""
+        return _split(self.means, self.offsets)
+
+    @cached_property
+    def cov(self) -> list[Array]:
+        """The covariance of each state."""
+        return _split(self.covs[self.place], self.offsets)
+
+    @cached_property
+    def lag_cov(self) -> list[Array] | None:
+        """The covariance of each state with the one before."""
+        if self.lagged is None:
+            return None
+        return [found[:-1] for found in _split(self.lagged[self.place], self.offsets)]

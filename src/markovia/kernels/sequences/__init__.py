@@ -1,0 +1,1 @@
+"""Recursions along sequences, for many sequences at once."""
