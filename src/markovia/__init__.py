@@ -16,6 +16,7 @@ The names here are those that are typed first; `help(mk.BayesianNetwork)` says m
 
 Models
     BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
+    LinearStateSpace
     CRF, ChainCRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation

@@ -68,6 +68,7 @@ from markovia.models.graphical.log_linear_models import (
 )
 from markovia.models.graphical.markov_network import MarkovNetwork as MarkovNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
+from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
 from markovia.structure.changing.changing_network import edges_over_time as edges_over_time
 from markovia.structure.confidence.bootstrap import bootstrap_structure as bootstrap_structure
 from markovia.structure.confidence.edge_strength import edge_strength as edge_strength

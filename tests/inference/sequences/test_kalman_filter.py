@@ -63,7 +63,11 @@ def dense(space, y):
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=25, deadline=None)
 @given(
-    seed=st.integers(0, 10**6), n=st.integers(1, 3), p=st.integers(1, 3), varying=st.booleans(), diffuse=st.booleans()
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 3),
+    p=st.integers(1, 3),
+    varying=st.booleans(),
+    diffuse=st.booleans(),
 )
 def test_smoothing_is_the_joint_gaussian_given_what_was_seen(form, seed, n, p, varying, diffuse):
     rng = np.random.default_rng(seed)
@@ -111,7 +115,9 @@ def test_filters_and_likelihoods_are_those_of_statsmodels(form, diffuse, steps):
     told = np.isfinite(ours.cov[0]).all(axis=(1, 2))
     assert told.sum() >= 56
     np.testing.assert_allclose(ours.mean[0][told], theirs.filtered_state.T[told], atol=1e-8)
-    np.testing.assert_allclose(ours.cov[0][told], last(last(theirs.filtered_state_cov))[told].swapaxes(1, 2), atol=1e-8)
+    np.testing.assert_allclose(
+        ours.cov[0][told], last(last(theirs.filtered_state_cov))[told].swapaxes(1, 2), atol=1e-8
+    )
     whole = told & ~np.isnan(y).any(axis=1)
     whole[:6] = False
     np.testing.assert_allclose(ours.innovations[0][whole], theirs.forecasts_error.T[whole], atol=1e-8)
@@ -163,7 +169,9 @@ def test_draws_from_the_model_have_its_likelihood():
     log_prob = KalmanFilter(space, y, offsets).log_prob
     run = KalmanFilter(space, y[:5], np.array([0, 5])).filtered
     entropy = 0.5 * sum(np.linalg.slogdet(2 * np.pi * np.e * f)[1] for f in run.innovation_cov[0])
-    assert abs(log_prob.mean() + entropy) < 4.5 * np.sqrt(5 / 3000)  # half a chi-square with ten degrees a sequence
+    assert abs(log_prob.mean() + entropy) < 4.5 * np.sqrt(
+        5 / 3000
+    )  # half a chi-square with ten degrees a sequence
     assert x.shape == (15_000, 2)
 
 

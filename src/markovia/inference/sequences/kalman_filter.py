@@ -61,15 +61,17 @@ class KalmanFilter:
     ) -> None:
         rows, (n, p) = len(y), (space.n_states, space.n_observed)
         if y.shape[1] != p:
-            raise InvalidArgument(f"the sequences have {y.shape[1]} numbers a step, but the model observes {p}")
+            raise InvalidArgument(
+                f"the sequences have {y.shape[1]} numbers a step, but the model observes {p}"
+            )
         longest = int(np.diff(offsets).max())
         if space.steps is not None and longest > space.steps:
             row = int(offsets[np.argmax(np.diff(offsets))]) + space.steps
             raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for {at(row)}")
         self.space, self.y, self.offsets, self.at, self.form = space, y, offsets, at, form
         self.seen = ~np.isnan(y)
-        self.c = _by_row(space.transition_offset, transition_push, offsets)
-        self.d = _by_row(space.observation_offset, observation_push, offsets)
+        self.c = offsets_by_row(space.transition_offset, transition_push, offsets)
+        self.d = offsets_by_row(space.observation_offset, observation_push, offsets)
         self.slot = np.empty(rows, dtype=np.int64)
         # memory that no step comes to need is never touched
         self.cov_before, self.cov_after = np.empty((rows, n, n)), np.empty((rows, n, n))
@@ -102,7 +104,9 @@ class KalmanFilter:
     def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Run a kernel over the sequences, in some parts of about equally many rows."""
         rows, parts = len(self.y), 1 if len(self.y) < 2_000 else 4 * thread_count()
-        cuts = np.unique(np.searchsorted(self.offsets, np.linspace(0, rows, min(parts, len(self.offsets) - 1) + 1)))
+        cuts = np.unique(
+            np.searchsorted(self.offsets, np.linspace(0, rows, min(parts, len(self.offsets) - 1) + 1))
+        )
         tasks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
         return in_parallel(lambda task, _: work(*task), tasks, lambda: None)
 
@@ -197,7 +201,12 @@ class KalmanFilter:
 
 
 def simulate(
-    space: StateSpace, offsets: Ints, generator: np.random.Generator, c: Array, d: Array, start: Array | None = None
+    space: StateSpace,
+    offsets: Ints,
+    generator: np.random.Generator,
+    c: Array,
+    d: Array,
+    start: Array | None = None,
 ) -> tuple[Array, Array]:
     """Draw states and observations with the given offsets; diffuse parts start at `start`, zero by default."""
     rows, n, p = int(offsets[-1]), space.n_states, space.n_observed
@@ -207,9 +216,7 @@ def simulate(
     first = generator.standard_normal((len(offsets) - 1, n)) @ root(space.initial_cov).T
     first += np.zeros(n) if start is None else start
     x = np.empty((rows, n))
-    either(f"{_HOME}:propagate", rows * n * n)(
-        space.transition, push, first, offsets, 0, len(offsets) - 1, x
-    )
+    either(f"{_HOME}:propagate", rows * n * n)(space.transition, push, first, offsets, 0, len(offsets) - 1, x)
     noise = at(np.array([root(h) for h in space.observation_cov]), generator.standard_normal((rows, p)))
     return x, at(space.observation, x) + noise + d
 
@@ -225,7 +232,7 @@ def _of_rows(matrices: Array, x: Array, t: Ints) -> Array:
     return x @ matrices[0].T if len(matrices) == 1 else np.einsum("tij,tj->ti", matrices[t], x)
 
 
-def _by_row(offset: Array, push: Array | None, offsets: Ints) -> Array:
+def offsets_by_row(offset: Array, push: Array | None, offsets: Ints) -> Array:
     """Return offsets as one for all rows or one a row."""
     if len(offset) > 1:
         t = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))

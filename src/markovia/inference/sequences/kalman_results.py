@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from markovia.inference.sequences.innovation_tests import InnovationTests, tests_of_errors
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.runtime.array_types import Array, Ints
 
@@ -74,6 +75,25 @@ class Filtered:
     def innovation_cov(self) -> list[Array]:
         """The covariance of what was expected."""
         return _split(self.expected_cov, self.offsets)
+
+    @cached_property
+    def standardized(self) -> list[Array]:
+        """The innovations made independent with variance 1; NaN where not all of a step was observed or told."""
+        v, F = self.y - self.expected, self.expected_cov
+        found = np.full(v.shape, np.nan)
+        whole = np.isfinite(v).all(axis=1) & np.isfinite(F).all(axis=(1, 2))
+        found[whole] = np.linalg.solve(np.linalg.cholesky(F[whole]), v[whole][:, :, None])[:, :, 0]
+        return _split(found, self.offsets)
+
+    def test_innovations(self, lags: int | None = None) -> list[list[InnovationTests]]:
+        """Test each sequence's innovations for what a true model leaves: one entry an observed number, for each sequence.
+
+        Parameters
+        ----------
+        lags
+            How many autocorrelations the Ljung-Box test takes; a fifth of the steps, 10 at most, by default.
+        """
+        return [[tests_of_errors(e[:, j], lags) for j in range(e.shape[1])] for e in self.standardized]
 
     @cached_property
     def expected(self) -> Array:

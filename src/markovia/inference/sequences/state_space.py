@@ -88,7 +88,11 @@ def state_space(
     c = _rows("transition_offset", transition_offset, n)
     d = _rows("observation_offset", observation_offset, p)
     mean = np.zeros(n) if initial_mean is None else _rows("initial_mean", initial_mean, n)[0]
-    cov = np.diag(np.full(n, np.inf)) if initial_cov is None else np.atleast_2d(_numbers("initial_cov", initial_cov))
+    cov = (
+        np.diag(np.full(n, np.inf))
+        if initial_cov is None
+        else np.atleast_2d(_numbers("initial_cov", initial_cov))
+    )
     if cov.shape != (n, n):
         raise InvalidArgument(f"initial_cov= is {n} by {n}, not of shape {cov.shape}")
     unknown = np.isinf(np.diag(cov))
@@ -98,7 +102,9 @@ def state_space(
     found = StateSpace(T, Q, Z, H, c, d, mean, _covariance("initial_cov", cov, n)[0], unknown)
     varying = {len(m) for m in (T, Q, Z, H, c, d) if len(m) > 1}
     if len(varying) > 1:
-        raise InvalidArgument(f"matrices that vary over time are there for {sorted(varying)} steps; give equally many")
+        raise InvalidArgument(
+            f"matrices that vary over time are there for {sorted(varying)} steps; give equally many"
+        )
     return found
 
 
@@ -122,9 +128,15 @@ def _stack(name: str, value: Any, rows: int | None, columns: int | None) -> Arra
     if found.ndim == 2:
         found = found[None]
     wrong = (rows, columns)
-    if found.ndim != 3 or not found.size or any(w not in (None, s) for w, s in zip(wrong, found.shape[1:], strict=True)):
+    if (
+        found.ndim != 3
+        or not found.size
+        or any(w not in (None, s) for w, s in zip(wrong, found.shape[1:], strict=True))
+    ):
         shape = " by ".join("any" if w is None else str(w) for w in wrong)
-        raise InvalidArgument(f"{name}= is {shape}, or has one such matrix a step, not of shape {np.shape(value)}")
+        raise InvalidArgument(
+            f"{name}= is {shape}, or has one such matrix a step, not of shape {np.shape(value)}"
+        )
     return _finite(name, found)
 
 
@@ -137,7 +149,9 @@ def _covariance(name: str, value: Any, size: int) -> Array:
     slack = 1e-8 * scale[:, :, None] * scale[:, None, :] + 1e-300
     if (np.abs(found - found.swapaxes(1, 2)) > slack).any():
         raise InvalidArgument(f"{name}= is not symmetric")
-    least = np.linalg.eigvalsh(found / np.where(scale > 0, scale, 1)[:, :, None] / np.where(scale > 0, scale, 1)[:, None, :])
+    least = np.linalg.eigvalsh(
+        found / np.where(scale > 0, scale, 1)[:, :, None] / np.where(scale > 0, scale, 1)[:, None, :]
+    )
     if (least[:, 0] < -1e-9).any():
         t = int(np.argmin(least[:, 0]))
         where = f" at step {t}" if len(found) > 1 else ""
