@@ -25,7 +25,8 @@ def random_space(rng, n, p, steps=1, diffuse=False, noiseless=False):
     H = np.zeros((steps, p, p)) if noiseless else covariance(p, steps)
     return state_space(
         T, covariance(n, steps), rng.normal(size=(steps, p, n)), H,
-        rng.normal(size=n), None if diffuse else covariance(n, 1)[0], rng.normal(size=(steps, n)), rng.normal(size=(steps, p)),
+        rng.normal(size=n), None if diffuse else covariance(n, 1)[0],
+        rng.normal(size=(steps, n)), rng.normal(size=(steps, p)),
     )  # fmt: skip
 
 

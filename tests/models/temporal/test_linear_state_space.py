@@ -36,13 +36,12 @@ def test_the_unrolled_network_answers_identically(seed, n, p, varying):
     seen = {f"y{j}@{t}": float(y[t, j]) for t in range(T) for j in range(p) if not np.isnan(y[t, j])}
     network = model.unroll(T)
     smoothed = model.smooth(y)
-    asked = network.posterior(given=seen, engine="gaussian") if hasattr(network, "posterior") else None
     for t in range(T):
         for i in range(n):
-            found = asked[f"x{i}@{t}"] if asked is not None else network.query(f"x{i}@{t}", given=seen)
+            found = network.query(f"x{i}@{t}", given=seen, engine="gaussian")
             assert found.mean() == pytest.approx(smoothed.mean[0][t, i], abs=1e-8)
             assert found.sd() ** 2 == pytest.approx(smoothed.cov[0][t, i, i], abs=1e-8)
-    assert network.log_probability(seen) == pytest.approx(model.log_prob(y)[0], abs=1e-8)
+    assert network.log_prob(seen) == pytest.approx(model.log_prob(y)[0], abs=1e-8)
 
 
 def test_forecasts_are_the_network_given_the_past():
@@ -113,20 +112,21 @@ def test_draws_are_reproducible_and_a_diffuse_start_is_at_the_mean():
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_learning_never_lowers_the_likelihood_and_ends_where_its_slope_is_zero(missing):
+@pytest.mark.parametrize(
+    "learn",
+    [
+        ["transition_cov", "transition_offset", "initial_mean"],
+        ["transition"],
+        ["observation", "initial_cov"],
+        ["observation_cov", "observation_offset"],
+    ],
+)
+def test_learning_never_lowers_the_likelihood_and_ends_where_its_slope_is_zero(missing, learn):
     rng = np.random.default_rng(8)
     ys = random_model(rng).sample(40, 4, seed=3)[0]
     for y in ys:
         y[rng.random(y.shape) < missing] = np.nan
-    learn = [
-        "transition",
-        "transition_cov",
-        "observation_cov",
-        "transition_offset",
-        "observation_offset",
-        "initial_mean",
-    ]
-    model = random_model(np.random.default_rng(9), learn=learn, max_iter=3000, tol=1e-11).fit(ys)
+    model = random_model(np.random.default_rng(9), learn=learn, max_iter=2000, tol=1e-13).fit(ys)
     assert (np.diff(model.log_likelihoods_) > -1e-8).all()
     assert model.converged_
     best = model.score(ys)

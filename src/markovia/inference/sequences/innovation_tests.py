@@ -38,7 +38,7 @@ class InnovationTests:
     heteroskedasticity: InnovationTest
 
 
-def tests_of_errors(errors: Array, lags: int | None = None) -> InnovationTests:
+def innovation_tests(errors: Array, lags: int | None = None) -> InnovationTests:
     """Test standardized innovations; missing ones are left out.
 
     Raises
@@ -48,7 +48,7 @@ def tests_of_errors(errors: Array, lags: int | None = None) -> InnovationTests:
 
     Examples
     --------
-    >>> tests_of_errors(np.sin(np.arange(60.0))).ljung_box.p_value < 1e-6
+    >>> innovation_tests(np.sin(np.arange(60.0))).ljung_box.p_value < 1e-6
     True
     """
     from scipy.special import chdtrc, fdtr, fdtrc

@@ -1,18 +1,21 @@
 """What is known about the states of sequences: means and covariances, one array a sequence."""
 
+# ruff: noqa: N806 (letters of the literature)
+
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from markovia.inference.sequences.innovation_tests import InnovationTests, tests_of_errors
+from markovia.inference.sequences.innovation_tests import InnovationTests, innovation_tests
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.runtime.array_types import Array, Ints
 
 
 def _split(steps: Any, offsets: Ints) -> list[Any]:
-    return [steps[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [steps[a:b] for a, b in pairwise(offsets.tolist())]
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +96,7 @@ class Filtered:
         lags
             How many autocorrelations the Ljung-Box test takes; a fifth of the steps, 10 at most, by default.
         """
-        return [[tests_of_errors(e[:, j], lags) for j in range(e.shape[1])] for e in self.standardized]
+        return [[innovation_tests(e[:, j], lags) for j in range(e.shape[1])] for e in self.standardized]
 
     @cached_property
     def expected(self) -> Array:

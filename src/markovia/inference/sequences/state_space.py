@@ -1,7 +1,9 @@
 """The matrices of a linear Gaussian state-space model, checked once.
 
-x[t+1] = T x[t] + c + N(0, Q) and y[t] = Z x[t] + d + N(0, H) from x[0] ~ N(mean, cov), with infinite variances where diffuse.
+x[t+1] = T x[t] + c + N(0, Q) and y[t] = Z x[t] + d + N(0, H), from x[0] ~ N(mean, cov) and infinite variances where diffuse.
 """
+
+# ruff: noqa: N806 (letters of the literature)
 
 from dataclasses import dataclass
 from typing import Any

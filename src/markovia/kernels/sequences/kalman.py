@@ -11,6 +11,8 @@ The smoother runs backwards in r and N (de Jong 1989), which inverts nothing: no
 Matrices have one entry for all steps, or one a step of a sequence; offsets c and d one for all, or one a row of the data.
 """
 
+# ruff: noqa: N803, N806, E741 (letters of the literature)
+
 import math
 
 import numpy as np
@@ -215,7 +217,7 @@ def covariances(
                 F += D[i]
                 if rank:
                     Fi, sizei = _times(U, z[row, i], W)
-                    if Fi > 1e-10 * sizei and Fi > 0.0:
+                    if Fi > max(1e-10 * sizei, 0.0):
                         total += math.log(Fi)
                         variance[row, i] = F
                         vague_variance[row, i] = Fi

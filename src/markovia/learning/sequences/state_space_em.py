@@ -6,6 +6,8 @@ replaced by what they are expected to be given the states and the step's other n
 References: Shumway and Stoffer (1982); Holmes (2013) for missing values and masks.
 """
 
+# ruff: noqa: N806 (letters of the literature)
+
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

@@ -4,6 +4,8 @@ L-BFGS on unbounded versions of the parameters with central differences; standar
 the second differences of the log likelihood in the parameters themselves. Cost: two filters a parameter and iteration.
 """
 
+# ruff: noqa: N806 (letters of the literature)
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -95,9 +95,9 @@ observation_offset_
     >>> level = LinearStateSpace(transition=1, transition_cov=0.5, observation=1, observation_cov=1, initial_cov=10)
     >>> y = [1.0, 1.5, np.nan, 3.0]
     >>> level.smooth(y).mean[0][:, 0].round(3).tolist()
-    [1.124, 1.566, 2.03, 2.493]
+    [1.387, 1.65, 1.987, 2.325]
     >>> level.forecast(y, 2).mean[0][:, 0].round(3).tolist()
-    [2.493, 2.493]
+    [2.325, 2.325]
     """
 
     def __init__(
