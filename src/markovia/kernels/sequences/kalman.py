@@ -233,7 +233,7 @@ def covariances(
                         if rank == 0:
                             U[:] = 0.0
                         continue
-                if not F > SINGULAR * (size + D[i]):
+                if not SINGULAR * (size + D[i]) < F:
                     return row
                 total += math.log(F)
                 variance[row, i] = F

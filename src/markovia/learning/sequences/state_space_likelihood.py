@@ -15,8 +15,8 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 
-Domain: TypeAlias = Literal["real", "positive", "interval", "stationary"]
-"""Any number; a variance; a number between two bounds; coefficients of a stationary autoregression, as a group."""
+Domain: TypeAlias = Literal["real", "positive", "interval", "stationary", "invertible"]
+"""Any number; a variance; between two bounds; all coefficients of a stationary autoregression or invertible average."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Parameter:
         if self.domain == "interval":
             share = np.clip((values - self.low) / (self.high - self.low), 1e-9, 1 - 1e-9)
             return np.log(share / (1 - share))
-        if self.domain == "stationary":
-            partial = _partial_autocorrelations(values)
+        if self.domain in ("stationary", "invertible"):
+            partial = _partial_autocorrelations(values if self.domain == "stationary" else -values)
             return partial / np.sqrt(np.maximum(1 - partial**2, 1e-12))
         return values
 
@@ -47,8 +47,9 @@ class Parameter:
             return free**2
         if self.domain == "interval":
             return self.low + (self.high - self.low) / (1 + np.exp(-free))
-        if self.domain == "stationary":
-            return _autoregression(free / np.sqrt(1 + free**2))
+        if self.domain in ("stationary", "invertible"):
+            found = _autoregression(free / np.sqrt(1 + free**2))
+            return found if self.domain == "stationary" else -found
         return free
 
 
