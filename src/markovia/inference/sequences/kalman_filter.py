@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.sequences.kalman_results import Filtered, Smoothed
+from markovia.inference.sequences.kalman_results import Filtered, Smoothed, of_rows
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
@@ -211,7 +211,7 @@ def simulate(
     """Draw states and observations with the given offsets; diffuse parts start at `start`, zero by default."""
     rows, n, p = int(offsets[-1]), space.n_states, space.n_observed
     t = np.arange(rows) - np.repeat(offsets[:-1], np.diff(offsets))
-    at = partial(_of_rows, t=t)
+    at = partial(of_rows, t=t)
     push = at(np.array([root(q) for q in space.transition_cov]), generator.standard_normal((rows, n))) + c
     first = generator.standard_normal((len(offsets) - 1, n)) @ root(space.initial_cov).T
     first += np.zeros(n) if start is None else start
@@ -225,11 +225,6 @@ def root(cov: Array) -> Array:
     """Return a matrix whose square, times its transpose, is a covariance that may be singular."""
     values, vectors = np.linalg.eigh(cov)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
-
-
-def _of_rows(matrices: Array, x: Array, t: Ints) -> Array:
-    """Return each row times its step's matrix."""
-    return x @ matrices[0].T if len(matrices) == 1 else np.einsum("tij,tj->ti", matrices[t], x)
 
 
 def offsets_by_row(offset: Array, push: Array | None, offsets: Ints) -> Array:

@@ -14,6 +14,11 @@ from markovia.inference.sequences.state_space import StateSpace
 from markovia.runtime.array_types import Array, Ints
 
 
+def of_rows(matrices: Array, x: Array, t: Ints) -> Array:
+    """Return each row times its step's matrix."""
+    return np.asarray(x @ matrices[0].T if len(matrices) == 1 else np.einsum("tij,tj->ti", matrices[t], x))
+
+
 def _split(steps: Any, offsets: Ints) -> list[Any]:
     return [steps[a:b] for a, b in pairwise(offsets.tolist())]
 
@@ -101,9 +106,8 @@ class Filtered:
     @cached_property
     def expected(self) -> Array:
         """The mean of each step's observation given those before, one row a step of all sequences."""
-        if len(self.space.observation) == 1:
-            return self.before @ self.space.observation[0].T + self.offset
-        return np.einsum("tij,tj->ti", self.space.observation[self._t], self.before) + self.offset
+        states = of_rows(self.space.observation, self.before, self._t)
+        return np.asarray(states + self.offset)
 
     @cached_property
     def expected_cov(self) -> Array:

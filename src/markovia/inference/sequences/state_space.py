@@ -31,12 +31,12 @@ class StateSpace:
     @property
     def n_states(self) -> int:
         """How many numbers a state has."""
-        return self.transition.shape[-1]
+        return int(self.transition.shape[-1])
 
     @property
     def n_observed(self) -> int:
         """How many numbers are observed in a step."""
-        return self.observation.shape[-2]
+        return int(self.observation.shape[-2])
 
     @property
     def steps(self) -> int | None:

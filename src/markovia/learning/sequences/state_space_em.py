@@ -231,7 +231,7 @@ def _constant(stack: Array, name: str) -> Array:
         raise InvalidArgument(
             f"{name}= varies over time, so neither it nor what belongs to it can be learned"
         )
-    return stack[0]
+    return np.asarray(stack[0])
 
 
 def _regression(

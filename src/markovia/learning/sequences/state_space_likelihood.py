@@ -175,4 +175,4 @@ def information_inverse(log_likelihood: Callable[[Array], float], params: Array)
             H[i, j] = H[j, i] = four / (4 * step[i] * step[j])
     if not np.isfinite(H).all():
         return np.full((k, k), np.nan)
-    return np.linalg.pinv(-H, hermitian=True)
+    return np.asarray(np.linalg.pinv(-H, hermitian=True), dtype=np.float64)

@@ -67,7 +67,8 @@ class ARIMA(ParametricSeries):
         if (sp or sd or sq) and season < 2:
             raise InvalidArgument(f"seasonal_order= ends with the number of seasons, 2 or more, not {season}")
         groups = [
-            ("ar", p, "stationary"), ("ma", q, "invertible"), ("seasonal_ar", sp, "stationary"), ("seasonal_ma", sq, "invertible"),
+            ("ar", p, "stationary"), ("ma", q, "invertible"),
+            ("seasonal_ar", sp, "stationary"), ("seasonal_ma", sq, "invertible"),
         ]  # fmt: skip
         found = [Parameter(("constant",), (0.0,))] if self.constant else []
         for name, count, domain in groups:
@@ -100,7 +101,8 @@ class ARIMA(ParametricSeries):
         far = [sign * v for k, v in params.items() if k.rstrip("0123456789") == f"seasonal_{name}"]
         seasonal = np.zeros(len(far) * season + 1)
         seasonal[0] = 1.0
-        seasonal[season::season] = far if far else seasonal[season::season]
+        if far:
+            seasonal[season::season] = far
         return np.convolve(own, seasonal)
 
     def _matrices(self, params: Mapping[str, float]) -> StateSpace:

@@ -356,7 +356,9 @@ observation_offset_
                 network.add(name, LinearGaussian(float(bias[i] - on @ bias[:i]), weights, noise))
             return names
 
-        at = lambda stack, t: stack[t if len(stack) > 1 else 0]  # noqa: E731
+        def at(stack: Array, t: int) -> Array:
+            return np.asarray(stack[t if len(stack) > 1 else 0])
+
         none = np.zeros((space.n_states, 0))
         states = add("x", 0, space.initial_mean, none, [], space.initial_cov)
         for t in range(T):
@@ -448,9 +450,12 @@ observation_offset_
             offsets_by_row(self.space.observation_offset, d, rows.offsets),
         )
 
+    def _input_matrices(self) -> dict[str, Any]:
+        return {"transition_input": self.transition_input, "observation_input": self.observation_input}
+
     def _pushes(self, rows: Sequences, inputs: Array | None) -> tuple[Array | None, Array | None]:
         """Return what inputs add to the next states and to observations."""
-        matrices = {"transition_input": self.transition_input, "observation_input": self.observation_input}
+        matrices = self._input_matrices()
         if inputs is None:
             for name, given in matrices.items():
                 if given is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import IncompleteModel, InvalidArgument, MarkoviaError
-from markovia.inference.sequences.kalman_filter import KalmanFilter
+from markovia.inference.sequences.kalman_filter import Form, KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_likelihood import Parameter, fit_likelihood
 from markovia.models.temporal.linear_state_space import LinearStateSpace
@@ -31,8 +31,7 @@ class ParametricSeries(LinearStateSpace):
         How many iterations there were, and whether they settled.
     """
 
-    form = "covariance"
-    transition_input = None
+    form: Form = "covariance"
     params: Mapping[str, float] | Sequence[float] | None
     max_iter: int
     tol: float
@@ -71,10 +70,8 @@ class ParametricSeries(LinearStateSpace):
             )
         return found
 
-    @property
-    def observation_input(self) -> Array | None:
-        """The weights of inputs, if there are any."""
-        return _weights(self._known())
+    def _input_matrices(self) -> dict[str, Any]:
+        return {"transition_input": None, "observation_input": _weights(self._known())}
 
     def fit(
         self,
@@ -120,8 +117,9 @@ class ParametricSeries(LinearStateSpace):
         self.covariance_ = found.covariance
         self.log_likelihood_ = found.log_likelihood
         seen = int((~np.isnan(values)).sum())
-        self.aic_ = 2 * len(names) - 2 * found.log_likelihood
-        self.bic_ = np.log(seen) * len(names) - 2 * found.log_likelihood
+        free = len(names) + int(self.space.diffuse.sum())  # a diffuse state is told by data as a parameter is
+        self.aic_ = 2 * free - 2 * found.log_likelihood
+        self.bic_ = float(np.log(seen)) * free - 2 * found.log_likelihood
         self.n_iter_, self.converged_ = found.iterations, found.converged
         return self
 

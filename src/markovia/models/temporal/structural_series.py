@@ -82,7 +82,7 @@ class StructuralSeries(ParametricSeries):
             short, long = self.cycle_bounds
             if not 2 <= short < long:
                 raise InvalidArgument(
-                    f"cycle_bounds= are two periods, 2 or more, the shorter first, not {self.cycle_bounds!r}"
+                    f"cycle_bounds= are two periods from 2 on, the shorter first, not {self.cycle_bounds!r}"
                 )
             low, high = 2 * np.pi / long, 2 * np.pi / short
             found.append(Parameter(("frequency",), ((low * high) ** 0.5,), "interval", low, high))
@@ -111,6 +111,7 @@ class StructuralSeries(ParametricSeries):
             T.append(turn)
             noise += [params["cycle"]] * 2
             shown += [1.0, 0.0]
+            # its own law: a diffuse start would make ever quicker damping ever more likely
             start += [params["cycle"] / (1 - rho**2)] * 2
         return state_space(
             block_diag(*T),
