@@ -75,7 +75,7 @@ def test_smoothing_is_the_joint_gaussian_given_what_was_seen(form, seed, n, p, v
     space = random_space(rng, n, p, 9 if varying else 1, diffuse)
     y, offsets = random_rows(rng, [9, 8], p)
     y[[1, 3, 6, 10, 12, 14]] = rng.normal(size=(6, p))  # enough to tell where a diffuse start was
-    found = KalmanFilter(space, y, offsets, form=form).smoothed_pairs
+    found = KalmanFilter(space, y, offsets, form=form).smoothed
     for i in range(2):
         mean, cov = dense(space, y[offsets[i] : offsets[i + 1]])
         steps = np.arange(len(mean))

@@ -83,10 +83,13 @@ class KalmanFilter:
         self.vague_variance, self.vague_gain = np.empty((rows, p)), np.empty((some, p, n))
         run = self._kernel("covariances", n * n * (n + p))
         s = space
+        roots = (root(s.initial_cov), np.array([root(q) for q in s.transition_cov]))
+        if form == "covariance":
+            roots = (s.initial_cov, s.transition_cov)  # not looked at
         wrong = self._each(
             lambda a, b: run(
                 s.transition, s.transition_cov, s.observation, s.observation_cov, s.initial_cov,
-                np.diag(s.diffuse.astype(np.float64)), self.seen, offsets, a, b, form == "square-root",
+                np.diag(s.diffuse.astype(np.float64)), *roots, self.seen, offsets, a, b, form == "square-root",
                 self.slot, self.cov_before, self.cov_after, self.z, self.gain, self.variance, self.lower, self.logs,
                 self.vague, self.vague_before, self.vague_after, self.vague_variance, self.vague_gain,
             )
@@ -167,27 +170,35 @@ class KalmanFilter:
     @cached_property
     def smoothed(self) -> Smoothed:
         """The states given whole sequences."""
-        return self._smoothed(False)
-
-    @cached_property
-    def smoothed_pairs(self) -> Smoothed:
-        """The states given whole sequences, with the covariances of neighbours."""
-        return self._smoothed(True)
-
-    def _smoothed(self, lags: bool) -> Smoothed:
         rows, n = len(self.y), self.space.n_states
         means = self.smooth_means(self._means[0], self._means[2])
-        place, cov = np.empty(rows, dtype=np.int64), np.empty((rows, n, n))
-        lagged = np.empty((rows if lags else 0, n, n))
+        place, cov, entering = np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n))
+        vague_entering = np.empty_like(self.vague_before)
         run = self._kernel("smooth_covariances", n * n * (4 * n + self.y.shape[1]))
         self._each(
             lambda a, b: run(
-                self.space.transition, self.space.transition_cov, self.seen, self.offsets, a, b, self.slot, self.z,
-                self.gain, self.variance, self.vague_variance, self.vague_gain, self.vague, self.cov_before,
-                self.cov_after, self.vague_before, self.vague_after, lags, place, cov, lagged,
+                self.space.transition, self.seen, self.offsets, a, b, self.slot, self.z, self.gain, self.variance,
+                self.vague_variance, self.vague_gain, self.vague, self.cov_before, self.vague_before, place, cov,
+                entering, vague_entering,
             )
         )  # fmt: skip
-        return Smoothed(self.offsets, means, place, cov, lagged if lags else None, self.log_prob)
+
+        def lagged() -> Array:
+            """Return the covariances of next states with these: T V - Q N T P, P after the step."""
+            used = np.flatnonzero(np.bincount(place))
+            s = self.slot[used]
+            t = used - self.offsets[np.searchsorted(self.offsets, used, side="right") - 1]
+            T, Q = (m if len(m) == 1 else m[t] for m in (self.space.transition, self.space.transition_cov))
+            part = entering[used] @ T @ self.cov_after[s]
+            if len(self.vague_after):
+                some = np.flatnonzero(self.vague[s] > 0)
+                moved = (T if len(T) == 1 else T[some]) @ self.vague_after[s[some]]
+                part[some] += vague_entering[used[some]] @ moved
+            found = np.empty((rows, n, n))
+            found[used] = T @ cov[used] - Q @ part
+            return found
+
+        return Smoothed(self.offsets, means, place, cov, lagged, self.log_prob)
 
     def draw(self, generator: np.random.Generator, draws: int) -> list[Array]:
         """Return draws of the states given whole sequences: for each sequence an array (draws, steps, states)."""

@@ -2,6 +2,7 @@
 
 # ruff: noqa: N806 (letters of the literature)
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -149,7 +150,7 @@ class Smoothed:
     mean, cov
         Of each state.
     lag_cov
-        The covariance of each state with the one before, one fewer than steps; None where it was not asked for.
+        The covariance of each state with the one before, one fewer than steps.
     log_prob
         The log likelihood of each sequence.
     """
@@ -158,7 +159,7 @@ class Smoothed:
     means: Array
     place: Ints
     covs: Array
-    lagged: Array | None
+    lagging: Callable[[], Array]
     log_prob: Array
 
     def __repr__(self) -> str:
@@ -175,8 +176,11 @@ class Smoothed:
         return _split(self.covs[self.place], self.offsets)
 
     @cached_property
-    def lag_cov(self) -> list[Array] | None:
+    def lagged(self) -> Array:
+        """The covariance of each next state with this one, at the places of `place`."""
+        return self.lagging()
+
+    @cached_property
+    def lag_cov(self) -> list[Array]:
         """The covariance of each state with the one before."""
-        if self.lagged is None:
-            return None
         return [found[:-1] for found in _split(self.lagged[self.place], self.offsets)]

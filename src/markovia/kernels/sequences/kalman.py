@@ -163,7 +163,7 @@ def _square(S, P):
 
 @kernel
 def covariances(
-    T, Q, Z, H, start, diffuse, seen, offsets, first, last, root,
+    T, Q, Z, H, start, diffuse, start_root, noise_root, seen, offsets, first, last, root,
     slot, before, after, z, gain, variance, lower, logs,
     vague, vague_before, vague_after, vague_variance, vague_gain,
 ):  # fmt: skip
@@ -172,23 +172,23 @@ def covariances(
     `before` and `after` are the states' covariances given what was seen before and up to a step, `gain`, `variance` and
     `z` belong to the numbers taken in one at a time, `lower` is L, `logs` the log likelihood's terms without innovations.
     `vague` says how many infinite variances a slot begins with, and where it is not 0 the arrays of that name hold the parts
-    of covariances that grow without bound; a number with `vague_variance` above 0 is spent on the start. Returns the row
-    of a singular innovation, else -1.
+    of covariances that grow without bound; a number with `vague_variance` above 0 is spent on the start. With `root`, roots
+    of covariances are carried from step to step. Returns the row of a singular innovation, else -1.
     """
     n, p = T.shape[1], Z.shape[1]
     steady = len(T) == 1 and len(Q) == 1 and len(Z) == 1 and len(H) == 1
-    P, room, U = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    D, M, W = np.empty(p), np.empty(n), np.empty(n)
-    S, A, G = np.empty((n, n)), np.empty((n, 2 * n)), np.empty((n, n))
+    both, old, room = np.empty((2, n, n)), np.empty((n, n)), np.empty((n, n))
+    P, U, S, A = both[0], both[1], np.empty((n, n)), np.empty((n, 2 * n))
+    D, M, F, sizes, f = np.empty(p), np.empty((2, n)), np.empty(2), np.empty(2), np.empty(n)
     for q in range(first, last):
-        P[:] = start
-        U[:] = diffuse
         rank = 0
         for i in range(n):
             if diffuse[i, i] > 0.0:
                 rank += 1
-        if root:
-            _root(P, S)
+            for j in range(n):
+                P[i, j] = start[i, j]
+                U[i, j] = diffuse[i, j]
+                S[i, j] = start_root[i, j]
         rests = False
         for row in range(offsets[q], offsets[q + 1]):
             t = row - offsets[q]
@@ -201,89 +201,100 @@ def covariances(
                     slot[row] = slot[row - 1]
                     continue
             slot[row] = row
-            before[row] = P
             vague[row] = rank
+            rooted = root and rank == 0
+            for i in range(n):
+                for j in range(n):
+                    before[row, i, j] = P[i, j]
+                    if rank:
+                        vague_before[row, i, j] = U[i, j]
             m = _decorrelate(
                 seen[row], Z[t if len(Z) > 1 else 0], H[t if len(H) > 1 else 0], lower[row], D, z[row]
             )
             if m < 0:
                 return row
             total = m * LOG_2PI
-            if rank:
-                vague_before[row] = U
             for i in range(m):
-                vague_variance[row, i] = 0.0
-                F, size = _times(P, z[row, i], M)
-                F += D[i]
-                if rank:
-                    Fi, sizei = _times(U, z[row, i], W)
-                    if Fi > max(1e-10 * sizei, 0.0):
-                        total += math.log(Fi)
-                        variance[row, i] = F
-                        vague_variance[row, i] = Fi
+                h, k = z[row, i], gain[row, i]
+                F[1] = sizes[1] = 0.0
+                if rooted:
+                    F[0] = 0.0
+                    for b in range(n):
+                        f[b] = 0.0
                         for a in range(n):
-                            gain[row, i, a] = W[a] / Fi
-                            vague_gain[row, i, a] = (M[a] - gain[row, i, a] * F) / Fi
-                        for a in range(n):
-                            for b in range(n):
-                                k = gain[row, i, a]
-                                P[a, b] += k * gain[row, i, b] * F - k * M[b] - M[a] * gain[row, i, b]
-                                U[a, b] -= W[a] * W[b] / Fi
-                        rank -= 1
-                        if rank == 0:
-                            U[:] = 0.0
-                        continue
-                if not SINGULAR * (size + D[i]) < F:
+                            f[b] += S[a, b] * h[a]
+                        F[0] += f[b] * f[b]
+                    sizes[0] = F[0]
+                    for a in range(n):
+                        M[0, a] = 0.0
+                        for b in range(n):
+                            M[0, a] += S[a, b] * f[b]
+                else:
+                    for w in range(2 if rank else 1):
+                        F[w], sizes[w] = _times(both[w], h, M[w])
+                total_variance = F[0] + D[i]
+                variance[row, i] = total_variance
+                spent = F[1] > max(1e-10 * sizes[1], 0.0)
+                vague_variance[row, i] = F[1] if spent else 0.0
+                if not spent and not total_variance > SINGULAR * (sizes[0] + D[i]):
                     return row
-                total += math.log(F)
-                variance[row, i] = F
+                whole = F[1] if spent else total_variance
+                total += math.log(whole)
                 for a in range(n):
-                    gain[row, i, a] = M[a] / F
-                if root and not vague[row]:
-                    for b in range(n):  # Potter's update: S S' - M M' / F
-                        W[b] = 0.0
-                        for a in range(n):
-                            W[b] += S[a, b] * z[row, i, a]
-                    f = 1.0 / (F * (1.0 + math.sqrt(D[i] / F)))
+                    k[a] = M[1 if spent else 0, a] / whole
+                if spent:
+                    for a in range(n):
+                        vague_gain[row, i, a] = (M[0, a] - k[a] * total_variance) / whole
                     for a in range(n):
                         for b in range(n):
-                            S[a, b] -= f * M[a] * W[b]
-                    _square(S, P)
+                            P[a, b] += k[a] * k[b] * total_variance - k[a] * M[0, b] - M[0, a] * k[b]
+                            U[a, b] -= k[a] * M[1, b]
+                    rank -= 1
+                elif rooted:  # Potter's update: S S' - M M' / F
+                    scale = 1.0 / (total_variance * (1.0 + math.sqrt(D[i] / total_variance)))
+                    for a in range(n):
+                        for b in range(n):
+                            S[a, b] -= scale * M[0, a] * f[b]
                 else:
                     for a in range(n):
                         for b in range(a + 1):
-                            found = P[a, b] - gain[row, i, a] * M[b]
-                            P[a, b] = found
-                            P[b, a] = found
+                            P[a, b] -= k[a] * M[0, b]
+                            P[b, a] = P[a, b]
             logs[row] = total
-            after[row] = P
-            now = T[t if len(T) > 1 else 0]
-            noise = Q[t if len(Q) > 1 else 0]
-            if root and not vague[row]:
-                _root(noise, G)
+            if rooted:
+                _square(S, P)
+            now, noise = T[t if len(T) > 1 else 0], Q[t if len(Q) > 1 else 0]
+            for i in range(n):
+                for j in range(n):
+                    after[row, i, j] = P[i, j]
+                    if vague[row]:
+                        vague_after[row, i, j] = U[i, j] if rank else 0.0
+            if rooted:
+                G = noise_root[t if len(Q) > 1 else 0]
                 for i in range(n):
                     for j in range(n):
                         found = 0.0
-                        for k in range(n):
-                            found += now[i, k] * S[k, j]
+                        for k_ in range(n):
+                            found += now[i, k_] * S[k_, j]
                         A[i, j] = found
                         A[i, n + j] = G[i, j]
                 _triangle(A, S)
                 _square(S, P)
-            else:
-                P[:] = noise
-                _sandwich(now, after[row], room, P)
-                if root:
-                    _root(P, S)
-            if vague[row]:
-                vague_after[row] = U
-                U[:] = 0.0
-                _sandwich(now, vague_after[row], room, U)
+                continue
+            for w in range(2 if rank else 1):
+                for i in range(n):
+                    for j in range(n):
+                        old[i, j] = both[w, i, j]
+                        both[w, i, j] = noise[i, j] if w == 0 else 0.0
+                _sandwich(now, old, room, both[w])
+            if rank:
                 size = 0.0
                 for i in range(n):
                     size = max(size, U[i, i])
                 if size < 1e-12:
                     rank = 0
+            if root and rank == 0:
+                _root(P, S)
     return -1
 
 
@@ -292,7 +303,8 @@ def propagate(T, push, start, offsets, first, last, x):
     """Run states x[t+1] = T x[t] + push[t] from each sequence's start."""
     n = T.shape[1]
     for q in range(first, last):
-        x[offsets[q]] = start[q]
+        for a in range(n):
+            x[offsets[q], a] = start[q, a]
         for row in range(offsets[q], offsets[q + 1] - 1):
             t = row - offsets[q]
             now = T[t if len(T) > 1 else 0]
@@ -312,11 +324,13 @@ def filter_means(
     n, p = T.shape[1], y.shape[1]
     x, e = np.empty(n), np.empty(p)
     for q in range(first, last):
-        x[:] = start
+        for a in range(n):
+            x[a] = start[a]
         total = 0.0
         for row in range(offsets[q], offsets[q + 1]):
             s, m = slot[row], 0
-            before[row] = x
+            for a in range(n):
+                before[row, a] = x[a]
             own = d[row if len(d) > 1 else 0]
             total += logs[s]
             for j in range(p):
@@ -333,7 +347,8 @@ def filter_means(
                     if not vague_variance[s, m] > 0.0:
                         total += found * found / variance[s, m]
                     m += 1
-            after[row] = x
+            for a in range(n):
+                after[row, a] = x[a]
             t = row - offsets[q]
             now, push = T[t if len(T) > 1 else 0], c[row if len(c) > 1 else 0]
             for a in range(n):
@@ -353,8 +368,10 @@ def smooth_means(
     n, p = T.shape[1], seen.shape[1]
     r, u, x = np.empty(n), np.empty(n), np.empty(n)
     for q in range(first, last):
-        r[:] = 0.0
-        u[:] = 0.0
+        for a in range(n):
+            r[a] = 0.0
+        for a in range(n):
+            u[a] = 0.0
         for row in range(offsets[q + 1] - 1, offsets[q] - 1, -1):
             s, m = slot[row], 0
             t = row - offsets[q]
@@ -423,51 +440,41 @@ def _add_back(N, k, z, f, w):
 
 
 @inner
-def _cross_back(N, k, l, z, add, out, w):
-    """Add to out the symmetric part -(L' N l) z' and its transpose, L = I - k z', and add z z'; return l' N l."""
+def _cross_back(N, k, g, z, out, w):
+    """Add -(L' N g) z' and its transpose to out, where L = I - k z'."""
     n = len(z)
-    total, _ = _times(N, l, w)
-    f = add
+    _times(N, g, w)
+    f = 0.0
     for a in range(n):
         f += 2.0 * k[a] * w[a]
     for a in range(n):
         for b in range(n):
             out[a, b] += f * z[a] * z[b] - w[a] * z[b] - z[a] * w[b]
-    return total
-
-
-@inner
-def _multiply(A, B, out):
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            total = 0.0
-            for k in range(A.shape[1]):
-                total += A[i, k] * B[k, j]
-            out[i, j] = total
 
 
 @kernel
 def smooth_covariances(
-    T, Q, seen, offsets, first, last, slot, z, gain, variance, vague_variance, vague_gain, vague,
-    before, after, vague_before, vague_after, lags, place, smoothed, lagged,
+    T, seen, offsets, first, last, slot, z, gain, variance, vague_variance, vague_gain, vague,
+    before, vague_before, place, smoothed, entering, vague_entering,
 ):  # fmt: skip
-    """Compute the states' covariances given whole sequences; where `lags`, also those of each state with the one before.
+    """Compute the states' covariances given whole sequences; row t has its own at `place[t]`.
 
-    Row t has them at `place[t]`; `lagged` of a row is the covariance of the next state with this one.
+    `entering` is what N was when it came from the steps after, for the covariances of neighbours. In a diffuse start
+    N[0], N[1] and N[2] are the parts that shrink as no, one and two powers of the infinite variance.
     """
     n, p = T.shape[1], seen.shape[1]
-    N, N1, N2, last_n = np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
-    A, B, C, Tt, w = np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
+    N, A, B, C, w = np.empty((3, n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
     for q in range(first, last):
-        N[:] = 0.0
-        N1[:] = 0.0
-        N2[:] = 0.0
+        for b in range(3):
+            for i in range(n):
+                for j in range(n):
+                    N[b, i, j] = 0.0
         rests = False
         end = offsets[q + 1] - 1
         for row in range(end, offsets[q] - 1, -1):
             s, m, t = slot[row], 0, row - offsets[q]
-            if row < end - 1 and s == slot[row + 1] and len(T) == 1 and len(Q) == 1:
-                rests = rests or _same(N, last_n)
+            if row < end - 1 and s == slot[row + 1] and len(T) == 1:
+                rests = rests or _same(N[0], entering[row + 1])
                 if rests:
                     place[row] = place[row + 1]
                     continue
@@ -475,59 +482,59 @@ def smooth_covariances(
             place[row] = row
             for j in range(p):
                 m += seen[row, j]
-            now = T[t if len(T) > 1 else 0]
-            last_n[:] = N
-            if lags and row < end:
-                _multiply(now, after[s], A)
-                _multiply(N, A, B)
-                if vague[s]:
-                    _multiply(now, vague_after[s], A)
-                    _multiply(N1, A, C)
-                    B += C
-                _multiply(Q[t if len(Q) > 1 else 0], B, C)
+            now, parts = T[t if len(T) > 1 else 0], 3 if vague[s] else 1
+            for i in range(n):
+                for j in range(n):
+                    entering[row, i, j] = N[0, i, j]
+                    if vague[s]:
+                        vague_entering[row, i, j] = N[1, i, j]
+                    C[i, j] = now[j, i]
             if row < end:
-                for i in range(n):
-                    for j in range(n):
-                        Tt[i, j] = now[j, i]
-                A[:] = 0.0
-                _sandwich(Tt, N, B, A)
-                N[:] = A
-                if vague[s]:
-                    A[:] = 0.0
-                    _sandwich(Tt, N1, B, A)
-                    N1[:] = A
-                    A[:] = 0.0
-                    _sandwich(Tt, N2, B, A)
-                    N2[:] = A
+                for b in range(parts):
+                    for i in range(n):
+                        for j in range(n):
+                            A[i, j] = N[b, i, j]
+                            N[b, i, j] = 0.0
+                    _sandwich(C, A, B, N[b])
             for i in range(m - 1, -1, -1):
                 k, h = gain[s, i], z[s, i]
-                if vague_variance[s, i] > 0.0:
-                    f, l = 1.0 / vague_variance[s, i], vague_gain[s, i]
-                    total, _ = _times(N, l, w)
-                    _add_back(N2, k, h, total - variance[s, i] * f * f, w)
-                    _cross_back(N1, k, l, h, 0.0, N2, w)
-                    _add_back(N1, k, h, f, w)
-                    _cross_back(N, k, l, h, 0.0, N1, w)
-                    _add_back(N, k, h, 0.0, w)
-                else:
-                    _add_back(N, k, h, 1.0 / variance[s, i], w)
-                    if vague[s]:
-                        _add_back(N1, k, h, 0.0, w)
-                        _add_back(N2, k, h, 0.0, w)
-            A[:] = 0.0
-            _sandwich(before[s], N, B, A)
+                spent = vague_variance[s, i] > 0.0
+                for b in range(parts - 1, -1, -1):
+                    f = 1.0 / variance[s, i] if b == 0 and not spent else 0.0
+                    if spent and b == 1:
+                        f = 1.0 / vague_variance[s, i]
+                    if spent and b == 2:
+                        g = vague_gain[s, i]
+                        f = -variance[s, i] / vague_variance[s, i] ** 2
+                        for c in range(n):
+                            for d in range(n):
+                                f += g[c] * N[0, c, d] * g[d]
+                    _add_back(N[b], k, h, f, w)
+                    if spent and b > 0:
+                        _cross_back(N[b - 1], k, vague_gain[s, i], h, N[b], w)
+            for i in range(n):
+                for j in range(n):
+                    A[i, j] = 0.0
+            for b in range(0, parts, 2):
+                _sandwich(before[s] if b == 0 else vague_before[s], N[b], B, A)
             if vague[s]:
-                _sandwich(vague_before[s], N2, B, A)
-                _multiply(N1, before[s], B)
-                _multiply(vague_before[s], B, Tt)
+                for b in range(2):  # vague_before N[1] before, from the right
+                    for i in range(n):
+                        for j in range(n):
+                            found = 0.0
+                            for c in range(n):
+                                found += (
+                                    N[1, i, c] * before[s, c, j]
+                                    if b == 0
+                                    else vague_before[s, i, c] * B[c, j]
+                                )
+                            C[i, j] = found
+                    for i in range(n):
+                        for j in range(n):
+                            B[i, j] = C[i, j]
                 for i in range(n):
                     for j in range(n):
-                        A[i, j] += Tt[i, j] + Tt[j, i]
+                        A[i, j] += B[i, j] + B[j, i]
             for i in range(n):
                 for j in range(n):
                     smoothed[row, i, j] = before[s, i, j] - A[i, j]
-            if lags and row < end:
-                _multiply(now, smoothed[row], A)
-                for i in range(n):
-                    for j in range(n):
-                        lagged[row, i, j] = A[i, j] - C[i, j]

@@ -144,7 +144,7 @@ def _improved(run: KalmanFilter, free: Mapping[str, Flags]) -> StateSpace:
     n = space.n_states
     some = {name: mask.any() for name, mask in free.items()}
     dynamic = some["transition"] or some["transition_cov"] or some["transition_offset"]
-    found = run.smoothed_pairs if dynamic else run.smoothed
+    found = run.smoothed
     x, place, covs = found.means, found.place, found.covs
     changed: dict[str, Array] = {}
     if dynamic:
@@ -152,8 +152,6 @@ def _improved(run: KalmanFilter, free: Mapping[str, Flags]) -> StateSpace:
         ends[offsets[1:] - 1] = True
         now = np.flatnonzero(~ends)
         if len(now):
-            if found.lagged is None:
-                raise AssertionError
             push = (run.c if len(run.c) == 1 else run.c[now]) - space.transition_offset[0]
             target = x[now + 1] - push
             cross = target.T @ x[now] + _sum(found.lagged, place, now)

@@ -210,11 +210,9 @@ observation_offset_
         *,
         by: str | None = None,
         inputs: Any = None,
-        lags: bool = False,
     ) -> Smoothed:
-        """Return the states given whole sequences; with `lags` also the covariances of neighbouring states."""
-        run = self._run(sequences, lengths, by, inputs)
-        return run.smoothed_pairs if lags else run.smoothed
+        """Return the states given whole sequences, with the covariances of neighbouring states."""
+        return self._run(sequences, lengths, by, inputs).smoothed
 
     def sample_states(
         self,
