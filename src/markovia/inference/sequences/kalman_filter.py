@@ -5,6 +5,8 @@ backward recursions of de Jong (1989), draws by the mean correction of Durbin an
 cubed, until the covariances of a time-invariant model have come to rest, then steps times states squared.
 """
 
+# ruff: noqa: N806 (letters of the literature)
+
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias
