@@ -19,7 +19,9 @@ import markovia as mk
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--states", type=int, default=4)
     parser.add_argument("--observed", type=int, default=2)
@@ -74,7 +76,8 @@ def _compare(name: str, model: mk.LinearStateSpace, y: Any) -> None:
         a, b, c = (one.record["seconds"] for one in (ours, root, other))
         print(f"{name:10} {question:10} {a:10.4f} {b:10.4f} {c:12.4f} {c / a:7.1f}")
         means = other.result.filtered_state if question == "filter" else other.result.smoothed_state
-        gap = max(abs(ours.result[2][0] - other.result.llf) / abs(other.result.llf), np.abs(ours.result[0][0] - means.T).max())
+        likelihood = abs(ours.result[2][0] / other.result.llf - 1)
+        gap = max(likelihood, np.abs(ours.result[0][0] - means.T).max())
         print(f"{'':10} {'':10} greatest difference {gap:.1e}")
 
 
