@@ -67,8 +67,12 @@ from markovia.models.graphical.log_linear_models import (
     posterior_regularisation as posterior_regularisation,
 )
 from markovia.models.graphical.markov_network import MarkovNetwork as MarkovNetwork
+from markovia.models.temporal.arima import ARIMA as ARIMA
+from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFactor
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
 from markovia.models.temporal.hmm import HMM as HMM
+from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
+from markovia.models.temporal.structural_series import StructuralSeries as StructuralSeries
 from markovia.structure.changing.changing_network import edges_over_time as edges_over_time
 from markovia.structure.confidence.bootstrap import bootstrap_structure as bootstrap_structure
 from markovia.structure.confidence.edge_strength import edge_strength as edge_strength

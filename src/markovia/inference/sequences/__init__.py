@@ -1,1 +1,1 @@
-"""Exact answers about hidden chains."""
+"""Filtering, smoothing and decoding of sequences."""

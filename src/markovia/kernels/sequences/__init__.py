@@ -1,1 +1,1 @@
-"""Recursions along sequences."""
+"""Recursions along sequences, for many sequences at once."""

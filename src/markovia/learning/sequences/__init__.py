@@ -1,1 +1,1 @@
-"""Learning hidden chains from sequences."""
+"""Learning from sequences."""

@@ -1,0 +1,249 @@
+"""Kalman filtering and smoothing of many sequences, and draws of their states.
+
+Method: observations one number at a time with the exact diffuse start of Koopman and Durbin (2000), smoothing by the
+backward recursions of de Jong (1989), draws by the mean correction of Durbin and Koopman (2002). Cost: steps times states
+cubed, until the covariances of a time-invariant model have come to rest, then steps times states squared.
+"""
+
+# ruff: noqa: N806 (letters of the literature)
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.inference.sequences.kalman_results import Filtered, Smoothed, of_rows
+from markovia.inference.sequences.state_space import StateSpace
+from markovia.kernels.plain_code import either
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.threads import in_parallel, thread_count
+
+Form: TypeAlias = Literal["covariance", "square-root"]
+_HOME = "markovia.kernels.sequences.kalman"
+
+
+class KalmanFilter:
+    """A model run over sequences: everything that is known about their states.
+
+    Parameters
+    ----------
+    space
+        The matrices.
+    y
+        The observations, one row a step, sequences after each other; NaN is missing.
+    offsets
+        Sequence i has the rows `offsets[i]` to `offsets[i + 1]`.
+    form
+        "covariance", or "square-root", which carries roots of covariances: slower, and never negative by rounding.
+    transition_push, observation_push
+        What known inputs add to states and observations, one row a step, if anything.
+    at
+        Says where a row is, for messages.
+
+    Examples
+    --------
+    >>> from markovia.inference.sequences.state_space import state_space
+    >>> run = KalmanFilter(state_space(1, 0, 1, 1), np.array([[1.0], [2.0], [np.nan], [6.0]]), np.array([0, 4]))
+    >>> run.smoothed.mean[0][:, 0].round(6).tolist()
+    [3.0, 3.0, 3.0, 3.0]
+    """
+
+    def __init__(
+        self,
+        space: StateSpace,
+        y: Array,
+        offsets: Ints,
+        *,
+        form: Form = "covariance",
+        transition_push: Array | None = None,
+        observation_push: Array | None = None,
+        at: Callable[[int], str] = "row {}".format,
+    ) -> None:
+        rows, (n, p) = len(y), (space.n_states, space.n_observed)
+        if y.shape[1] != p:
+            raise InvalidArgument(
+                f"the sequences have {y.shape[1]} numbers a step, but the model observes {p}"
+            )
+        longest = int(np.diff(offsets).max())
+        if space.steps is not None and longest > space.steps:
+            row = int(offsets[np.argmax(np.diff(offsets))]) + space.steps
+            raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for {at(row)}")
+        self.space, self.y, self.offsets, self.at, self.form = space, y, offsets, at, form
+        self.seen = ~np.isnan(y)
+        self.c = offsets_by_row(space.transition_offset, transition_push, offsets)
+        self.d = offsets_by_row(space.observation_offset, observation_push, offsets)
+        self.slot = np.empty(rows, dtype=np.int64)
+        # memory that no step comes to need is never touched
+        self.cov_before, self.cov_after = np.empty((rows, n, n)), np.empty((rows, n, n))
+        self.z, self.gain, self.variance = np.empty((rows, p, n)), np.empty((rows, p, n)), np.empty((rows, p))
+        self.lower, self.logs = np.empty((rows, p, p)), np.empty(rows)
+        self.vague = np.empty(rows, dtype=np.int64)
+        some = rows if space.diffuse.any() else 0
+        self.vague_before, self.vague_after = np.empty((some, n, n)), np.empty((some, n, n))
+        self.vague_variance, self.vague_gain = np.empty((rows, p)), np.empty((some, p, n))
+        run = self._kernel("covariances", n * n * (n + p))
+        s = space
+        roots = (root(s.initial_cov), np.array([root(q) for q in s.transition_cov]))
+        if form == "covariance":
+            roots = (s.initial_cov, s.transition_cov)  # not looked at
+        wrong = self._each(
+            lambda a, b: run(
+                s.transition, s.transition_cov, s.observation, s.observation_cov, s.initial_cov,
+                np.diag(s.diffuse.astype(np.float64)), *roots, self.seen, offsets, a, b, form == "square-root",
+                self.slot, self.cov_before, self.cov_after, self.z, self.gain, self.variance, self.lower, self.logs,
+                self.vague, self.vague_before, self.vague_after, self.vague_variance, self.vague_gain,
+            )
+        )  # fmt: skip
+        if max(wrong) >= 0:
+            row = min(r for r in wrong if r >= 0)
+            raise InvalidArgument(
+                f"{at(row)} has an observation that is known exactly beforehand, so its covariance is singular; "
+                "give observation_cov= some noise there, or leave the observation out"
+            )
+
+    def _kernel(self, name: str, steps: float) -> Any:
+        return either(f"{_HOME}:{name}", steps * len(self.y))
+
+    def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
+        """Run a kernel over the sequences, in some parts of about equally many rows."""
+        rows, parts = len(self.y), 1 if len(self.y) < 2_000 else 4 * thread_count()
+        cuts = np.unique(
+            np.searchsorted(self.offsets, np.linspace(0, rows, min(parts, len(self.offsets) - 1) + 1))
+        )
+        tasks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        return in_parallel(lambda task, _: work(*task), tasks, lambda: None)
+
+    def filter_means(self, y: Array, d: Array, c: Array, start: Array) -> tuple[Array, Array, Array, Array]:
+        """Return means before and after each step, innovations and log likelihoods, for observations missing as here."""
+        rows, n = len(y), self.space.n_states
+        before, after, innovation = np.empty((rows, n)), np.empty((rows, n)), np.empty(y.shape)
+        log_prob = np.empty(len(self.offsets) - 1)
+        run = self._kernel("filter_means", n * (n + 2 * y.shape[1]))
+        self._each(
+            lambda a, b: run(
+                self.space.transition, c, d, start, y, self.seen, self.offsets, a, b, self.slot, self.z, self.gain,
+                self.variance, self.lower, self.logs, self.vague_variance, before, after, innovation, log_prob,
+            )
+        )  # fmt: skip
+        return before, after, innovation, log_prob
+
+    def smooth_means(self, before: Array, innovation: Array) -> Array:
+        """Return the means of the states given their whole sequences."""
+        n = self.space.n_states
+        if self.space.diffuse.any():
+            for end in self.offsets[1:] - 1:
+                if self.vague[self.slot[end]] and self.vague_after[self.slot[end]].any():
+                    raise InvalidArgument(
+                        f"the observations up to {self.at(int(end))} do not tell all states that start diffuse; give "
+                        "those an initial_cov="
+                    )
+        out = np.empty_like(before)
+        run = self._kernel("smooth_means", n * (2 * n + 2 * self.y.shape[1]))
+        self._each(
+            lambda a, b: run(
+                self.space.transition, self.seen, self.offsets, a, b, self.slot, self.z, self.gain, self.variance,
+                self.vague_variance, self.vague_gain, self.vague, before, self.cov_before, self.vague_before,
+                innovation, out,
+            )
+        )  # fmt: skip
+        return out
+
+    @cached_property
+    def _means(self) -> tuple[Array, Array, Array, Array]:
+        return self.filter_means(self.y, self.d, self.c, self.space.initial_mean)
+
+    @property
+    def log_prob(self) -> Array:
+        """The log likelihood of each sequence."""
+        return self._means[3]
+
+    @cached_property
+    def filtered(self) -> Filtered:
+        """The states given what was observed up to each step."""
+        before, after, _, log_prob = self._means
+        vague = (self.vague, self.vague_before, self.vague_after) if self.space.diffuse.any() else None
+        return Filtered(
+            self.space, self.y, self.d, self.offsets, before, after, self.slot, self.cov_before, self.cov_after, vague,
+            log_prob,
+        )  # fmt: skip
+
+    @cached_property
+    def smoothed(self) -> Smoothed:
+        """The states given whole sequences."""
+        rows, n = len(self.y), self.space.n_states
+        means = self.smooth_means(self._means[0], self._means[2])
+        place, cov, entering = np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n))
+        vague_entering = np.empty_like(self.vague_before)
+        run = self._kernel("smooth_covariances", n * n * (4 * n + self.y.shape[1]))
+        self._each(
+            lambda a, b: run(
+                self.space.transition, self.seen, self.offsets, a, b, self.slot, self.z, self.gain, self.variance,
+                self.vague_variance, self.vague_gain, self.vague, self.cov_before, self.vague_before, place, cov,
+                entering, vague_entering,
+            )
+        )  # fmt: skip
+
+        def lagged() -> Array:
+            """Return the covariances of next states with these: T V - Q N T P, P after the step."""
+            used = np.flatnonzero(np.bincount(place))
+            s = self.slot[used]
+            t = used - self.offsets[np.searchsorted(self.offsets, used, side="right") - 1]
+            T, Q = (m if len(m) == 1 else m[t] for m in (self.space.transition, self.space.transition_cov))
+            part = entering[used] @ T @ self.cov_after[s]
+            if len(self.vague_after):
+                some = np.flatnonzero(self.vague[s] > 0)
+                moved = (T if len(T) == 1 else T[some]) @ self.vague_after[s[some]]
+                part[some] += vague_entering[used[some]] @ moved
+            found = np.empty((rows, n, n))
+            found[used] = T @ cov[used] - Q @ part
+            return found
+
+        return Smoothed(self.offsets, means, place, cov, lagged, self.log_prob)
+
+    def draw(self, generator: np.random.Generator, draws: int) -> list[Array]:
+        """Return draws of the states given whole sequences: for each sequence an array (draws, steps, states)."""
+        found = np.empty((draws, len(self.y), self.space.n_states))
+        none = np.zeros((1, self.space.n_states))
+        for one in found:
+            x, y = simulate(self.space, self.offsets, generator, none, np.zeros((1, self.y.shape[1])))
+            means = self.filter_means(self.y - y, self.d, self.c, self.space.initial_mean)
+            one[:] = x + self.smooth_means(means[0], means[2])
+        return [found[:, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
+
+
+def simulate(
+    space: StateSpace,
+    offsets: Ints,
+    generator: np.random.Generator,
+    c: Array,
+    d: Array,
+    start: Array | None = None,
+) -> tuple[Array, Array]:
+    """Draw states and observations with the given offsets; diffuse parts start at `start`, zero by default."""
+    rows, n, p = int(offsets[-1]), space.n_states, space.n_observed
+    t = np.arange(rows) - np.repeat(offsets[:-1], np.diff(offsets))
+    at = partial(of_rows, t=t)
+    push = at(np.array([root(q) for q in space.transition_cov]), generator.standard_normal((rows, n))) + c
+    first = generator.standard_normal((len(offsets) - 1, n)) @ root(space.initial_cov).T
+    first += np.zeros(n) if start is None else start
+    x = np.empty((rows, n))
+    either(f"{_HOME}:propagate", rows * n * n)(space.transition, push, first, offsets, 0, len(offsets) - 1, x)
+    noise = at(np.array([root(h) for h in space.observation_cov]), generator.standard_normal((rows, p)))
+    return x, at(space.observation, x) + noise + d
+
+
+def root(cov: Array) -> Array:
+    """Return a matrix whose square, times its transpose, is a covariance that may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def offsets_by_row(offset: Array, push: Array | None, offsets: Ints) -> Array:
+    """Return offsets as one for all rows or one a row."""
+    if len(offset) > 1:
+        t = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+        offset = offset[t]
+    found = offset if push is None else offset + push
+    return np.ascontiguousarray(found)

@@ -1,0 +1,186 @@
+"""What is known about the states of sequences: means and covariances, one array a sequence."""
+
+# ruff: noqa: N806 (letters of the literature)
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from markovia.inference.sequences.innovation_tests import InnovationTests, innovation_tests
+from markovia.inference.sequences.state_space import StateSpace
+from markovia.runtime.array_types import Array, Ints
+
+
+def of_rows(matrices: Array, x: Array, t: Ints) -> Array:
+    """Return each row times its step's matrix."""
+    return np.asarray(x @ matrices[0].T if len(matrices) == 1 else np.einsum("tij,tj->ti", matrices[t], x))
+
+
+def _split(steps: Any, offsets: Ints) -> list[Any]:
+    return [steps[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+@dataclass(frozen=True, repr=False)
+class Filtered:
+    """The states given what was observed up to each step; lists have one array a sequence.
+
+    Attributes
+    ----------
+    mean, cov
+        Of the state after the step's observation; variances are infinite while a diffuse start is not yet told.
+    predicted_mean, predicted_cov
+        Of the state before the step's observation.
+    innovations, innovation_cov
+        What was observed less what was expected, and its covariance; NaN where nothing was observed.
+    log_prob
+        The log likelihood of each sequence.
+    """
+
+    space: StateSpace
+    y: Array
+    offset: Array
+    offsets: Ints
+    before: Array
+    after: Array
+    slot: Ints
+    cov_before: Array
+    cov_after: Array
+    vague: tuple[Ints, Array, Array] | None
+    log_prob: Array
+
+    def __repr__(self) -> str:
+        return f"Filtered(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    @cached_property
+    def mean(self) -> list[Array]:
+        """The mean of each state."""
+        return _split(self.after, self.offsets)
+
+    @cached_property
+    def predicted_mean(self) -> list[Array]:
+        """The mean of each state before its observation."""
+        return _split(self.before, self.offsets)
+
+    @cached_property
+    def cov(self) -> list[Array]:
+        """The covariance of each state."""
+        return _split(self._known(self.cov_after, 2), self.offsets)
+
+    @cached_property
+    def predicted_cov(self) -> list[Array]:
+        """The covariance of each state before its observation."""
+        return _split(self._predicted, self.offsets)
+
+    @cached_property
+    def innovations(self) -> list[Array]:
+        """What was observed less what was expected."""
+        return _split(self.y - self.expected, self.offsets)
+
+    @cached_property
+    def innovation_cov(self) -> list[Array]:
+        """The covariance of what was expected."""
+        return _split(self.expected_cov, self.offsets)
+
+    @cached_property
+    def standardized(self) -> list[Array]:
+        """The innovations made independent with variance 1; NaN where not all of a step was observed or told."""
+        v, F = self.y - self.expected, self.expected_cov
+        found = np.full(v.shape, np.nan)
+        whole = np.isfinite(v).all(axis=1) & np.isfinite(F).all(axis=(1, 2))
+        found[whole] = np.linalg.solve(np.linalg.cholesky(F[whole]), v[whole][:, :, None])[:, :, 0]
+        return _split(found, self.offsets)
+
+    def test_innovations(self, lags: int | None = None) -> list[list[InnovationTests]]:
+        """Test each sequence's innovations for what a true model leaves: one entry an observed number, for each sequence.
+
+        Parameters
+        ----------
+        lags
+            How many autocorrelations the Ljung-Box test takes; a fifth of the steps, 10 at most, by default.
+        """
+        return [[innovation_tests(e[:, j], lags) for j in range(e.shape[1])] for e in self.standardized]
+
+    @cached_property
+    def expected(self) -> Array:
+        """The mean of each step's observation given those before, one row a step of all sequences."""
+        states = of_rows(self.space.observation, self.before, self._t)
+        return np.asarray(states + self.offset)
+
+    @cached_property
+    def expected_cov(self) -> Array:
+        """The covariance of each step's observation given those before."""
+        Z, H = self.space.observation, self.space.observation_cov
+        z, h = Z[self._t] if len(Z) > 1 else Z, H[self._t] if len(H) > 1 else H
+        with np.errstate(invalid="ignore"):
+            found = z @ np.where(np.isinf(self._predicted), 0.0, self._predicted) @ z.swapaxes(1, 2) + h
+        if self.vague is not None:
+            rows = np.flatnonzero(self.vague[0][self.slot] > 0)
+            z = Z[self._t[rows]] if len(Z) > 1 else Z
+            unknown = z @ self.vague[1][self.slot[rows]] @ z.swapaxes(1, 2)
+            found[rows] = np.where(np.abs(unknown) > 1e-10, np.copysign(np.inf, unknown), found[rows])
+        return found
+
+    @cached_property
+    def _t(self) -> Ints:
+        return np.arange(len(self.y)) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+
+    @cached_property
+    def _predicted(self) -> Array:
+        return self._known(self.cov_before, 1)
+
+    def _known(self, cov: Array, which: int) -> Array:
+        found = cov[self.slot]
+        if self.vague is not None:
+            rows = np.flatnonzero(self.vague[0][self.slot] > 0)
+            part = self.vague[which][self.slot[rows]]
+            found[rows] = np.where(np.abs(part) > 1e-10, np.copysign(np.inf, part), found[rows])
+        return found
+
+
+@dataclass(frozen=True, repr=False)
+class Smoothed:
+    """The states given whole sequences; lists have one array a sequence.
+
+    Attributes
+    ----------
+    mean, cov
+        Of each state.
+    lag_cov
+        The covariance of each state with the one before, one fewer than steps.
+    log_prob
+        The log likelihood of each sequence.
+    """
+
+    offsets: Ints
+    means: Array
+    place: Ints
+    covs: Array
+    lagging: Callable[[], Array]
+    log_prob: Array
+
+    def __repr__(self) -> str:
+        return f"Smoothed(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    @cached_property
+    def mean(self) -> list[Array]:
+        """The mean of each state."""
+        return _split(self.means, self.offsets)
+
+    @cached_property
+    def cov(self) -> list[Array]:
+        """The covariance of each state."""
+        return _split(self.covs[self.place], self.offsets)
+
+    @cached_property
+    def lagged(self) -> Array:
+        """The covariance of each next state with this one, at the places of `place`."""
+        return self.lagging()
+
+    @cached_property
+    def lag_cov(self) -> list[Array]:
+        """The covariance of each state with the one before."""
+        return [found[:-1] for found in _split(self.lagged[self.place], self.offsets)]

@@ -1,0 +1,178 @@
+"""Maximum likelihood for state-space models whose matrices are a function of a few parameters, with standard errors.
+
+L-BFGS on unbounded versions of the parameters with central differences; standard errors from the observed information,
+the second differences of the log likelihood in the parameters themselves. Cost: two filters a parameter and iteration.
+"""
+
+# ruff: noqa: N806 (letters of the literature)
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.runtime.array_types import Array
+
+Domain: TypeAlias = Literal["real", "positive", "interval", "stationary", "invertible"]
+"""Any number; a variance; between two bounds; all coefficients of a stationary autoregression or invertible average."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Some parameters of one kind: their names, where they start, and where they may be."""
+
+    names: tuple[str, ...]
+    start: tuple[float, ...]
+    domain: Domain = "real"
+    low: float = 0.0
+    high: float = 1.0
+
+    def unbounded(self, values: Array) -> Array:
+        """Return values as numbers that may be anything."""
+        if self.domain == "positive":
+            return np.sqrt(np.maximum(values, 0.0))
+        if self.domain == "interval":
+            share = np.clip((values - self.low) / (self.high - self.low), 1e-9, 1 - 1e-9)
+            return np.log(share / (1 - share))
+        if self.domain in ("stationary", "invertible"):
+            partial = _partial_autocorrelations(values if self.domain == "stationary" else -values)
+            return partial / np.sqrt(np.maximum(1 - partial**2, 1e-12))
+        return values
+
+    def bounded(self, free: Array) -> Array:
+        """Return the values of unbounded numbers."""
+        if self.domain == "positive":
+            return free**2
+        if self.domain == "interval":
+            return self.low + (self.high - self.low) / (1 + np.exp(-free))
+        if self.domain in ("stationary", "invertible"):
+            found = _autoregression(free / np.sqrt(1 + free**2))
+            return found if self.domain == "stationary" else -found
+        return free
+
+
+def _autoregression(partial: Array) -> Array:
+    """Return the coefficients that have these partial autocorrelations (Durbin and Levinson)."""
+    found = np.empty(0)
+    for r in partial:
+        found = np.append(found - r * found[::-1], r)
+    return found
+
+
+def _partial_autocorrelations(coefficients: Array) -> Array:
+    found = np.array(coefficients, dtype=np.float64)
+    for k in range(len(found) - 1, 0, -1):
+        r = np.clip(found[k], -0.999999, 0.999999)
+        found[:k] = (found[:k] + r * found[:k][::-1]) / (1 - r * r)
+    return np.clip(found, -0.999999, 0.999999)
+
+
+@dataclass(frozen=True)
+class LikelihoodFit:
+    """The parameters of greatest likelihood, in the order of their names, with standard errors and their covariance."""
+
+    params: Array
+    standard_errors: Array
+    covariance: Array
+    log_likelihood: float
+    converged: bool
+    iterations: int
+
+
+def fit_likelihood(
+    log_likelihood: Callable[[Array], float],
+    parameters: Sequence[Parameter],
+    start: Array,
+    *,
+    max_iter: int = 500,
+    tol: float = 1e-9,
+) -> LikelihoodFit:
+    """Find the parameters of greatest log likelihood.
+
+    Raises
+    ------
+    InvalidArgument
+        If the log likelihood is not finite at the start.
+
+    Examples
+    --------
+    >>> data = np.array([1.0, 2.0, 4.0, 5.0])
+    >>> def log_likelihood(p):
+    ...     return float(-0.5 * np.sum(np.log(2 * np.pi * p[1]) + (data - p[0]) ** 2 / p[1]))
+    >>> found = fit_likelihood(log_likelihood, [Parameter(("mean",), (0.0,)), Parameter(("variance",), (1.0,), "positive")],
+    ...     np.array([0.0, 1.0]))
+    >>> found.params.round(4).tolist(), found.standard_errors.round(3).tolist()
+    ([3.0, 2.5], [0.791, 1.768])
+    """
+    from scipy.optimize import minimize
+
+    cuts = np.cumsum([len(p.names) for p in parameters])[:-1]
+
+    def values(free: Array) -> Array:
+        return np.concatenate(
+            [p.bounded(part) for p, part in zip(parameters, np.split(free, cuts), strict=True)]
+        )
+
+    def cost(free: Array) -> float:
+        found = -log_likelihood(values(free))
+        return found if np.isfinite(found) else 1e300
+
+    def slope(free: Array) -> Array:
+        step = 6e-6 * np.maximum(1.0, np.abs(free))
+        moves = np.diag(step)
+        return np.array(
+            [(cost(free + m) - cost(free - m)) / (2 * s) for m, s in zip(moves, step, strict=True)]
+        )
+
+    begin = np.concatenate(
+        [p.unbounded(part) for p, part in zip(parameters, np.split(start, cuts), strict=True)]
+    )
+    if not np.isfinite(log_likelihood(start)):
+        raise InvalidArgument("the log likelihood is not finite where the parameters start")
+    scale = max(1.0, abs(cost(begin)))
+    found = minimize(
+        lambda f: cost(f) / scale,
+        begin,
+        jac=lambda f: slope(f) / scale,
+        method="L-BFGS-B",
+        options={"maxiter": max_iter, "ftol": tol * 1e-3, "gtol": tol},
+    )
+    params = values(found.x)
+    covariance = information_inverse(log_likelihood, params)
+    # a variance at zero has no quadratic around it
+    edge = np.concatenate(
+        [
+            (part < 1e-10) & (p.domain == "positive")
+            for p, part in zip(parameters, np.split(params, cuts), strict=True)
+        ]
+    )
+    with np.errstate(invalid="ignore"):
+        errors = np.where(edge, np.nan, np.sqrt(np.diag(covariance)))
+    return LikelihoodFit(params, errors, covariance, -cost(found.x), bool(found.success), int(found.nit))
+
+
+def information_inverse(log_likelihood: Callable[[Array], float], params: Array) -> Array:
+    """Return the inverse of the observed information, by second differences."""
+    k = len(params)
+    step = 1e-4 * np.maximum(1e-2, np.abs(params))
+    moves = np.diag(step)
+    H = np.empty((k, k))
+    here = log_likelihood(params)
+    for i in range(k):
+        H[i, i] = (log_likelihood(params + moves[i]) - 2 * here + log_likelihood(params - moves[i])) / step[
+            i
+        ] ** 2
+        for j in range(i):
+            a, b = moves[i] + moves[j], moves[i] - moves[j]
+            four = (
+                log_likelihood(params + a)
+                - log_likelihood(params + b)
+                - log_likelihood(params - b)
+                + log_likelihood(params - a)
+            )
+            H[i, j] = H[j, i] = four / (4 * step[i] * step[j])
+    if not np.isfinite(H).all():
+        return np.full((k, k), np.nan)
+    return np.asarray(np.linalg.pinv(-H, hermitian=True), dtype=np.float64)

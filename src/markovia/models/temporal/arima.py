@@ -1,0 +1,131 @@
+"""Autoregressive integrated moving averages, with seasons, as state-space models.
+
+States are those of the stationary part (Harvey's form), which starts from its own law, and the last values that
+differencing needs, which start diffuse. References: Box and Jenkins (1970); Harvey (1989).
+"""
+
+# ruff: noqa: N806 (letters of the literature)
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.inference.sequences.state_space import StateSpace, state_space
+from markovia.learning.sequences.state_space_likelihood import Parameter
+from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters
+from markovia.runtime.array_types import Array
+
+
+class ARIMA(ParametricSeries):
+    """An autoregressive integrated moving average, with weights of known inputs.
+
+    Parameters
+    ----------
+    order
+        How many autoregressive terms, differences, and moving-average terms.
+    seasonal_order
+        The same for seasons, and how many steps a year has.
+    constant
+        Whether the differenced series has a constant: a mean without differences, a drift with one.
+    params
+        The parameters where they are known, by name or in the order of `parameter_names`.
+    max_iter, tol
+        When `fit` stops.
+
+    Examples
+    --------
+    >>> ARIMA((1, 0, 0), params=[0.5, 1.0]).forecast([1.0, 2.0], 2).mean[0][:, 0].tolist()
+    [1.0, 0.5]
+    >>> ARIMA((1, 1, 1), seasonal_order=(1, 0, 0, 12)).parameter_names
+    ('ar1', 'ma1', 'seasonal_ar1', 'variance')
+    """
+
+    def __init__(
+        self,
+        order: tuple[int, int, int] = (1, 0, 0),
+        *,
+        seasonal_order: tuple[int, int, int, int] = (0, 0, 0, 0),
+        constant: bool = False,
+        params: Mapping[str, float] | Sequence[float] | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-9,
+    ) -> None:
+        self.order = order
+        self.seasonal_order = seasonal_order
+        self.constant = constant
+        self.params = params
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _parameters(self, values: Array | None, inputs: int) -> list[Parameter]:
+        for name, given, size in (("order", self.order, 3), ("seasonal_order", self.seasonal_order, 4)):
+            if len(given) != size or any(not isinstance(k, int | np.integer) or k < 0 for k in given):
+                raise InvalidArgument(f"{name}= is {size} whole numbers, 0 or more, not {given!r}")
+        p, _, q = self.order
+        sp, sd, sq, season = self.seasonal_order
+        if (sp or sd or sq) and season < 2:
+            raise InvalidArgument(f"seasonal_order= ends with the number of seasons, 2 or more, not {season}")
+        groups = [
+            ("ar", p, "stationary"), ("ma", q, "invertible"),
+            ("seasonal_ar", sp, "stationary"), ("seasonal_ma", sq, "invertible"),
+        ]  # fmt: skip
+        found = [Parameter(("constant",), (0.0,))] if self.constant else []
+        for name, count, domain in groups:
+            if count:
+                names = tuple(f"{name}{i + 1}" for i in range(count))
+                found.append(Parameter(names, (0.0,) * count, domain))  # type: ignore[arg-type]
+        spread = 1.0
+        if values is not None:
+            spread = float(np.nanvar(self._differenced(values[:, 0]))) or 1.0
+        return [*found, Parameter(("variance",), (spread,), "positive"), *input_parameters(inputs)]
+
+    def _differenced(self, y: Array) -> Array:
+        kept = self._differencing()
+        found = np.convolve(y, kept)[len(kept) - 1 : len(y)] if len(y) >= len(kept) else y
+        return found if np.isfinite(found).any() else y
+
+    def _differencing(self) -> Array:
+        found = np.ones(1)
+        for _ in range(self.order[1]):
+            found = np.convolve(found, [1.0, -1.0])
+        _, times, _, season = self.seasonal_order
+        for _ in range(times):
+            found = np.convolve(found, np.r_[1.0, np.zeros(season - 1), -1.0])
+        return found
+
+    def _polynomial(self, params: Mapping[str, float], name: str, sign: float) -> Array:
+        """Return one minus (or plus) the coefficients, with the seasons' multiplied in."""
+        own = [1.0, *(sign * v for k, v in params.items() if k.rstrip("0123456789") == name)]
+        season = self.seasonal_order[3]
+        far = [sign * v for k, v in params.items() if k.rstrip("0123456789") == f"seasonal_{name}"]
+        seasonal = np.zeros(len(far) * season + 1)
+        seasonal[0] = 1.0
+        if far:
+            seasonal[season::season] = far
+        return np.convolve(own, seasonal)
+
+    def _matrices(self, params: Mapping[str, float]) -> StateSpace:
+        from scipy.linalg import solve_discrete_lyapunov
+
+        ar, ma = -self._polynomial(params, "ar", -1.0)[1:], self._polynomial(params, "ma", 1.0)
+        lags = -self._differencing()[1:]
+        r, k = max(len(ar), len(ma)), len(lags)
+        T, shown = np.zeros((r + k, r + k)), np.zeros(r + k)
+        T[: len(ar), 0] = ar
+        T[:r, :r] += np.eye(r, k=1)
+        weights = np.zeros(r)
+        weights[: len(ma)] = ma
+        Q = np.zeros((r + k, r + k))
+        Q[:r, :r] = params["variance"] * np.outer(weights, weights)
+        shown[0], shown[r:] = 1.0, lags
+        if k:
+            T[r] = shown
+            T[r + 1 :, r:-1] = np.eye(k - 1)
+        cov = np.diag(np.r_[np.zeros(r), np.full(k, np.inf)])
+        cov[:r, :r] = solve_discrete_lyapunov(T[:r, :r], Q[:r, :r])
+        push, mean = np.zeros(r + k), np.zeros(r + k)
+        if self.constant:
+            push[0] = params["constant"]
+            mean[:r] = np.linalg.solve(np.eye(r) - T[:r, :r], push[:r])
+        return state_space(T, Q, shown[None], 0.0, mean, cov, push)

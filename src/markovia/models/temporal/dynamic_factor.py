@@ -1,0 +1,95 @@
+"""Dynamic factor models: many series that follow a few hidden autoregressive ones."""
+
+# ruff: noqa: N806, E741 (letters of the literature)
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.inference.sequences.state_space import StateSpace, state_space
+from markovia.learning.sequences.state_space_likelihood import Parameter
+from markovia.models.temporal.parametric_series import ParametricSeries
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_count
+
+
+class DynamicFactor(ParametricSeries):
+    """Series that load on a few factors, each with noise of its own; factors are a stationary vector autoregression.
+
+    Parameters
+    ----------
+    n_series
+        How many series there are.
+    n_factors
+        How many factors, with noise of variance 1.
+    order
+        How many steps back factors look.
+    params
+        The parameters where they are known, by name or in the order of `parameter_names`.
+    max_iter, tol
+        When `fit` stops.
+
+    Examples
+    --------
+    >>> DynamicFactor(2).parameter_names
+    ('loading0.0', 'loading1.0', 'variance0', 'variance1', 'ar1.0.0')
+    """
+
+    def __init__(
+        self,
+        n_series: int = 2,
+        n_factors: int = 1,
+        order: int = 1,
+        *,
+        params: Mapping[str, float] | Sequence[float] | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-9,
+    ) -> None:
+        self.n_series = n_series
+        self.n_factors = n_factors
+        self.order = order
+        self.params = params
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _parameters(self, values: Array | None, inputs: int) -> list[Parameter]:
+        for name in ("n_series", "n_factors", "order"):
+            check_count(name, getattr(self, name), 1)
+        if inputs:
+            raise InvalidArgument("a dynamic factor model takes no inputs")
+        p, k = self.n_series, self.n_factors
+        loadings, spread = np.ones((p, k)), np.ones(p)
+        if values is not None and values.shape[1] == p:
+            filled = np.where(np.isnan(values), np.nanmean(values, axis=0), values)
+            size, axes = np.linalg.eigh(np.cov(filled.T).reshape(p, p))
+            loadings = (axes * np.sqrt(np.maximum(size, 0)))[:, ::-1][:, :k] * 0.8
+            loadings = np.hstack([loadings, np.full((p, k - loadings.shape[1]), 0.1)])
+            spread = np.maximum(
+                np.nanvar(values, axis=0) - (loadings**2).sum(axis=1), 0.1 * np.nanvar(values, axis=0)
+            )
+        lag = [f"ar{l + 1}.{i}.{j}" for i in range(k) for l in range(self.order) for j in range(k)]
+        start = [
+            0.5 if l == 0 and i == j else 0.0 for i in range(k) for l in range(self.order) for j in range(k)
+        ]
+        return [
+            Parameter(
+                tuple(f"loading{i}.{j}" for i in range(p) for j in range(k)), tuple(loadings.ravel().tolist())
+            ),
+            Parameter(tuple(f"variance{i}" for i in range(p)), tuple(spread.tolist()), "positive"),
+            Parameter(tuple(lag), tuple(start), "stationary" if k == 1 else "real"),
+        ]
+
+    def _matrices(self, params: Mapping[str, float]) -> StateSpace:
+        from scipy.linalg import solve_discrete_lyapunov
+
+        p, k, order = self.n_series, self.n_factors, self.order
+        values = np.array([params[name] for name in self.parameter_names])
+        loadings, variances, lags = np.split(values, [p * k, p * k + p])
+        T, Q = np.eye(k * order, k=-k), np.zeros((k * order, k * order))
+        T[:k] = lags.reshape(k, order * k)
+        Q[:k, :k] = np.eye(k)
+        if np.abs(np.linalg.eigvals(T)).max() >= 1:
+            raise InvalidArgument("the factors' autoregression is not stationary; take smaller coefficients")
+        Z = np.hstack([loadings.reshape(p, k), np.zeros((p, k * (order - 1)))])
+        return state_space(T, Q, Z, np.diag(variances), initial_cov=solve_discrete_lyapunov(T, Q))
