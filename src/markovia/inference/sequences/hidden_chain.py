@@ -278,19 +278,23 @@ class HiddenChain:
         return (seen.offsets, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes)
 
     def _parts(self, seen: Observed) -> list[tuple[int, int]]:
-        """Return ranges of sequences with about as many steps each."""
-        count = len(seen.offsets) - 1
-        if len(seen.codes) * len(self.start) ** 2 < SMALL or count == 1:
-            return [(0, count)]
-        ends = np.searchsorted(seen.offsets, np.linspace(0, seen.offsets[-1], PARTS + 1)[1:-1])
-        bounds = [0, *np.unique(ends[(ends > 0) & (ends < count)]).tolist(), count]
-        return list(pairwise(bounds))
+        return parts_of(seen.offsets, len(self.start) ** 2)
 
     def _share(self, name: str, seen: Observed, arguments: Callable[[int], Any], width: int = 1) -> None:
         k = len(self.start)
         work = either(f"{KERNELS}:{name}", width * len(seen.codes) * (10 * k + 3 * k * k))
         parts = self._parts(seen)
         in_parallel(lambda i, _: work(*parts[i], *arguments(i)), range(len(parts)), lambda: None)
+
+
+def parts_of(offsets: Ints, cost: int) -> list[tuple[int, int]]:
+    """Return ranges of sequences with about as many steps each, given what a step costs; one where that is little."""
+    count = len(offsets) - 1
+    if int(offsets[-1]) * cost < SMALL or count == 1:
+        return [(0, count)]
+    ends = np.searchsorted(offsets, np.linspace(0, offsets[-1], PARTS + 1)[1:-1])
+    bounds = [0, *np.unique(ends[(ends > 0) & (ends < count)]).tolist(), count]
+    return list(pairwise(bounds))
 
 
 def _cuts(n: int, parts: int) -> list[tuple[int, int]]:

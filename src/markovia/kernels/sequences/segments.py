@@ -1,0 +1,289 @@
+"""Recursions of chains of labelled segments over many sequences that lie one after the other in flat arrays.
+
+A segmentation cuts a sequence into segments, each with a label and a length of at most D steps. Its score is the sum of
+`start[label]` of the first segment, `moves[before, label]` of the others, `lengths[label, length - 1]` of each (`last` for
+the segment that ends the sequence, which may go on unseen) and `scores[t, label]` of all steps. All are logarithms and need
+not be normalised. Arrays: `start (k,)`, `moves (k, k)`, `lengths` and `last (k, D)`, `scores (steps, k)`.
+
+`begins[t, j]` is the logarithm of what leads to a segment j that begins at t, `ends[t, j]` of what leads to one that ends
+there. A shift, `tops[t]`, is taken off the scores of each step, so that the sums stay small however long a sequence is.
+Cost: steps times k times (k + D).
+"""
+
+from math import exp, log
+
+import numpy as np
+
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import uniform
+
+FAR = 60.0
+"""Terms smaller than the largest by this factor's exponential are left out of a sum."""
+
+
+@inner
+def _log_sum(terms, n):
+    top = -np.inf
+    for i in range(n):
+        top = max(top, terms[i])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for i in range(n):
+        if terms[i] > top - FAR:
+            total += exp(terms[i] - top)
+    return top + log(total)
+
+
+@inner
+def _pieces(a, t, j, table, scores, tops, begins, terms):
+    """Write the logarithms of all segments j that end at t, by length from 1 on, and return how many there are."""
+    longest = min(table.shape[1], t - a + 1)
+    along = 0.0
+    for d in range(longest):
+        along += scores[t - d, j] - tops[t - d]
+        if along == -np.inf:
+            return d
+        terms[d] = begins[t - d, j] + along + table[j, d]
+    return longest
+
+
+@inner
+def _arrive(a, t, start, moves, ends, begins, terms):
+    """Write what leads to a segment that begins at t."""
+    k = len(start)
+    for j in range(k):
+        if t == a:
+            begins[t, j] = start[j]
+        else:
+            for i in range(k):
+                terms[i] = ends[t - 1, i] + moves[i, j]
+            begins[t, j] = _log_sum(terms, k)
+
+
+@kernel
+def forward_segments(
+    first, last_one, offsets, start, moves, lengths, last, scores, begins, ends, tops, log_probs
+):
+    """Write `begins`, `ends`, `tops` of sequences first ... last_one-1 and the log sums over their segmentations."""
+    k, longest = lengths.shape
+    terms = np.empty(max(k, longest))
+    for s in range(first, last_one):
+        a, b = offsets[s], offsets[s + 1]
+        total = 0.0
+        lost = 0.0
+        for t in range(a, b):
+            _arrive(a, t, start, moves, ends, begins, terms)
+            tops[t] = 0.0
+            top = -np.inf
+            for j in range(k):
+                n = _pieces(a, t, j, last if t == b - 1 else lengths, scores, tops, begins, terms)
+                ends[t, j] = _log_sum(terms, n)
+                top = max(top, ends[t, j])
+            if top == -np.inf:  # no segment may end here
+                for j in range(k):
+                    top = max(top, scores[t, j])
+                if top == -np.inf:
+                    top = 0.0
+            tops[t] = top
+            for j in range(k):
+                ends[t, j] -= top
+            more = top - lost
+            new = total + more
+            lost = (new - total) - more
+            total = new
+        log_probs[s] = total + _log_sum(ends[b - 1], k)
+
+
+@kernel
+def running_segments(first, last_one, offsets, lengths, scores, begins, tops, running):
+    """Write the logarithms of what leads to a segment j that covers step t, as if the sequence ended there."""
+    k, longest = lengths.shape
+    terms = np.empty(longest)
+    for s in range(first, last_one):
+        a, b = offsets[s], offsets[s + 1]
+        for t in range(a, b):
+            for j in range(k):
+                n = _pieces(a, t, j, lengths, scores, tops, begins, terms)
+                running[t, j] = _log_sum(terms, n)
+
+
+@kernel
+def backward_segments(
+    first,
+    last_one,
+    offsets,
+    moves,
+    lengths,
+    last,
+    scores,
+    begins,
+    ends,
+    tops,
+    log_probs,
+    steps,
+    starts,
+    pairs,
+    counts,
+    last_counts,
+):
+    """Add expected counts to `starts`, `pairs`, `counts` and `last_counts`, and write p(label of step t) into `steps`."""
+    k, longest = lengths.shape
+    most = 0
+    for s in range(first, last_one):
+        most = max(most, offsets[s + 1] - offsets[s])
+    open_at = np.empty((most, k))  # what follows, given a segment that begins there
+    shut_at = np.empty((most, k))  # what follows, given a segment that ends there
+    terms = np.empty(max(k, longest))
+    for s in range(first, last_one):
+        a, b = offsets[s], offsets[s + 1]
+        if log_probs[s] == -np.inf:
+            continue
+        size = _log_sum(ends[b - 1], k)
+        for t in range(b - 1, a - 1, -1):
+            row = t - a
+            for i in range(k):
+                if t == b - 1:
+                    shut_at[row, i] = 0.0
+                else:
+                    for j in range(k):
+                        terms[j] = moves[i, j] + open_at[row + 1, j]
+                    shut_at[row, i] = _log_sum(terms, k)
+                    for j in range(k):
+                        pairs[i, j] += exp(ends[t, i] + terms[j] - size)
+            for j in range(k):
+                along = 0.0
+                n = 0
+                for d in range(min(longest, b - t)):
+                    along += scores[t + d, j] - tops[t + d]
+                    if along == -np.inf:
+                        break
+                    weight = last[j, d] if t + d == b - 1 else lengths[j, d]
+                    terms[d] = weight + along + shut_at[row + d, j]
+                    n = d + 1
+                open_at[row, j] = _log_sum(terms, n)
+                if begins[t, j] + open_at[row, j] == -np.inf:
+                    continue
+                # a segment covers all its steps, so each step gets the sum over lengths that reach it
+                reach = 0.0
+                for d in range(n - 1, -1, -1):
+                    p = exp(begins[t, j] + terms[d] - size)
+                    reach += p
+                    steps[t + d, j] += reach
+                    if t + d == b - 1:
+                        last_counts[j, d] += p
+                    else:
+                        counts[j, d] += p
+                if t == a:
+                    starts[j] += reach
+
+
+@kernel
+def best_segments(first, last_one, offsets, start, moves, lengths, last, scores, labels, opens, log_probs):
+    """Write the labels of a best segmentation of each sequence, 1 in `opens` where segments begin, and its score."""
+    k, longest = lengths.shape
+    most = 0
+    for s in range(first, last_one):
+        most = max(most, offsets[s + 1] - offsets[s])
+    begins = np.empty((most, k))
+    ends = np.empty((most, k))
+    before = np.zeros((most, k), np.int64)
+    long = np.ones((most, k), np.int64)
+    tops = np.empty(most)
+    for s in range(first, last_one):
+        a, b = offsets[s], offsets[s + 1]
+        total = 0.0
+        for t in range(a, b):
+            row = t - a
+            for j in range(k):
+                if t == a:
+                    begins[0, j] = start[j]
+                    continue
+                begins[row, j] = -np.inf
+                for i in range(k):
+                    value = ends[row - 1, i] + moves[i, j]
+                    if value > begins[row, j]:
+                        begins[row, j] = value
+                        before[row, j] = i
+            top = -np.inf
+            tops[row] = 0.0
+            for j in range(k):
+                ends[row, j] = -np.inf
+                along = 0.0
+                for d in range(min(longest, row + 1)):
+                    along += scores[t - d, j] - tops[row - d]
+                    value = begins[row - d, j] + along + (last[j, d] if t == b - 1 else lengths[j, d])
+                    if value > ends[row, j]:
+                        ends[row, j] = value
+                        long[row, j] = d + 1
+                top = max(top, ends[row, j])
+            if top == -np.inf:
+                for j in range(k):
+                    top = max(top, scores[t, j])
+                if top == -np.inf:
+                    top = 0.0
+            tops[row] = top
+            total += top
+            for j in range(k):
+                ends[row, j] -= top
+        best = 0
+        for j in range(1, k):
+            if ends[b - 1 - a, j] > ends[b - 1 - a, best]:
+                best = j
+        log_probs[s] = total + ends[b - 1 - a, best]
+        if log_probs[s] == -np.inf:
+            continue
+        t = b - 1
+        while t >= a:
+            d = long[t - a, best]
+            for u in range(t - d + 1, t + 1):
+                labels[u] = best
+                opens[u] = 0
+            opens[t - d + 1] = 1
+            t -= d
+            best = before[t + 1 - a, best]
+
+
+@inner
+def _pick(terms, n, seed):
+    """Return a place in `terms`, drawn by their exponentials; n where all are minus infinity."""
+    top = -np.inf
+    for i in range(n):
+        top = max(top, terms[i])
+    total = 0.0
+    for i in range(n):
+        total += exp(terms[i] - top)
+    left = uniform(seed) * total
+    found = n
+    for i in range(n):
+        weight = exp(terms[i] - top)
+        if weight > 0.0 and (found == n or left >= 0.0):
+            found = i
+        left -= weight
+    return found
+
+
+@kernel
+def draw_segments(
+    first, last_one, offsets, moves, lengths, last, scores, begins, ends, tops, seeds, labels, opens
+):
+    """Write segmentations drawn by their scores, backwards: `labels (n, steps)`, and 1 in `opens` where segments begin."""
+    k, longest = lengths.shape
+    terms = np.empty(max(k, longest))
+    for s in range(first, last_one):
+        a, b = offsets[s], offsets[s + 1]
+        for q in range(len(labels)):
+            t = b - 1
+            label = 0
+            while t >= a:
+                for i in range(k):
+                    terms[i] = ends[t, i] + (0.0 if t == b - 1 else moves[i, label])
+                label = _pick(terms, k, seeds[s])
+                table = last if t == b - 1 else lengths
+                n = _pieces(a, t, label, table, scores, tops, begins, terms)
+                d = _pick(terms, n, seeds[s]) + 1
+                for u in range(t - d + 1, t + 1):
+                    labels[q, u] = label
+                    opens[q, u] = 0
+                opens[q, t - d + 1] = 1
+                t -= d
