@@ -29,7 +29,6 @@ from markovia.factors.quantities.soft_findings import Interval as Interval, Soft
 from markovia.factors.tables.evidence import Jeffrey as Jeffrey, Not as Not
 from markovia.factors.tables.factor import Factor as Factor
 from markovia.factors.tables.variable import Variable as Variable
-from markovia.inference.theory.markov_chain import MarkovChain as MarkovChain
 from markovia.io import load as load, save as save
 from markovia.learning.incomplete.em import EM as EM
 from markovia.learning.regression.glm import GLM as GLM
@@ -72,6 +71,7 @@ from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFact
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
 from markovia.models.temporal.hmm import HMM as HMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
+from markovia.models.temporal.markov_chain import MarkovChain as MarkovChain
 from markovia.models.temporal.structural_series import StructuralSeries as StructuralSeries
 from markovia.structure.changing.changing_network import edges_over_time as edges_over_time
 from markovia.structure.confidence.bootstrap import bootstrap_structure as bootstrap_structure

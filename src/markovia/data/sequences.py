@@ -56,6 +56,28 @@ class Sequences:
         i = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return f"step {row - int(self.offsets[i])} of sequence {self.names[i]!r}"
 
+    def weights(self, given: Any) -> Any:
+        """Return checked weights, one a sequence; all 1 for None."""
+        if given is None:
+            return np.ones(len(self))
+        try:
+            found = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgument(f"sample_weight= are numbers, one a sequence, not {given!r}") from None
+        if found.shape != (len(self),):
+            raise InvalidArgument(
+                f"sample_weight= has one number for each of the {len(self):,} sequences, not shape {found.shape}"
+            )
+        wrong = ~(np.isfinite(found) & (found >= 0.0))
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise InvalidArgument(
+                f"the weight of sequence {self.names[i]!r} is {found[i]:g}; weights are 0 or more"
+            )
+        if not found.any():
+            raise InvalidArgument("sample_weight= are all 0, so there is nothing to learn from")
+        return found
+
     def numbers(self, *, missing: bool = True) -> Any:
         """Return the values as float64; missing cells are NaN, where they are allowed.
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import product
 from math import gcd, prod
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,15 +19,15 @@ from numpy.typing import ArrayLike
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.seeds import Seed, generator
 
 TOLERANCE = 1e-9
 MOST_STATES = 4096
 
 
-class MarkovChain:
-    """A homogeneous Markov chain on finitely many states.
+class FiniteChain:
+    """A homogeneous Markov chain on finitely many states; `mk.MarkovChain` adds what is learned from data.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class MarkovChain:
 
     Examples
     --------
-    >>> chain = MarkovChain([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]])
+    >>> chain = FiniteChain([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]])
     >>> (13 * chain.stationary()).round(6).tolist()
     [3.0, 5.0, 5.0]
     >>> chain.is_regular, chain.mixing_time(0.01)
@@ -72,7 +72,7 @@ class MarkovChain:
         return len(self.states)
 
     def __repr__(self) -> str:
-        return f"MarkovChain({len(self)} states, {len(self.communicating_classes)} communicating classes)"
+        return f"{type(self).__name__}({len(self)} states, {len(self.communicating_classes)} communicating classes)"
 
     # -- structure -----------------------------------------------------------------------------------------------
 
@@ -203,12 +203,12 @@ class MarkovChain:
         p = self._distribution(distribution)
         return bool(np.abs(p @ self.transition - p).max() <= TOLERANCE)
 
-    def reversed(self) -> "MarkovChain":
+    def reversed(self) -> Self:
         """Return the chain backwards in time: `q(j, i) = p(i) T(i, j) / p(j)` with the stationary p."""
         p = self.stationary()
         if (p <= 0).any():
             raise InvalidArgument("a chain with transient states has no reversed chain on all its states")
-        return MarkovChain((p[:, None] * self.transition).T / p[:, None], self.states)
+        return type(self)((p[:, None] * self.transition).T / p[:, None], self.states)
 
     def eigenvalues(self) -> Array:
         """Return the sizes of the eigenvalues, largest first; the gap after the first one is the speed of mixing."""
@@ -275,10 +275,88 @@ class MarkovChain:
             path.append(self.states[i])
         return path
 
+    # -- getting somewhere ---------------------------------------------------------------------------------------
+
+    def hitting_probabilities(self, targets: object) -> Array:
+        """Return, for each state as the start, the probability of ever being in one of some states.
+
+        Parameters
+        ----------
+        targets
+            A state or a list of states.
+
+        Examples
+        --------
+        >>> ruin = FiniteChain([[1, 0, 0, 0], [0.6, 0, 0.4, 0], [0, 0.6, 0, 0.4], [0, 0, 0, 1]])
+        >>> ruin.hitting_probabilities(3).round(4).tolist()
+        [0.0, 0.2105, 0.5263, 1.0]
+        """
+        inside = self._members(targets)
+        found = inside.astype(np.float64)
+        between = self._leads_to(inside) & ~inside
+        if between.any():
+            part = self.transition[between]
+            found[between] = np.linalg.solve(
+                np.eye(int(between.sum())) - part[:, between], part[:, inside].sum(axis=1)
+            )
+        return np.clip(found, 0.0, 1.0)
+
+    def hitting_times(self, targets: object) -> Array:
+        """Return, for each state as the start, the expected steps until one of some states; infinite where that may fail.
+
+        Examples
+        --------
+        >>> FiniteChain([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]]).hitting_times(2).round(6).tolist()
+        [4.8, 2.8, 0.0]
+        """
+        inside = self._members(targets)
+        lost = ~self._leads_to(inside)
+        # from where a lost state can be reached before the targets
+        fails = self._leads_to(lost, around=inside) if lost.any() else lost
+        found = np.where(fails, np.inf, 0.0)
+        between = ~fails & ~inside
+        if between.any():
+            part = self.transition[np.ix_(between, between)]
+            found[between] = np.linalg.solve(np.eye(len(part)) - part, np.ones(len(part)))
+        return found
+
+    def absorption_probabilities(self) -> Array:
+        """Return the probability of ending in each recurrent class (columns) from each state (rows).
+
+        Examples
+        --------
+        >>> FiniteChain([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0, 1]]).absorption_probabilities()[1].tolist()
+        [0.5, 0.5]
+        """
+        return np.column_stack([self.hitting_probabilities(members) for members in self.recurrent_classes])
+
+    def absorption_times(self) -> Array:
+        """Return the expected steps until the chain is in a class that it never leaves, from each state."""
+        return self.hitting_times([s for members in self.recurrent_classes for s in members])
+
+    def _members(self, targets: object) -> Flags:
+        single = isinstance(targets, Hashable) and targets in self._index
+        named = [targets] if single or not isinstance(targets, Iterable) else list(targets)
+        if not named:
+            raise InvalidArgument("name at least one state to reach")
+        found = np.zeros(len(self), dtype=bool)
+        found[[self._at(state) for state in named]] = True
+        return found
+
+    def _leads_to(self, inside: Flags, around: Flags | None = None) -> Flags:
+        """Return from which states some others can be reached, those included, without a step from some others still."""
+        moves = self.transition > 0
+        if around is not None:
+            moves = moves & ~around[:, None]
+        found = inside.copy()
+        while (more := moves[:, found].any(axis=1) & ~found).any():
+            found |= more
+        return found
+
     # -- exact kernels of samplers -------------------------------------------------------------------------------
 
     @classmethod
-    def gibbs(cls, model: Any, scan: Literal["systematic", "random"] | int = "random") -> "MarkovChain":
+    def gibbs(cls, model: Any, scan: Literal["systematic", "random"] | int = "random") -> Self:
         """Return the exact chain of Gibbs sampling on a small model.
 
         Parameters
@@ -291,13 +369,13 @@ class MarkovChain:
 
         Returns
         -------
-        MarkovChain
+        FiniteChain
             Its states are tuples of states of the free variables. Only configurations of positive weight are states.
 
         Examples
         --------
         >>> import markovia as mk
-        >>> chain = MarkovChain.gibbs(mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[9, 1], [1, 9]])]))
+        >>> chain = FiniteChain.gibbs(mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[9, 1], [1, 9]])]))
         >>> chain.states
         [(0, 0), (0, 1), (1, 0), (1, 1)]
         >>> chain.eigenvalues().round(6).tolist()
@@ -330,18 +408,18 @@ class MarkovChain:
 
     @classmethod
     def metropolis(
-        cls, target: ArrayLike, proposal: "ArrayLike | MarkovChain", states: Iterable[Hashable] | None = None
-    ) -> "MarkovChain":
+        cls, target: ArrayLike, proposal: "ArrayLike | FiniteChain", states: Iterable[Hashable] | None = None
+    ) -> Self:
         """Return the exact Metropolis-Hastings chain for a target (any positive scale) and a table of proposals.
 
         Examples
         --------
-        >>> chain = MarkovChain.metropolis([2, 3, 2], [[1 / 3] * 3] * 3)
+        >>> chain = FiniteChain.metropolis([2, 3, 2], [[1 / 3] * 3] * 3)
         >>> (9 * chain.transition).round(6).tolist()
         [[3.0, 3.0, 3.0], [2.0, 5.0, 2.0], [3.0, 3.0, 3.0]]
         """
         p = np.asarray(target, dtype=np.float64)
-        q = proposal.transition if isinstance(proposal, MarkovChain) else MarkovChain(proposal).transition
+        q = proposal.transition if isinstance(proposal, FiniteChain) else FiniteChain(proposal).transition
         if p.shape != (len(q),) or (p < 0).any() or not p.sum() > 0:
             raise InvalidArgument(
                 f"the target has one weight, zero or more, for each of the {len(q)} states of the proposal"
