@@ -31,7 +31,19 @@ ON_PURPOSE = {
     "SoftmaxRegression": {},
     "GLM": {},
 }
-SEQUENCES = {"CRF", "ChainCRF", "FeatureCRF", "GridCRF", "HMM", "NeuralCRF"}
+SEQUENCES = {
+    "ARIMA",
+    "DynamicFactor",
+    "LinearStateSpace",
+    "StructuralSeries",
+    "CRF",
+    "ChainCRF",
+    "FeatureCRF",
+    "GridCRF",
+    "HMM",
+    "NeuralCRF",
+    "SequenceMixture",
+}
 """Estimators whose rows are sequences or images, which the checks cannot make."""
 SETTINGS = {
     "LogisticRegression": {"l2": 0.01},

@@ -154,9 +154,34 @@ class HiddenChain:
         """Return the distribution of each state given all that was seen, in `sums (steps, states)`, without pairs."""
         return self._backward(seen, np.arange(len(seen.codes)), len(seen.codes), own=True, counted=False)
 
-    def expect(self, seen: Observed) -> Expected:
-        """Return expected counts given all that was seen, those of states by observation."""
+    def expect(self, seen: Observed, weights: Array | None = None) -> Expected:
+        """Return expected counts given all that was seen, those of states by observation; sequences may have weights."""
+        if weights is not None:
+            return self._weighed(seen, weights)
         return self._backward(seen, seen.codes, len(seen.logs), own=seen.apart, counted=True)
+
+    def _weighed(self, seen: Observed, weights: Array) -> Expected:
+        """Return expected counts of weighted sequences, from the posteriors of single steps."""
+        now, ahead, _, stuck = self._rescaled(seen)
+        smoothed = self.smooth(seen)
+        by_step = np.repeat(weights, np.diff(seen.offsets))[:, None]
+        weighed = by_step * smoothed.sums
+        sums = np.column_stack([np.bincount(seen.codes, one, len(seen.logs)) for one in weighed.T])
+        first = np.zeros(len(seen.codes), dtype=bool)
+        first[seen.offsets[:-1]] = True
+        # steps without a table of their own here: first ones, and those of sequences left to logarithms
+        out = first | np.repeat(stuck == IN_LOGS, np.diff(seen.offsets))
+        later = np.divide(weighed, ahead, out=np.zeros_like(ahead), where=weighed > 0.0)
+        pairs = np.zeros_like(self.tables)
+        which = self._table_of(0, len(seen.codes))
+        for m in range(len(self.tables)):
+            steps = np.flatnonzero(~out & (which == m))
+            pairs[m] = self.tables[m] * (now[steps - 1].T @ later[steps])
+        for one in self._in_logs(seen, stuck):
+            table = self._table_of(one.first + 1, one.first + len(one.now))
+            np.add.at(pairs, table, weights[one.sequence] * one.pairs)
+        starts = weighed[first].sum(axis=0)
+        return Expected(sums.astype(np.float64), starts, pairs, smoothed.log_probs, smoothed.stuck)
 
     def _backward(self, seen: Observed, into: Ints, size: int, *, own: bool, counted: bool) -> Expected:
         k, m, count, parts = len(self.start), len(self.tables), len(seen.offsets) - 1, len(self._parts(seen))

@@ -89,7 +89,7 @@ def learn(
     with progress_bar(progress, max_iter, unit="iteration") as advance:
         for _ in range(max_iter):
             expected = expect(model, seen, algorithm, where)
-            history.append(float(expected.log_probs.sum()) + priors.log_density(model))
+            history.append(seen.total(expected.log_probs) + priors.log_density(model))
             weights = seen.weights(expected.sums)
             fed = expected.sums.sum(axis=0) > NOTHING
             model = maximise(model, seen, expected, weights, priors)
@@ -105,7 +105,7 @@ def learn_told(model: HiddenMarkov, seen: Observations, states: Ints, priors: Pr
     expected = _counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
     found = made.chain.expect(seen.seen_by(made.emission))
-    objective = float(found.log_probs.sum()) + priors.log_density(made)
+    objective = seen.total(found.log_probs) + priors.log_density(made)
     return Training(made, [objective], True, np.flatnonzero(expected.sums.sum(axis=0) <= NOTHING).tolist())
 
 
@@ -120,7 +120,7 @@ def expect(
         if (log_probs == -np.inf).any():
             refuse(chain.filter(observed).stuck, where)
         return _counted(model, seen, paths, log_probs)
-    expected = chain.expect(observed)
+    expected = chain.expect(observed, seen.shares)
     refuse(expected.stuck, where)
     return expected
 
@@ -151,14 +151,20 @@ def _counted(model: HiddenMarkov, seen: Observations, states: Ints, log_probs: A
     """Return the counts of known paths."""
     k = len(model.start)
     n = (len(seen.rows) + 1) if seen.kinds is None else len(seen.kinds[0])
-    sums = np.bincount(seen.codes * k + states, minlength=n * k).reshape(n, k).astype(np.float64)
+    each = np.ones(len(log_probs)) if seen.shares is None else seen.shares
+    by_step = np.repeat(each, np.diff(seen.offsets))
+    sums = np.bincount(seen.codes * k + states, by_step, n * k).reshape(n, k)
     inside = np.ones(len(states), dtype=bool)
     inside[seen.offsets[:-1]] = False
     later = np.flatnonzero(inside)
-    pairs = np.bincount(states[later - 1] * k + states[later], minlength=k * k).reshape(1, k, k)
-    starts = np.bincount(states[seen.offsets[:-1]], minlength=k)
+    pairs = np.bincount(states[later - 1] * k + states[later], by_step[later], k * k).reshape(1, k, k)
+    starts = np.bincount(states[seen.offsets[:-1]], each, k)
     none = np.full(len(log_probs), -1, dtype=np.int64)
-    return Expected(sums, starts.astype(np.float64), pairs.astype(np.float64), log_probs, none)
+    return Expected(_floats(sums), _floats(starts), _floats(pairs), log_probs, none)
+
+
+def _floats(counts: Any) -> Array:
+    return np.asarray(counts, dtype=np.float64)
 
 
 def say_hungry(states: list[int]) -> None:

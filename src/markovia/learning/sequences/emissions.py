@@ -25,7 +25,7 @@ class Observations:
     """The different observations of some sequences; a step without one has the code `len(rows)`.
 
     `apart` says that no two steps share a row. Where states were told, codes are places in `kinds`, pairs of a row and
-    a state (-1 where that is unknown).
+    a state (-1 where that is unknown). `shares` are weights of the sequences; None where all count the same.
     """
 
     rows: Any
@@ -33,6 +33,11 @@ class Observations:
     offsets: Ints
     apart: bool = False
     kinds: tuple[Ints, Ints] | None = None
+    shares: Array | None = None
+
+    def total(self, log_probs: Array) -> float:
+        """Return the sum of what each sequence has, by weight."""
+        return float(log_probs.sum() if self.shares is None else self.shares @ log_probs)
 
     def seen_by(self, emission: "Emission") -> Observed:
         """Return the log densities of what is different in all states; minus infinity in states other than the told one."""

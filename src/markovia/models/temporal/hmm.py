@@ -9,6 +9,7 @@ Cost of an answer: steps times states squared.
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -185,6 +186,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         *,
         by: str | None = None,
         labels: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from sequences and return the model itself; on an error it stays as it was.
 
@@ -195,6 +197,8 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         labels
             The states of the steps, where some are known: a list of arrays of 0 ... n_states-1 or one array in the order
             of the steps, with -1 (or NaN) for unknown ones. Where all are known, learning is counting.
+        sample_weight
+            How much each sequence counts; all the same by default.
 
         Raises
         ------
@@ -210,14 +214,13 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         self._check()
         data = read_sequences(sequences, lengths, by=by)
         seen, options = self._observations(data)
+        if sample_weight is not None:
+            seen = replace(seen, shares=data.weights(sample_weight))
         states = None if labels is None else self._labels(labels, data)
-        priors = Priors(
-            _concentration(self.start_prior, "start_prior"),
-            _concentration(self.transition_prior, "transition_prior"),
-            checked_prior(EMISSIONS[self.emission], self.emission_prior),
-        )
+        priors = self._priors()
         whole = states is not None and bool((states >= 0).all())
-        begins = self._begins(seen, options, priors, states, 1 if whole else self.n_init)
+        rng = generator(self.random_state)
+        begins = self._begins(seen, options, priors, states, 1 if whole else self.n_init, rng)
         if whole and states is not None:
             runs = [learn_told(begins[0], seen, states, priors)]
         else:
@@ -237,6 +240,22 @@ class HMM(BaseEstimator):  # type: ignore[misc]
             )
         self._take(max(runs, key=lambda found: found.objective), data)
         return self
+
+    def _priors(self) -> Priors:
+        return Priors(
+            _concentration(self.start_prior, "start_prior"),
+            _concentration(self.transition_prior, "transition_prior"),
+            checked_prior(EMISSIONS[self.emission], self.emission_prior),
+        )
+
+    def _prepared(
+        self, data: Sequences, runs: int, rng: np.random.Generator
+    ) -> tuple[Observations, Priors, list[HiddenMarkov]]:
+        """Return sequences as observations, the priors, and starting values for some runs."""
+        self._check()
+        seen, options = self._observations(data)
+        priors = self._priors()
+        return seen, priors, self._begins(seen, options, priors, None, runs, rng)
 
     def _take(self, found: Training, data: Sequences) -> None:
         self.startprob_, self.transmat_, self.emission_ = found.model
@@ -312,9 +331,9 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         priors: Priors,
         states: Ints | None,
         runs: int,
+        rng: np.random.Generator,
     ) -> list[HiddenMarkov]:
         """Return starting values for each run."""
-        rng = generator(self.random_state)
         start, transition = self._given_chain()
         given = self._given_emission()
         if given is not None:
