@@ -21,6 +21,8 @@ from markovia.runtime.threads import in_parallel
 
 PARTS = 8
 """In how many parts sequences are worked on; whatever the number of threads, so that sums are the same."""
+BLOCK = 50_000
+"""Numbers that stay in a processor's cache."""
 SMALL = 20_000
 """Steps times states squared below which work is not shared out."""
 
@@ -60,9 +62,14 @@ class Observed:
         """The densities over the largest of each row, and the logarithms of those."""
         dens, tops = np.empty_like(self.logs), np.empty(len(self.logs))
         n = self.logs.size
-        work = either(f"{KERNELS}:exponentials", 4 * n)
-        cuts = _cuts(len(self.logs), PARTS if n > SMALL else 1)
-        in_parallel(lambda part, _: work(*part, self.logs, dens, tops), cuts, lambda: None)
+        work = either(f"{KERNELS}:below_tops", 4 * n)
+
+        def block(part: tuple[int, int], _: None) -> None:
+            work(*part, self.logs, dens, tops)
+            rows = dens[slice(*part)]
+            np.exp(rows, out=rows)  # several at once, which compiled loops do not
+
+        in_parallel(block, _cuts(len(self.logs), max(PARTS, n // BLOCK) if n > SMALL else 1), lambda: None)
         return dens, tops
 
 

@@ -29,8 +29,8 @@ IN_LOGS = -2
 
 
 @kernel
-def exponentials(first, last, logs, dens, tops):
-    """Write the exponentials of some rows less their largest entries; a row that is impossible in all states is zero."""
+def below_tops(first, last, logs, below, tops):
+    """Write some rows less their largest entries; a row that is impossible in all states is minus infinity."""
     k = logs.shape[1]
     for r in range(first, last):
         top = logs[r, 0]
@@ -41,7 +41,7 @@ def exponentials(first, last, logs, dens, tops):
             top = 0.0
         tops[r] = top
         for j in range(k):
-            dens[r, j] = exp(logs[r, j] - top)
+            below[r, j] = logs[r, j] - top
 
 
 @inner(fastmath=REORDERED)

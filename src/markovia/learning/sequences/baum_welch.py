@@ -91,7 +91,7 @@ def learn(
             expected = expect(model, seen, algorithm, where)
             history.append(seen.total(expected.log_probs) + priors.log_density(model))
             weights = seen.weights(expected.sums)
-            fed = expected.sums.sum(axis=0) > NOTHING
+            fed = _visits(expected) > NOTHING
             model = maximise(model, seen, expected, weights, priors)
             advance(note=f"{history[-1]:.6g}")
             if len(history) > 1 and history[-1] - history[-2] < tol:
@@ -106,7 +106,7 @@ def learn_told(model: HiddenMarkov, seen: Observations, states: Ints, priors: Pr
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
     found = made.chain.expect(seen.seen_by(made.emission))
     objective = seen.total(found.log_probs) + priors.log_density(made)
-    return Training(made, [objective], True, np.flatnonzero(expected.sums.sum(axis=0) <= NOTHING).tolist())
+    return Training(made, [objective], True, np.flatnonzero(_visits(expected) <= NOTHING).tolist())
 
 
 def expect(
@@ -165,6 +165,10 @@ def _counted(model: HiddenMarkov, seen: Observations, states: Ints, log_probs: A
 
 def _floats(counts: Any) -> Array:
     return np.asarray(counts, dtype=np.float64)
+
+
+def _visits(expected: Expected) -> Array:
+    return np.asarray(expected.starts + expected.pairs.sum(axis=(0, 1)))
 
 
 def say_hungry(states: list[int]) -> None:

@@ -13,12 +13,14 @@ import numpy as np
 
 from markovia.data.sequences import Sequences
 from markovia.errors import InvalidArgument
+from markovia.kernels.plain_code import either
 from markovia.learning.sequences.discrete_emissions import chosen
 from markovia.learning.sequences.emissions import (
     NOTHING,
     Emission,
     Observations,
     clusters,
+    column_sums,
     parameter,
     probabilities,
     separate,
@@ -31,6 +33,7 @@ CovarianceType = Literal["full", "diag", "tied", "spherical"]
 RIDGE = 1e-6
 """The share of the columns' variance that is added to a singular covariance."""
 BLOCK = 4096
+KERNELS = "markovia.kernels.sequences.gaussian_rows"
 NORMAL_PRIOR = ("mean", "strength", "scale", "df")
 
 
@@ -78,12 +81,14 @@ class Gaussian(Emission):
     def log_densities(self, rows: Any) -> Array:
         """Return the log density of each row in each state."""
         squares, log_sizes = distances(rows, self.means, self.covariances)
-        return np.asarray(-0.5 * (squares + log_sizes + rows.shape[1] * np.log(2.0 * np.pi)))
+        squares += log_sizes + rows.shape[1] * np.log(2.0 * np.pi)
+        squares *= -0.5
+        return squares
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the emission that makes weighted rows most probable."""
         means, covariances = normal_fit(
-            rows, weights, weights.sum(axis=0), self.means, self.covariances, self.kind, prior
+            rows, weights, column_sums(weights), self.means, self.covariances, self.kind, prior
         )
         return replace(self, means=means, covariances=covariances)
 
@@ -168,13 +173,13 @@ class GaussianMixture(Emission):
         means, covariances = normal_fit(
             rows,
             flat,
-            flat.sum(axis=0),
+            column_sums(flat),
             self.means.reshape(-1, d),
             self.covariances.reshape(-1, d, d),
             self.kind,
             prior,
         )
-        size = flat.sum(axis=0).reshape(k, parts) + (prior.get("concentration", 1.0) - 1.0)
+        size = column_sums(flat).reshape(k, parts) + (prior.get("concentration", 1.0) - 1.0)
         total = size.sum(axis=1, keepdims=True)
         mixed = np.where(total > NOTHING, size / np.where(total > NOTHING, total, 1.0), self.weights)
         return replace(
@@ -248,7 +253,7 @@ class StudentT(Emission):
         """Return the emission that makes weighted rows most probable."""
         squares, _ = distances(rows, self.means, self.scales)
         precision = (self.df + rows.shape[1]) / (self.df + squares)
-        size = weights.sum(axis=0)
+        size = column_sums(weights)
         means, scales = normal_fit(rows, weights * precision, size, self.means, self.scales, self.kind, prior)
         return replace(self, means=means, scales=scales)._with_df(rows, weights, size)
 
@@ -289,13 +294,10 @@ def distances(rows: Array, means: Array, covariances: Array) -> tuple[Array, Arr
     factors = np.linalg.cholesky(covariances)
     inverses = np.linalg.inv(factors)
     found = np.empty((len(rows), len(means)))
-
-    def block(part: slice, _: None) -> None:
-        for k, (mean, inverse) in enumerate(zip(means, inverses, strict=True)):
-            white = (rows[part] - mean) @ inverse.T
-            np.einsum("nd,nd->n", white, white, out=found[part, k])
-
-    in_parallel(block, _blocks(len(rows)), lambda: None)
+    diagonal = not np.tril(inverses, -1).any()
+    given = (rows, np.ascontiguousarray(means), np.ascontiguousarray(inverses), diagonal, found)
+    work = either(f"{KERNELS}:squared_lengths", found.size * _entries(rows, diagonal))
+    in_parallel(lambda part, _: work(*part, *given), _blocks(len(rows)), lambda: None)
     return found, 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
 
 
@@ -316,21 +318,24 @@ def normal_fit(
     d = rows.shape[1]
     strength, centre, scale, more = _said(prior, d)
     fed = size > NOTHING
-    total = weights.sum(axis=0)[:, None] + strength
+    total = column_sums(weights)[:, None] + strength
     new = np.where(
         fed[:, None],
         (weights.T @ rows + strength * centre) / np.where(fed[:, None], total, 1.0),
         means,
     )
 
-    def block(part: slice, _: None) -> Array:
-        sums = np.zeros_like(covariances)
-        for k in np.flatnonzero(fed):
-            apart = rows[part] - new[k]
-            sums[k] = (apart * weights[part, k, None]).T @ apart
+    diagonal = kind in ("diag", "spherical")
+    work = either(f"{KERNELS}:weighted_squares", weights.size * _entries(rows, diagonal))
+    given = (rows, np.ascontiguousarray(weights), new, diagonal)
+
+    def block(part: tuple[int, int], _: None) -> Array:
+        sums = np.zeros((len(size), d, d))
+        work(*part, *given, sums)
         return sums
 
-    scatter = np.sum(in_parallel(block, _blocks(len(rows)), lambda: None), axis=0)
+    lower = np.sum(in_parallel(block, _blocks(len(rows)), lambda: None), axis=0)
+    scatter = lower + np.tril(lower, -1).swapaxes(1, 2)
     apart = new - centre
     scatter += strength * apart[:, :, None] * apart[:, None, :]
     if kind == "tied":
@@ -366,9 +371,14 @@ def _said(prior: Mapping[str, Any], d: int) -> tuple[Any, Any, Array, Any]:
     return prior.get("strength", 0.0), prior.get("mean", np.zeros(d)), full, more
 
 
-def _blocks(n: int) -> list[slice]:
-    """Return parts of rows that stay in a processor's cache while all states look at them."""
-    return [slice(a, a + BLOCK) for a in range(0, n, BLOCK)] or [slice(0, 0)]
+def _blocks(n: int) -> list[tuple[int, int]]:
+    """Return ranges of rows; whatever the number of threads, so that sums are the same."""
+    return [(a, min(a + BLOCK, n)) for a in range(0, n, BLOCK)]
+
+
+def _entries(rows: Array, diagonal: bool) -> int:
+    d = rows.shape[1]
+    return d * (3 if diagonal else d + 3)
 
 
 def _shaped(covariances: Array, kind: CovarianceType) -> Array:
