@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.inference.sequences.both_ends import LONG, Arrays, best_path, smoothed
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import Seed, generator
@@ -105,7 +106,7 @@ class InLogs(NamedTuple):
     pairs: Array
 
 
-IN_LOGS = -2
+IN_LOGS, STILL_LOSING = -2, -3
 KERNELS = "markovia.kernels.sequences.hidden_chain"
 
 
@@ -144,6 +145,7 @@ class HiddenChain:
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
         found = Filtered(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
         self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+        found.stuck[found.stuck == STILL_LOSING] = -1
         for one in self._in_logs(seen, found.stuck):
             steps = slice(one.first, one.first + len(one.now))
             found.now[steps], found.ahead[steps] = one.now, one.ahead
@@ -155,6 +157,7 @@ class HiddenChain:
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
         found = Filtered(np.zeros((n, k)), np.zeros((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
         self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+        found.stuck[found.stuck == STILL_LOSING] = -1
         return found
 
     def smooth(self, seen: Observed) -> Expected:
@@ -191,6 +194,12 @@ class HiddenChain:
         return Expected(sums.astype(np.float64), starts, pairs, smoothed.log_probs, smoothed.stuck)
 
     def _backward(self, seen: Observed, into: Ints, size: int, *, own: bool, counted: bool) -> Expected:
+        if self._alone(seen):
+            both = smoothed(Arrays(*self._sums(seen)[1:]), into, size, own=own, counted=counted)
+            if both is not None:
+                fine = np.array([-1])
+                pairs = both.pairs * self.tables if counted else both.pairs
+                return Expected(both.sums, both.starts, pairs, np.array([both.log_prob]), fine)
         k, m, count, parts = len(self.start), len(self.tables), len(seen.offsets) - 1, len(self._parts(seen))
         sums = np.zeros((1 if own else parts, size, k))
         starts, pairs = np.zeros((parts, k)), np.zeros((parts, m if counted else 0, k, k))
@@ -268,6 +277,9 @@ class HiddenChain:
 
     def best(self, seen: Observed) -> tuple[Ints, Array]:
         """Return a most probable path of each sequence, all in one array, and log p(path, seen)."""
+        if self._alone(seen):
+            path, log_prob = best_path(*self._logs(seen)[1:])
+            return path, np.array([log_prob])
         paths = np.empty(len(seen.codes), dtype=np.int64)
         log_probs = np.empty(len(seen.offsets) - 1)
         self._share("best_paths", seen, lambda i: (*self._logs(seen), paths, log_probs))
@@ -302,6 +314,9 @@ class HiddenChain:
                 steps = np.cumsum(both[paths[:, t - 1]], axis=1)
                 paths[:, t] = (rng.random((n, 1)) * steps[:, -1:] >= steps).sum(axis=1)
         return paths
+
+    def _alone(self, seen: Observed) -> bool:
+        return len(seen.offsets) == 2 and len(seen.codes) * len(self.start) ** 2 >= LONG
 
     def _sums(self, seen: Observed) -> tuple[Any, ...]:
         return (seen.offsets, self.start, self.tables, self.moves, seen.logs, *seen.scaled, seen.codes)

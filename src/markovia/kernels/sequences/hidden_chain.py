@@ -26,6 +26,7 @@ DROPPED = 1e-20
 """The share that dropped mass may have in a state, or in all, before it matters."""
 IN_LOGS = -2
 """Stands for an impossible step where a sequence is left to logarithms."""
+STILL_LOSING = -3
 
 
 @kernel
@@ -53,6 +54,7 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
     losing = False
     shared = len(moves) == 1
     total = 0.0
+    part = 0.0
     scale = 1.0
     for t in range(a, b):
         row = base + t - a
@@ -96,10 +98,13 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
             for j in range(k):
                 filtered[row, j] = ahead[row, j] * exp(logs[r, j] - top) if ahead[row, j] > TINY else 0.0
                 size += filtered[row, j]
-        total += top
+        part += top
+        if row % 1024 == 0:  # sums of sums, so that a million steps are exact to many digits
+            total += part
+            part = 0.0
         scale *= size
         if not 1e-100 < scale < 1e100:
-            total += log(scale)
+            part += log(scale)
             scale = 1.0
         inverse = 1.0 / size
         for j in range(k):
@@ -124,7 +129,7 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
                     share = 0.0
                 lost[j] = share
                 spread[j] = 0.0
-    return total + log(scale), -1
+    return total + (part + log(scale)), STILL_LOSING if losing else -1
 
 
 @kernel
@@ -133,7 +138,8 @@ def filter_steps(
 ):
     """Write p(z_t | x_0 ... x_t), p(z_t | x_0 ... x_t-1) and the log probabilities of sequences first ... last-1.
 
-    `stuck` gets the step at which a sequence becomes impossible, else -1.
+    `stuck` gets the step at which a sequence becomes impossible, else -1, or `STILL_LOSING` where what was dropped could
+    matter to steps that follow.
     """
     for s in range(first, last):
         a = offsets[s]
@@ -181,6 +187,8 @@ def smooth_steps(
         log_probs[s], stuck[s] = _forward(
             a, b, 0, start, tables, moves, logs, dens, tops, codes, filtered, ahead
         )
+        if stuck[s] == STILL_LOSING:
+            stuck[s] = -1
         if stuck[s] != -1:
             continue
         for j in range(k):
@@ -206,59 +214,90 @@ def smooth_steps(
             starts[j] += now[j]
 
 
+@inner
+def _ways(t, moves_left, turn, score, tables, moves, logs, codes, back):
+    """Move best scores from step t along the chain (turn 1) or against it (turn -1, tables turned); return what they lost.
+
+    `back[n]` gets the best origin of each state at the n-th move. Scores stay small, so that paths of a million steps are
+    told apart; Kahan's sum keeps what is taken off.
+    """
+    k = len(score)
+    shared = len(moves) == 1
+    ahead = np.empty(k)
+    origin = np.empty(k, np.int64)
+    total = 0.0
+    lost = 0.0
+    for n in range(moves_left):
+        r = codes[t]
+        top = -np.inf
+        for j in range(k):
+            score[j] += logs[r, j]
+            top = max(top, score[j])
+        if top > -np.inf:
+            for j in range(k):
+                score[j] -= top
+            more = top - lost
+            new = total + more
+            lost = (new - total) - more
+            total = new
+        m = moves[0] if shared else moves[max(t, t + turn)]
+        for j in range(k):
+            ahead[j] = score[0] + tables[m, 0, j]
+            origin[j] = 0
+        for i in range(1, k):
+            v = score[i]
+            for j in range(k):
+                w = v + tables[m, i, j]
+                better = w > ahead[j]
+                ahead[j] = w if better else ahead[j]
+                origin[j] = i if better else origin[j]
+        for j in range(k):
+            score[j] = ahead[j]
+            back[n, j] = origin[j]
+        t += turn
+    return total
+
+
 @kernel
 def best_paths(first, last, offsets, start, tables, moves, logs, codes, paths, log_probs):
     """Write a most probable path of each sequence and log p(path, observed) (Viterbi); `start`, `tables` are logarithms."""
     k = len(start)
-    shared = len(moves) == 1
     longest = 0
     for s in range(first, last):
         longest = max(longest, offsets[s + 1] - offsets[s])
     back = np.empty((longest, k), np.int16)
     score = np.empty(k)
-    ahead = np.empty(k)
-    origin = np.empty(k, np.int64)
     for s in range(first, last):
         a, b = offsets[s], offsets[s + 1]
-        for j in range(k):
-            score[j] = start[j] + logs[codes[a], j]
-        total = 0.0
-        lost = 0.0
-        for t in range(a + 1, b):
-            # scores stay small, so that paths of a million steps are told apart; Kahan's sum keeps what is taken off
-            top = score[0]
-            for j in range(1, k):
-                top = max(top, score[j])
-            if top > -np.inf:
-                for j in range(k):
-                    score[j] -= top
-                more = top - lost
-                new = total + more
-                lost = (new - total) - more
-                total = new
-            m = moves[0] if shared else moves[t]
-            for j in range(k):
-                ahead[j] = score[0] + tables[m, 0, j]
-                origin[j] = 0
-            for i in range(1, k):
-                v = score[i]
-                for j in range(k):
-                    w = v + tables[m, i, j]
-                    better = w > ahead[j]
-                    ahead[j] = w if better else ahead[j]
-                    origin[j] = i if better else origin[j]
-            r = codes[t]
-            for j in range(k):
-                score[j] = ahead[j] + logs[r, j]
-                back[t - a, j] = origin[j]
+        score[:] = start
+        log_probs[s] = _ways(a, b - 1 - a, 1, score, tables, moves, logs, codes, back)
         best = 0
-        for j in range(1, k):
+        for j in range(k):
+            score[j] += logs[codes[b - 1], j]
             if score[j] > score[best]:
                 best = j
-        log_probs[s] = total + score[best]
+        log_probs[s] += score[best]
         for t in range(b - 1, a - 1, -1):
             paths[t] = best
-            best = np.int64(back[t - a, best]) if t > a else best
+            best = np.int64(back[t - 1 - a, best]) if t > a else best
+
+
+@kernel
+def best_ways(t, moves_left, turn, score, tables, moves, logs, codes, back):
+    """Move best scores along the chain or against it, for a path that is found from both ends; see `_ways`."""
+    own = score.copy()  # away from what other threads write
+    total = _ways(t, moves_left, turn, own, tables, moves, logs, codes, back)
+    score[:] = own
+    return total
+
+
+@kernel
+def follow_ways(t, moves_left, turn, state, back, paths):
+    """Write the states that best ways came through, from step t, where it is `state`, back to where they began."""
+    for n in range(moves_left - 1, -1, -1):
+        state = np.int64(back[n, state])
+        t -= turn
+        paths[t] = state
 
 
 @kernel

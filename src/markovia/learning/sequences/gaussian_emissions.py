@@ -377,7 +377,7 @@ def _blocks(n: int) -> list[tuple[int, int]]:
 
 
 def _entries(rows: Array, diagonal: bool) -> int:
-    d = rows.shape[1]
+    d = int(rows.shape[1])
     return d * (3 if diagonal else d + 3)
 
 
