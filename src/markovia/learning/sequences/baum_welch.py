@@ -9,18 +9,36 @@ Rabiner (1989). Cost of an iteration: steps times (states squared plus what the 
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
-from markovia.learning.sequences.discrete_emissions import dirichlet, shares
+from markovia.learning.sequences.discrete_emissions import chosen, dirichlet, shares
 from markovia.learning.sequences.emissions import NOTHING, Emission, Observations
+from markovia.learning.sequences.transition_masks import masked
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.progress import progress_bar
 
 Algorithm = Literal["baum-welch", "viterbi"]
+
+
+class HiddenModel(Protocol):
+    """What learning needs of a model with hidden states."""
+
+    @property
+    def emission(self) -> Emission:
+        """What the states emit."""
+
+    def chain_over(self, seen: Observations) -> HiddenChain:
+        """Return the hidden chain over some sequences."""
+
+    def learned(self, seen: Observations, expected: Expected, weights: Array, priors: "Priors") -> Any:
+        """Return the model that makes expected counts, and rows with `weights`, most probable."""
+
+    def log_prior(self, priors: "Priors") -> float:
+        """Return the log prior, up to a constant."""
 
 
 class HiddenMarkov(NamedTuple):
@@ -36,6 +54,49 @@ class HiddenMarkov(NamedTuple):
         return HiddenChain(self.start, self.transition)
 
     @property
+    def last(self) -> Ints | None:
+        """The state that each of the chain's states stands for; None where they are the same."""
+        return None
+
+    def chain_over(self, seen: Observations) -> HiddenChain:
+        """Return the hidden chain over some sequences."""
+        return self.chain
+
+    def learned(
+        self, seen: Observations, expected: Expected, weights: Array, priors: "Priors"
+    ) -> "HiddenMarkov":
+        """Return the model that makes expected counts most probable; probabilities that are zero stay so."""
+        start = counted_rows(expected.starts, self.start, priors.start)
+        transition = counted_rows(expected.pairs[0], self.transition, priors.transition)
+        if priors.fixed is not None:
+            transition = masked(transition, np.where(self.transition > 0.0, priors.fixed, 0.0))
+        return HiddenMarkov(start, transition, self.emission.learned(seen.rows, weights, priors.emission))
+
+    def log_prior(self, priors: "Priors") -> float:
+        """Return the log prior, up to a constant; entries that are zero stay out of it."""
+        rows = ((self.start, priors.start), (self.transition, priors.transition))
+        found = sum(row_prior(p, a) for p, a in rows)
+        return found + self.emission.log_prior(priors.emission)
+
+    def ahead(self, now: Array, lengths: Ints, steps: int, inputs: Array | None = None) -> Array:
+        """Return the distributions of the next steps' states, (sequences, steps, states), from those of the last ones."""
+        found = []
+        for _ in range(steps):
+            now = now @ self.transition
+            found.append(now)
+        return np.stack(found, axis=1)
+
+    def draw_states(
+        self, count: int, steps: int, rng: np.random.Generator, inputs: Array | None = None
+    ) -> Ints:
+        """Return drawn paths (count, steps)."""
+        states = np.empty((count, steps), dtype=np.int64)
+        states[:, 0] = chosen(np.repeat(self.start[None], count, axis=0), rng)
+        for t in range(1, steps):
+            states[:, t] = chosen(self.transition[states[:, t - 1]], rng)
+        return states
+
+    @property
     def n_free(self) -> int:
         """The number of free parameters; entries that are zero by construction are none."""
         rows = [self.start, *self.transition]
@@ -44,23 +105,31 @@ class HiddenMarkov(NamedTuple):
 
 @dataclass(frozen=True)
 class Priors:
-    """Dirichlet concentrations of the start and of rows of the transition, 1 for none, and the emission's prior."""
+    """Dirichlet concentrations of the start and of rows of the transition, 1 for none, and the emission's prior.
+
+    `fixed` has the moves whose probabilities stay, NaN for the others; `penalty` is that of weights of inputs.
+    """
 
     start: Any
     transition: Any
     emission: Mapping[str, Any]
+    fixed: Array | None = None
+    penalty: float = 0.0
 
-    def log_density(self, model: HiddenMarkov) -> float:
-        """Return the log prior of a model, up to a constant; entries that are zero stay out of it."""
-        rows = ((model.start, self.start), (model.transition, self.transition))
-        found = sum(dirichlet(np.where(p > 0.0, p, 1.0), {"concentration": a}) for p, a in rows)
-        return found + model.emission.log_prior(self.emission)
+    def log_density(self, model: HiddenModel) -> float:
+        """Return the log prior of a model, up to a constant."""
+        return model.log_prior(self)
+
+
+def row_prior(probs: Array, concentration: Any) -> float:
+    """Return the log density of rows under Dirichlet priors, up to a constant; entries that are zero stay out of it."""
+    return dirichlet(np.where(probs > 0.0, probs, 1.0), {"concentration": concentration})
 
 
 class Training(NamedTuple):
     """What learning found: the model, the objective before each iteration, whether it settled, states without data."""
 
-    model: HiddenMarkov
+    model: Any
     history: list[float]
     converged: bool
     hungry: list[int]
@@ -72,7 +141,7 @@ class Training(NamedTuple):
 
 
 def learn(
-    model: HiddenMarkov,
+    model: HiddenModel,
     seen: Observations,
     priors: Priors,
     *,
@@ -85,7 +154,7 @@ def learn(
     """Learn from starting values until an iteration gains less than `tol`."""
     history: list[float] = []
     converged = False
-    fed = np.zeros(len(model.start), dtype=bool)
+    fed = np.zeros(model.emission.n_states, dtype=bool)
     with progress_bar(progress, max_iter, unit="iteration") as advance:
         for _ in range(max_iter):
             expected = expect(model, seen, algorithm, where)
@@ -100,21 +169,21 @@ def learn(
     return Training(model, history, converged, np.flatnonzero(~fed).tolist())
 
 
-def learn_told(model: HiddenMarkov, seen: Observations, states: Ints, priors: Priors) -> Training:
+def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> Training:
     """Learn from sequences whose states are all known: by counting."""
     expected = _counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
-    found = made.chain.expect(seen.seen_by(made.emission))
+    found = made.chain_over(seen).expect(seen.seen_by(made.emission))
     objective = seen.total(found.log_probs) + priors.log_density(made)
     return Training(made, [objective], True, np.flatnonzero(_visits(expected) <= NOTHING).tolist())
 
 
 def expect(
-    model: HiddenMarkov, seen: Observations, algorithm: Algorithm, where: Callable[[int], str] = str
+    model: HiddenModel, seen: Observations, algorithm: Algorithm, where: Callable[[int], str] = str
 ) -> Expected:
     """Return expected counts, or those of best paths; `where` says in words where a step is."""
     observed = seen.seen_by(model.emission)
-    chain = model.chain
+    chain = model.chain_over(seen)
     if algorithm == "viterbi":
         paths, log_probs = chain.best(observed)
         if (log_probs == -np.inf).any():
@@ -135,21 +204,20 @@ def refuse(stuck: Ints, where: Callable[[int], str]) -> None:
 
 
 def maximise(
-    model: HiddenMarkov, seen: Observations, expected: Expected, weights: Array, priors: Priors
-) -> HiddenMarkov:
+    model: HiddenModel, seen: Observations, expected: Expected, weights: Array, priors: Priors
+) -> Any:
     """Return the model that makes expected counts most probable; probabilities that are zero stay so."""
-    start = _rows(expected.starts, model.start, priors.start)
-    transition = _rows(expected.pairs[0], model.transition, priors.transition)
-    return HiddenMarkov(start, transition, model.emission.learned(seen.rows, weights, priors.emission))
+    return model.learned(seen, expected, weights, priors)
 
 
-def _rows(counts: Array, before: Array, concentration: Any) -> Array:
+def counted_rows(counts: Array, before: Array, concentration: Any) -> Array:
+    """Return counts as probabilities in each row under a Dirichlet prior; zeros stay, and so do rows without counts."""
     return shares(counts, before, {"concentration": np.where(before > 0.0, concentration, 1.0)})
 
 
-def _counted(model: HiddenMarkov, seen: Observations, states: Ints, log_probs: Array) -> Expected:
-    """Return the counts of known paths."""
-    k = len(model.start)
+def _counted(model: HiddenModel, seen: Observations, states: Ints, log_probs: Array) -> Expected:
+    """Return the counts of known paths of the chain."""
+    k, chain = model.emission.n_states, model.chain_over(seen)
     n = (len(seen.rows) + 1) if seen.kinds is None else len(seen.kinds[0])
     each = np.ones(len(log_probs)) if seen.shares is None else seen.shares
     by_step = np.repeat(each, np.diff(seen.offsets))
@@ -157,7 +225,10 @@ def _counted(model: HiddenMarkov, seen: Observations, states: Ints, log_probs: A
     inside = np.ones(len(states), dtype=bool)
     inside[seen.offsets[:-1]] = False
     later = np.flatnonzero(inside)
-    pairs = np.bincount(states[later - 1] * k + states[later], by_step[later], k * k).reshape(1, k, k)
+    m = len(chain.tables)
+    which = chain.moves[0] if len(chain.moves) == 1 else chain.moves[later]
+    moves = (which * k + states[later - 1]) * k + states[later]
+    pairs = np.bincount(moves, by_step[later], m * k * k).reshape(m, k, k)
     starts = np.bincount(states[seen.offsets[:-1]], each, k)
     none = np.full(len(log_probs), -1, dtype=np.int64)
     return Expected(_floats(sums), _floats(starts), _floats(pairs), log_probs, none)
@@ -183,29 +254,28 @@ def say_hungry(states: list[int]) -> None:
         )
 
 
-def started(
+def started_chain(
     k: int,
-    seen: Observations,
     rng: np.random.Generator,
-    make: Callable[[np.random.Generator], Emission],
     start: Array | None,
     transition: Array | None,
-) -> HiddenMarkov:
-    """Return starting values: those given, else emissions from the data and a chain that tends to stay."""
-    emission = make(rng)
+    fixed: Array | None = None,
+) -> tuple[Array, Array]:
+    """Return starting values of a chain: those given, else one that tends to stay and keeps what is fixed."""
     if start is None:
         start = np.full(k, 1.0 / k)
     if transition is None:
         transition = 0.5 * np.eye(k) + 0.5 * rng.dirichlet(np.full(k, 5.0), k)
-    return HiddenMarkov(start, transition, emission)
+    return start, transition if fixed is None else masked(transition, fixed)
 
 
-def with_told(model: HiddenMarkov, seen: Observations, states: Ints, priors: Priors) -> HiddenMarkov:
+def with_told(model: Any, seen: Observations, states: Ints, priors: Priors) -> Any:
     """Return starting values nearer to the states that were told: emissions from those steps, mixed with all steps."""
-    k = len(model.start)
+    labels = getattr(model.emission, "labels", np.arange(model.emission.n_states))
+    k = int(labels.max()) + 1
     n = len(seen.rows) + 1
     every = np.bincount(seen.codes, minlength=n).astype(np.float64)
     there = states >= 0
     told = np.bincount(seen.codes[there] * k + states[there], minlength=n * k).reshape(n, k)
     weights = (told + 0.01 * every[:, None] / k)[:-1]
-    return model._replace(emission=model.emission.learned(seen.rows, weights, priors.emission))
+    return model._replace(emission=model.emission.learned(seen.rows, weights[:, labels], priors.emission))

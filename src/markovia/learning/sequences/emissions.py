@@ -25,7 +25,8 @@ class Observations:
     """The different observations of some sequences; a step without one has the code `len(rows)`.
 
     `apart` says that no two steps share a row. Where states were told, codes are places in `kinds`, pairs of a row and
-    a state (-1 where that is unknown). `shares` are weights of the sequences; None where all count the same.
+    a state (-1 where that is unknown). `shares` are weights of the sequences; None where all count the same. `inputs` has a
+    row for each step, where something drives the chain.
     """
 
     rows: Any
@@ -34,6 +35,7 @@ class Observations:
     apart: bool = False
     kinds: tuple[Ints, Ints] | None = None
     shares: Array | None = None
+    inputs: Array | None = None
 
     def total(self, log_probs: Array) -> float:
         """Return the sum of what each sequence has, by weight."""
@@ -45,7 +47,8 @@ class Observations:
         if self.kinds is not None:
             of, told = self.kinds
             logs = logs[of]
-            logs[(told[:, None] >= 0) & (told[:, None] != np.arange(emission.n_states))] = -np.inf
+            labels = getattr(emission, "labels", np.arange(emission.n_states))
+            logs[(told[:, None] >= 0) & (told[:, None] != labels)] = -np.inf
         return Observed(logs, self.codes, self.offsets, self.apart)
 
     def weights(self, sums: Array) -> Array:

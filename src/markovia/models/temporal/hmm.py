@@ -18,7 +18,6 @@ from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
-from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.sequences.baum_welch import (
     Algorithm,
     HiddenMarkov,
@@ -28,7 +27,7 @@ from markovia.learning.sequences.baum_welch import (
     learn_told,
     refuse,
     say_hungry,
-    started,
+    started_chain,
     with_told,
 )
 from markovia.learning.sequences.discrete_emissions import (
@@ -36,7 +35,6 @@ from markovia.learning.sequences.discrete_emissions import (
     Categorical,
     Multinomial,
     Poisson,
-    chosen,
     read_symbols,
 )
 from markovia.learning.sequences.emissions import Emission, Observations, checked_prior, probabilities
@@ -46,8 +44,11 @@ from markovia.learning.sequences.gaussian_emissions import (
     GaussianMixture,
     StudentT,
 )
+from markovia.learning.sequences.tied_emissions import Tied, expanded, read_groups, untied
+from markovia.learning.sequences.transition_masks import STRUCTURES, Structure, fixed_moves, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.state_questions import Asked, StateQuestions
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
@@ -67,7 +68,7 @@ UNKNOWN = -1
 """The label of a step whose state is not known."""
 
 
-class HMM(BaseEstimator):  # type: ignore[misc]
+class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
     """A hidden Markov model, with scikit-learn's habits.
 
     Sequences are a list of arrays; one array, with `lengths` where it holds several; or a frame, with `by` for the column
@@ -83,6 +84,15 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         "full", "diag", "tied" or "spherical", for Gaussians, mixtures of them and t.
     n_mixtures
         The parts of each state's mixture, for "gmm".
+    structure, band
+        Which moves between states may be: "ergodic" (all), "left-right" (to later states, beginning in the first one),
+        "banded" (to neighbours on both sides) or "cyclic" (to later ones, the first after the last), by at most `band`
+        places.
+    transition_mask
+        The moves that may be (truth values), or an array with the probabilities of moves that are fixed, NaN for free ones.
+    tied
+        Groups of states that share an emission, as [[0, 1], [2]]. Emission parameters are then those of groups; states
+        that are in no group come after them.
     symbols
         The symbols of "categorical"; by default whole numbers from 0, or what is found in the data.
     start, transition, emission_params
@@ -141,6 +151,10 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         emission: str = "categorical",
         covariance_type: CovarianceType = "full",
         n_mixtures: int = 2,
+        structure: Structure = "ergodic",
+        band: int | None = None,
+        transition_mask: Any = None,
+        tied: Sequence[Sequence[int]] | None = None,
         symbols: Sequence[Any] | None = None,
         start: Any = None,
         transition: Any = None,
@@ -161,6 +175,10 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         self.emission = emission
         self.covariance_type = covariance_type
         self.n_mixtures = n_mixtures
+        self.structure = structure
+        self.band = band
+        self.transition_mask = transition_mask
+        self.tied = tied
         self.symbols = symbols
         self.start = start
         self.transition = transition
@@ -246,6 +264,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
             _concentration(self.start_prior, "start_prior"),
             _concentration(self.transition_prior, "transition_prior"),
             checked_prior(EMISSIONS[self.emission], self.emission_prior),
+            self._fixed_moves(),
         )
 
     def _prepared(
@@ -275,6 +294,8 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         check("emission", self.emission, Choice(tuple(EMISSIONS)))
         check("covariance_type", self.covariance_type, Choice(("full", "diag", "tied", "spherical")))
         check("n_mixtures", self.n_mixtures, Whole(1))
+        check("structure", self.structure, Choice(STRUCTURES))
+        check("band", self.band, Whole(0, none=True))
         check("init", self.init, Choice(("keep", "data")))
         check("algorithm", self.algorithm, Choice(("baum-welch", "viterbi")))
         check("max_iter", self.max_iter, Whole(1))
@@ -283,12 +304,28 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         self._given_chain()
 
     def _given_chain(self) -> tuple[Array | None, Array | None]:
-        k = self.n_states
+        k, fixed = self.n_states, self._fixed_moves()
         start = None if self.start is None else probabilities(self.start, "start=", (k,))
         transition = (
             None if self.transition is None else probabilities(self.transition, "transition=", (k, k))
         )
+        if start is None and self.structure == "left-right":
+            start = np.eye(k)[0]
+        if transition is not None and fixed is not None:
+            apart = np.abs(np.where(np.isnan(fixed), transition, fixed) - transition)
+            if apart.max() > 1e-6:
+                i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+                raise InvalidArgument(
+                    f"transition= has {transition[i, j]:g} for the move from state {i} to {j}, which is fixed at "
+                    f"{fixed[i, j]:g}"
+                )
         return start, transition
+
+    def _fixed_moves(self) -> Array | None:
+        """Return the moves whose probability is fixed, NaN for others; None where all are free."""
+        if self.structure == "ergodic" and self.transition_mask is None:
+            return None
+        return fixed_moves(self.structure, self.n_states, self.band, self.transition_mask)
 
     def _given_emission(self) -> Emission | None:
         if self.emission_params is None:
@@ -299,8 +336,13 @@ class HMM(BaseEstimator):  # type: ignore[misc]
             raise InvalidArgument(
                 f"emission_params= of {self.emission!r} has {', '.join(family.names)}, not {', '.join(given) or 'nothing'}"
             )
-        made: Emission = family.of(self.n_states, given, **self._options(self.symbols))
-        return made
+        groups = read_groups(self.tied, self.n_states)
+        count = self.n_states if groups is None else int(groups.max()) + 1
+        return self._tied(family.of(count, given, **self._options(self.symbols)))
+
+    def _tied(self, emission: Emission) -> Emission:
+        groups = read_groups(self.tied, self.n_states)
+        return emission if groups is None else Tied(emission, groups, np.arange(self.n_states))
 
     def _options(self, symbols: Sequence[Any] | None, *, making: bool = False) -> dict[str, Any]:
         """Return what a family needs to be made, besides parameters."""
@@ -314,7 +356,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
     def _observations(self, data: Sequences) -> tuple[Observations, dict[str, Any]]:
         symbols: Sequence[Any] | None = None
         if self.emission == "categorical":
-            given = self._given_emission()
+            given = untied(self._given_emission())
             symbols = given.symbols if isinstance(given, Categorical) else self.symbols
             symbols = Categorical.symbols_in(data) if symbols is None else tuple(symbols)
             seen = read_symbols(data, symbols)
@@ -342,20 +384,17 @@ class HMM(BaseEstimator):  # type: ignore[misc]
                 raise InvalidArgument(
                     f"the sequences have {seen.rows.shape[1]} columns, emission_params= {width}"
                 )
-        family = EMISSIONS[self.emission]
+        groups = read_groups(self.tied, self.n_states)
+        count = self.n_states if groups is None else int(groups.max()) + 1
         found = []
         for i in range(runs):
             kept = given is not None and self.init == "keep" and i == 0
-
-            def make(rng: np.random.Generator, kept: bool = kept) -> Emission:
-                made: Emission = (
-                    given
-                    if kept and given is not None
-                    else family.started(seen, self.n_states, rng, **options)
-                )
-                return made
-
-            one = started(self.n_states, seen, rng, make, start, transition)
+            emission = (
+                given
+                if kept and given is not None
+                else self._tied(EMISSIONS[self.emission].started(seen, count, rng, **options))
+            )
+            one = HiddenMarkov(*started_chain(self.n_states, rng, start, transition, priors.fixed), emission)
             found.append(one if states is None or kept else with_told(one, seen, states, priors))
         return found
 
@@ -380,108 +419,30 @@ class HMM(BaseEstimator):  # type: ignore[misc]
 
     # -- questions ---------------------------------------------------------------------------------------------
 
-    def log_prob(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return log p(x) of each sequence; minus infinity for an impossible one."""
-        _, chain, seen = self._ask(sequences, lengths, by)
-        return chain.filter(seen).log_probs
-
-    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return log p(x) of all sequences together."""
-        return float(self.log_prob(sequences, lengths, by=by).sum())
-
-    def filter(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> list[Array]:
-        """Return p(z_t | x_0 ... x_t) of each step, one array (steps, states) a sequence."""
-        data, chain, seen = self._ask(sequences, lengths, by)
-        found = chain.filter(seen)
-        refuse(found.stuck, data.at)
-        return data.split(found.now)
-
     def forecast(
         self, sequences: Any, steps: int, lengths: Iterable[int] | None = None, *, by: str | None = None
     ) -> list[Array]:
         """Return the distribution of the states of the next steps, one array (steps, states) a sequence."""
         check("steps", steps, Whole(1))
-        last = np.array([one[-1] for one in self.filter(sequences, lengths, by=by)])
-        found = []
-        for _ in range(steps):
-            last = last @ self._model().transition
-            found.append(last)
-        return list(np.stack(found, axis=1))
+        asked = self._ask(sequences, lengths, by)
+        found = asked.chain.filter(asked.seen)
+        refuse(found.stuck, asked.data.at)
+        now = found.now[asked.data.offsets[1:] - 1]
+        return list(asked.states(self._model().ahead(now, asked.data.lengths, steps)))
 
-    def smooth(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        pairs: bool = False,
-    ) -> list[Array]:
-        """Return p(z_t | x) of each step, one array (steps, states) a sequence.
+    def expected_durations(self) -> Array:
+        """Return how many steps a visit of each state lasts on average, 1 / (1 - p(stay)).
 
-        With `pairs` it is p(z_t, z_t+1 | x), one array (steps - 1, states, states) a sequence.
+        Examples
+        --------
+        >>> HMM(2, start=[1, 0], transition=[[0.9, 0.1], [0.5, 0.5]],
+        ...     emission_params={"probs": [[1, 0], [0, 1]]}).expected_durations().round(6).tolist()
+        [10.0, 2.0]
         """
-        data, chain, seen = self._ask(sequences, lengths, by)
-        if pairs:
-            refuse(chain.filter(seen).stuck, data.at)
-            return [one[1:] for one in data.split(chain.pairs(seen))]
-        found = chain.smooth(seen)
-        refuse(found.stuck, data.at)
-        return data.split(found.sums)
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / (1.0 - np.diag(self._model().transition)))
 
-    def decode(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        method: Literal["viterbi", "max-marginal"] = "viterbi",
-    ) -> list[Ints]:
-        """Return the states of each sequence: the most probable path, or at each step the most probable state."""
-        check("method", method, Choice(("viterbi", "max-marginal")))
-        if method == "max-marginal":
-            return [one.argmax(axis=1) for one in self.smooth(sequences, lengths, by=by)]
-        data, chain, seen = self._ask(sequences, lengths, by)
-        paths, log_probs = chain.best(seen)
-        if (log_probs == -np.inf).any():
-            refuse(chain.filter(seen).stuck, data.at)
-        return data.split(paths)
-
-    def k_best(
-        self, sequences: Any, k: int, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> list[tuple[Ints, Array]]:
-        """Return the k most probable paths (paths, steps) of each sequence and their log p(z, x), best first.
-
-        There are fewer where fewer are possible.
-        """
-        check("k", k, Whole(1))
-        data, chain, seen = self._ask(sequences, lengths, by)
-        paths, log_probs = chain.ranked(seen, k)
-        if (log_probs[:, 0] == -np.inf).any():
-            refuse(chain.filter(seen).stuck, data.at)
-        there = log_probs > -np.inf
-        return [
-            (one.T[here], scores[here])
-            for one, scores, here in zip(data.split(paths.T), log_probs, there, strict=True)
-        ]
-
-    def sample_paths(
-        self,
-        sequences: Any,
-        n: int = 1,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        seed: Any = None,
-    ) -> list[Ints]:
-        """Return n paths (n, steps) of each sequence, drawn given what was observed."""
-        check("n", n, Whole(1))
-        data, chain, seen = self._ask(sequences, lengths, by)
-        refuse(chain.filter(seen).stuck, data.at)
-        return [one.T for one in data.split(chain.draw(seen, n, seed).T)]
+    # -- handing over ------------------------------------------------------------------------------------------
 
     def sample(self, steps: int = 1, n: int | None = None, *, seed: Any = None) -> tuple[Any, Any]:
         """Draw a sequence: its observations and its states; lists of n of both where `n` is given.
@@ -497,24 +458,10 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         check("n", n, Whole(1, none=True))
         model, rng = self._model(), generator(seed)
         count = 1 if n is None else n
-        states = np.empty((count, steps), dtype=np.int64)
-        states[:, 0] = chosen(np.repeat(model.start[None], count, axis=0), rng)
-        for t in range(1, steps):
-            states[:, t] = chosen(model.transition[states[:, t - 1]], rng)
+        states = model.draw_states(count, steps, rng)
         drawn = model.emission.draw(states.ravel(), rng)
         drawn = drawn.reshape(count, steps, -1)
         return (drawn[0], states[0]) if n is None else (list(drawn), list(states))
-
-    def bic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return the Bayesian information criterion on sequences; smaller is better."""
-        data = read_sequences(sequences, lengths, by=by)
-        return self._model().n_free * float(np.log(data.offsets[-1])) - 2.0 * self.score(
-            sequences, lengths, by=by
-        )
-
-    def aic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return Akaike's information criterion on sequences; smaller is better."""
-        return 2.0 * self._model().n_free - 2.0 * self.score(sequences, lengths, by=by)
 
     def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
         """Return the Bayesian network of T steps: states `z0`, `z1`, ... and observations `x0`, `x1`, ...
@@ -529,7 +476,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         ['z0', 'x0', 'z1', 'x1', 'z2', 'x2']
         """
         model = self._model()
-        return unrolled(model.start, model.transition, model.emission, T)
+        return unrolled(model.start, model.transition, expanded(model.emission), T)
 
     def network(self) -> DynamicBayesianNetwork:
         """Return the dynamic network with states `z` and observations `x`, for categorical and Bernoulli emissions.
@@ -541,7 +488,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
         0.14
         """
         model = self._model()
-        return two_slices(model.start, model.transition, model.emission)
+        return two_slices(model.start, model.transition, expanded(model.emission))
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -556,12 +503,17 @@ class HMM(BaseEstimator):  # type: ignore[misc]
             )
         return HiddenMarkov(start, transition, emission)
 
+    def _n_free(self) -> int:
+        model = self._model()
+        start = max(int((model.start > 0.0).sum()) - 1, 0)
+        return model.emission.n_free + start + free_entries(model.transition, self._fixed_moves())
+
     def _ask(
-        self, sequences: Any, lengths: Iterable[int] | None, by: str | None
-    ) -> tuple[Sequences, HiddenChain, Observed]:
+        self, sequences: Any, lengths: Iterable[int] | None, by: str | None, inputs: Any = None
+    ) -> Asked:
         model = self._model()
         data = read_sequences(sequences, lengths, by=by)
-        emission: Any = model.emission
+        emission: Any = untied(model.emission)
         seen = emission.read(data)
         width = data.values.shape[1]
         wanted = 1 if isinstance(emission, Categorical) else next(iter(emission.params.values())).shape[-1]
@@ -569,7 +521,7 @@ class HMM(BaseEstimator):  # type: ignore[misc]
             wanted = emission.means.shape[-1]
         if width != wanted:
             raise InvalidArgument(f"the sequences have {width} columns, the model's emissions {wanted}")
-        return data, model.chain, seen.seen_by(emission)
+        return Asked(data, model.chain_over(seen), seen.seen_by(model.emission), model.last)
 
     def _learned(self, name: str) -> Array:
         if not hasattr(self, "emission_") or name not in self.emission_.params:
