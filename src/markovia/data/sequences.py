@@ -5,7 +5,7 @@ named. Steps of all sequences lie one after the other, `offsets` say where each 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any
@@ -32,12 +32,15 @@ class Sequences:
         What each sequence is called: its place, or its id.
     columns
         The names of the columns, where the data had some.
+    single
+        Whether one sequence was given as it is, and not a list.
     """
 
     values: Any
     offsets: Ints
     names: tuple[Any, ...]
     columns: tuple[str, ...] = ()
+    single: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
@@ -163,7 +166,8 @@ def read_sequences(
         raise InvalidArgument(
             f"a sequence has one row a step, so an array of {array.ndim} dimensions is none"
         )
-    return _made(_rows(array), [len(array)] if lengths is None else lengths)
+    found = _made(_rows(array), [len(array)] if lengths is None else lengths)
+    return found if lengths is not None else replace(found, single=True)
 
 
 def _is_frame(data: Any) -> bool:
@@ -223,7 +227,8 @@ def _from_frame(
     values = frame[wanted].to_numpy()
     names = tuple(str(c) for c in wanted)
     if by is None:
-        return _made(values, [len(values)] if lengths is None else lengths, None, names)
+        found = _made(values, [len(values)] if lengths is None else lengths, None, names)
+        return found if lengths is not None else replace(found, single=True)
     if lengths is not None:
         raise InvalidArgument("give lengths= or by=, not both")
     if frame[by].isna().any():

@@ -41,6 +41,8 @@ class KalmanFilter:
         What known inputs add to states and observations, one row a step, if anything.
     at
         Says where a row is, for messages.
+    single
+        Whether results are those of one array, and not of a list.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class KalmanFilter:
         transition_push: Array | None = None,
         observation_push: Array | None = None,
         at: Callable[[int], str] = "row {}".format,
+        single: bool = False,
     ) -> None:
         rows, (n, p) = len(y), (space.n_states, space.n_observed)
         if y.shape[1] != p:
@@ -71,6 +74,7 @@ class KalmanFilter:
             row = int(offsets[np.argmax(np.diff(offsets))]) + space.steps
             raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for {at(row)}")
         self.space, self.y, self.offsets, self.at, self.form = space, y, offsets, at, form
+        self.single = single
         self.seen = ~np.isnan(y)
         self.c = offsets_by_row(space.transition_offset, transition_push, offsets)
         self.d = offsets_by_row(space.observation_offset, observation_push, offsets)
@@ -166,7 +170,7 @@ class KalmanFilter:
         vague = (self.vague, self.vague_before, self.vague_after) if self.space.diffuse.any() else None
         return Filtered(
             self.space, self.y, self.d, self.offsets, before, after, self.slot, self.cov_before, self.cov_after, vague,
-            log_prob,
+            log_prob, self.single,
         )  # fmt: skip
 
     @cached_property
@@ -200,7 +204,7 @@ class KalmanFilter:
             found[used] = T @ cov[used] - Q @ part
             return found
 
-        return Smoothed(self.offsets, means, place, cov, lagged, self.log_prob)
+        return Smoothed(self.offsets, means, place, cov, lagged, self.log_prob, self.single)
 
     def draw(self, generator: np.random.Generator, draws: int) -> list[Array]:
         """Return draws of the states given whole sequences: for each sequence an array (draws, steps, states)."""

@@ -5,12 +5,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from markovia.inference.sequences.innovation_tests import InnovationTests, innovation_tests
+from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.runtime.array_types import Array, Ints
 
@@ -20,13 +19,9 @@ def of_rows(matrices: Array, x: Array, t: Ints) -> Array:
     return np.asarray(x @ matrices[0].T if len(matrices) == 1 else np.einsum("tij,tj->ti", matrices[t], x))
 
 
-def _split(steps: Any, offsets: Ints) -> list[Any]:
-    return [steps[a:b] for a, b in pairwise(offsets.tolist())]
-
-
 @dataclass(frozen=True, repr=False)
 class Filtered:
-    """The states given what was observed up to each step; lists have one array a sequence.
+    """The states given what was observed up to each step; one array a sequence.
 
     Attributes
     ----------
@@ -51,48 +46,49 @@ class Filtered:
     cov_after: Array
     vague: tuple[Ints, Array, Array] | None
     log_prob: Array
+    single: bool = False
 
     def __repr__(self) -> str:
         return f"Filtered(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
 
     @cached_property
-    def mean(self) -> list[Array]:
+    def mean(self) -> PerSequence:
         """The mean of each state."""
-        return _split(self.after, self.offsets)
+        return PerSequence.of(self.after, self.offsets, self.single)
 
     @cached_property
-    def predicted_mean(self) -> list[Array]:
+    def predicted_mean(self) -> PerSequence:
         """The mean of each state before its observation."""
-        return _split(self.before, self.offsets)
+        return PerSequence.of(self.before, self.offsets, self.single)
 
     @cached_property
-    def cov(self) -> list[Array]:
+    def cov(self) -> PerSequence:
         """The covariance of each state."""
-        return _split(self._known(self.cov_after, 2), self.offsets)
+        return PerSequence.of(self._known(self.cov_after, 2), self.offsets, self.single)
 
     @cached_property
-    def predicted_cov(self) -> list[Array]:
+    def predicted_cov(self) -> PerSequence:
         """The covariance of each state before its observation."""
-        return _split(self._predicted, self.offsets)
+        return PerSequence.of(self._predicted, self.offsets, self.single)
 
     @cached_property
-    def innovations(self) -> list[Array]:
+    def innovations(self) -> PerSequence:
         """What was observed less what was expected."""
-        return _split(self.y - self.expected, self.offsets)
+        return PerSequence.of(self.y - self.expected, self.offsets, self.single)
 
     @cached_property
-    def innovation_cov(self) -> list[Array]:
+    def innovation_cov(self) -> PerSequence:
         """The covariance of what was expected."""
-        return _split(self.expected_cov, self.offsets)
+        return PerSequence.of(self.expected_cov, self.offsets, self.single)
 
     @cached_property
-    def standardized(self) -> list[Array]:
+    def standardized(self) -> PerSequence:
         """The innovations made independent with variance 1; NaN where not all of a step was observed or told."""
         v, F = self.y - self.expected, self.expected_cov
         found = np.full(v.shape, np.nan)
         whole = np.isfinite(v).all(axis=1) & np.isfinite(F).all(axis=(1, 2))
         found[whole] = np.linalg.solve(np.linalg.cholesky(F[whole]), v[whole][:, :, None])[:, :, 0]
-        return _split(found, self.offsets)
+        return PerSequence.of(found, self.offsets, self.single)
 
     def test_innovations(self, lags: int | None = None) -> list[list[InnovationTests]]:
         """Test each sequence's innovations for what a true model leaves: one entry an observed number, for each sequence.
@@ -143,7 +139,7 @@ class Filtered:
 
 @dataclass(frozen=True, repr=False)
 class Smoothed:
-    """The states given whole sequences; lists have one array a sequence.
+    """The states given whole sequences; one array a sequence.
 
     Attributes
     ----------
@@ -161,19 +157,20 @@ class Smoothed:
     covs: Array
     lagging: Callable[[], Array]
     log_prob: Array
+    single: bool = False
 
     def __repr__(self) -> str:
         return f"Smoothed(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
 
     @cached_property
-    def mean(self) -> list[Array]:
+    def mean(self) -> PerSequence:
         """The mean of each state."""
-        return _split(self.means, self.offsets)
+        return PerSequence.of(self.means, self.offsets, self.single)
 
     @cached_property
-    def cov(self) -> list[Array]:
+    def cov(self) -> PerSequence:
         """The covariance of each state."""
-        return _split(self.covs[self.place], self.offsets)
+        return PerSequence.of(self.covs[self.place], self.offsets, self.single)
 
     @cached_property
     def lagged(self) -> Array:
@@ -181,6 +178,7 @@ class Smoothed:
         return self.lagging()
 
     @cached_property
-    def lag_cov(self) -> list[Array]:
+    def lag_cov(self) -> PerSequence:
         """The covariance of each state with the one before."""
-        return [found[:-1] for found in _split(self.lagged[self.place], self.offsets)]
+        every = PerSequence.of(self.lagged[self.place], self.offsets)
+        return PerSequence([found[:-1] for found in every], single=self.single)

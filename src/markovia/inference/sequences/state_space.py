@@ -85,8 +85,8 @@ def state_space(
         raise InvalidArgument(f"transition= is a square matrix, not of shape {T.shape[-2:]}")
     Z = _stack("observation", observation, None, n)
     p = Z.shape[-2]
-    Q = _covariance("transition_cov", transition_cov, n)
-    H = _covariance("observation_cov", observation_cov, p)
+    Q = covariance("transition_cov", transition_cov, n)
+    H = covariance("observation_cov", observation_cov, p)
     c = _rows("transition_offset", transition_offset, n)
     d = _rows("observation_offset", observation_offset, p)
     mean = np.zeros(n) if initial_mean is None else _rows("initial_mean", initial_mean, n)[0]
@@ -101,7 +101,7 @@ def state_space(
     if diffuse is not None:
         unknown = unknown | np.broadcast_to(np.asarray(diffuse, dtype=bool), (n,))
     cov = np.where(unknown[:, None] | unknown[None, :], 0.0, cov)
-    found = StateSpace(T, Q, Z, H, c, d, mean, _covariance("initial_cov", cov, n)[0], unknown)
+    found = StateSpace(T, Q, Z, H, c, d, mean, covariance("initial_cov", cov, n)[0], unknown)
     varying = {len(m) for m in (T, Q, Z, H, c, d) if len(m) > 1}
     if len(varying) > 1:
         raise InvalidArgument(
@@ -142,7 +142,8 @@ def _stack(name: str, value: Any, rows: int | None, columns: int | None) -> Arra
     return _finite(name, found)
 
 
-def _covariance(name: str, value: Any, size: int) -> Array:
+def covariance(name: str, value: Any, size: int) -> Array:
+    """Return a number, a matrix or a stack of matrices as a checked stack of covariances."""
     found = _numbers(name, value)
     if found.ndim == 0:
         found = found * np.eye(size)

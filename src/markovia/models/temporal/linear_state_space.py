@@ -8,7 +8,7 @@ Time Series Analysis by State Space Methods (2012).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
@@ -23,32 +23,10 @@ from markovia.inference.sequences.kalman_results import Filtered, Smoothed
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_em import LEARNED, fit_em
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
 from markovia.runtime.seeds import generator
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What comes after each sequence; lists have one array a sequence, with one row a step ahead.
-
-    Attributes
-    ----------
-    mean, cov
-        Of the observations.
-    lower, upper
-        The ends of intervals that hold each observed number with probability `level`.
-    state_mean, state_cov
-        Of the states.
-    """
-
-    mean: list[Array]
-    cov: list[Array]
-    lower: list[Array]
-    upper: list[Array]
-    state_mean: list[Array]
-    state_cov: list[Array]
-    level: float
 
 
 class LinearStateSpace(BaseEstimator):  # type: ignore[misc]
@@ -252,12 +230,10 @@ observation_offset_
         level
             The probability of the intervals.
         """
-        from scipy.special import ndtri
-
         check_count("steps", steps, 1)
         check_level("level", level)
-        read = read_sequences(sequences, lengths, by=by)
-        known = _longer(read, read.numbers(), np.full((steps, read.values.shape[1]), np.nan))
+        rows = read_sequences(sequences, lengths, by=by)
+        known = longer(rows, rows.numbers(), np.full((steps, rows.values.shape[1]), np.nan))
         given = None
         if inputs is not None:
             ahead = np.asarray(future_inputs, dtype=np.float64)
@@ -267,19 +243,16 @@ observation_offset_
                 raise InvalidArgument(
                     f"future_inputs= has one row a step ahead, {steps}, and a column an input"
                 )
-            given = _longer(own, own.numbers(missing=False), ahead).values
+            given = longer(own, own.numbers(missing=False), ahead).values
         found = self._run_rows(known, given).filtered
         ends = [slice(int(b) - steps, int(b)) for b in known.offsets[1:]]
-        mean, cov = [found.expected[e] for e in ends], [found.expected_cov[e] for e in ends]
-        width = [float(ndtri(0.5 + level / 2)) * np.sqrt(np.einsum("tii->ti", c)) for c in cov]
-        return Forecast(
-            mean,
-            cov,
-            [m - w for m, w in zip(mean, width, strict=True)],
-            [m + w for m, w in zip(mean, width, strict=True)],
+        return normal_forecast(
+            [found.expected[e] for e in ends],
+            [found.expected_cov[e] for e in ends],
             [m[-steps:] for m in found.predicted_mean],
             [c[-steps:] for c in found.predicted_cov],
             level,
+            rows.single,
         )
 
     def sample(
@@ -438,6 +411,7 @@ observation_offset_
             transition_push=c,
             observation_push=d,
             at=rows.at,
+            single=rows.single,
         )
 
     def _offsets(self, rows: Sequences, inputs: Array | None) -> tuple[Array, Array]:
@@ -477,10 +451,3 @@ observation_offset_
                 )
             found.append(inputs @ matrix.T)
         return found[0], found[1]
-
-
-def _longer(rows: Sequences, values: Array, more: Array) -> Sequences:
-    """Return sequences with the same steps after each."""
-    parts = [np.concatenate([part, more]) for part in rows.split(values)]
-    offsets = rows.offsets + len(more) * np.arange(len(rows.offsets))
-    return Sequences(np.concatenate(parts), offsets, rows.names, rows.columns)

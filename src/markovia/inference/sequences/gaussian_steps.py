@@ -1,0 +1,115 @@
+"""Steps of filters and smoothers that carry a mean and a covariance, as JAX: what all approximate filters are made of.
+
+A rule gives the moments of a function of a Gaussian: `linearised` by its derivative, `through_points` by its values at sigma
+points. Reference: Sarkka, Bayesian Filtering and Smoothing (2013).
+"""
+
+# ruff: noqa: N803, N806 (letters of the literature)
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+class Moments(NamedTuple):
+    """Mean and covariance of a function's value, and the covariance of its argument with it."""
+
+    mean: Any
+    cov: Any
+    cross: Any
+
+
+def symmetric(P: Any) -> Any:
+    """Return a matrix without what rounding made of its symmetry."""
+    return (P + P.swapaxes(-1, -2)) / 2
+
+
+def condition(mean: Any, cov: Any, seen_as: Moments, noise: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return mean, covariance and the observation's log density; numbers that are NaN were not seen."""
+    import jax.numpy as jnp
+    from jax.scipy.linalg import solve_triangular
+
+    seen = ~jnp.isnan(y)
+    S = jnp.where(seen[:, None] & seen[None], seen_as.cov + noise, 0.0) + jnp.diag(jnp.where(seen, 0.0, 1.0))
+    away = jnp.where(seen, y - seen_as.mean, 0.0)
+    L = jnp.linalg.cholesky(symmetric(S))
+    gain = solve_triangular(L, jnp.where(seen, seen_as.cross, 0.0).T, lower=True)
+    z = solve_triangular(L, away, lower=True)
+    log_density = -0.5 * (z @ z + seen.sum() * LOG_2PI) - jnp.log(jnp.diag(L)).sum()
+    return mean + gain.T @ z, symmetric(cov - gain.T @ gain), log_density
+
+
+def smoothing_gain(predicted_cov: Any, cross: Any) -> Any:
+    """Return the weight of a next state's correction in this state's: cross times the inverse, which may be singular."""
+    import jax.numpy as jnp
+
+    values, vectors = jnp.linalg.eigh(symmetric(predicted_cov))
+    kept = values > 1e-13 * jnp.maximum(values[-1], 1e-300)
+    return (cross @ (vectors * jnp.where(kept, 1.0 / jnp.where(kept, values, 1.0), 0.0))) @ vectors.T
+
+
+def root(P: Any) -> Any:
+    """Return a lower triangle with L L' = P, for P that may be singular."""
+    import jax.numpy as jnp
+
+    values, vectors = jnp.linalg.eigh(symmetric(P))
+    R = jnp.linalg.qr((vectors * jnp.sqrt(jnp.maximum(values, 0.0))).T, mode="r")
+    signs = jnp.where(jnp.diag(R) < 0, -1.0, 1.0)
+    return (signs[:, None] * R).T
+
+
+def linearised(function: Callable[[Any], Any], mean: Any, cov: Any) -> Moments:
+    """Return moments by the derivative at the mean."""
+    import jax
+
+    J = jax.jacfwd(function)(mean)
+    return Moments(function(mean), J @ cov @ J.T, cov @ J.T)
+
+
+class Points(NamedTuple):
+    """Sigma points of the standard normal law, with weights of means and of covariances."""
+
+    at: Any
+    mean: Any
+    cov: Any
+
+
+def sigma_points(n: int, alpha: float, beta: float, kappa: float) -> Points:
+    """Return the scaled points of the unscented transform (Julier and Uhlmann 1997, van der Merwe 2004).
+
+    Examples
+    --------
+    >>> points = sigma_points(2, 1.0, 0.0, 1.0)
+    >>> points.at.shape, (points.mean @ points.at**2).round(12).tolist(), (points.mean @ points.at**4).round(12).tolist()
+    ((5, 2), [1.0, 1.0], [3.0, 3.0])
+    """
+    spread = alpha**2 * (n + kappa)
+    at = math.sqrt(spread) * np.vstack([np.zeros((1, n)), np.eye(n), -np.eye(n)])
+    mean = np.full(2 * n + 1, 0.5 / spread)
+    mean[0] = 1.0 - n / spread
+    cov = mean.copy()
+    cov[0] += 1.0 - alpha**2 + beta
+    return Points(at, mean, cov)
+
+
+def cubature_points(n: int) -> Points:
+    """Return the 2n points of the spherical cubature rule (Arasaratnam and Haykin 2009)."""
+    at = math.sqrt(n) * np.vstack([np.eye(n), -np.eye(n)])
+    weights = np.full(2 * n, 0.5 / n)
+    return Points(at, weights, weights)
+
+
+def through_points(points: Points, function: Callable[[Any], Any], mean: Any, cov: Any) -> Moments:
+    """Return moments by the function's values at sigma points."""
+    import jax
+
+    away = points.at @ root(cov).T
+    values = jax.vmap(function)(mean + away)
+    expected = points.mean @ values
+    left = values - expected
+    weighted = points.cov[:, None] * left
+    return Moments(expected, left.T @ weighted, away.T @ weighted)

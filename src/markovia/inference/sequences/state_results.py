@@ -1,0 +1,83 @@
+"""What approximate filters and smoothers know about the states of sequences."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from markovia.inference.sequences.padded import PerSequence
+from markovia.runtime.array_types import Array
+
+
+@dataclass(frozen=True, repr=False)
+class FilteredStates:
+    """The states given what was observed up to each step; one array a sequence.
+
+    Attributes
+    ----------
+    mean, cov
+        Of the state after the step's observation.
+    predicted_mean, predicted_cov
+        Of the state before the step's observation.
+    expected, expected_cov
+        Of the step's observation given those before.
+    log_prob
+        The log likelihood of each sequence, as the method approximates it.
+    regimes
+        The probability of each regime, where the model has some.
+    components
+        The weights, means and covariances of a sum of Gaussians, where the method has one: three arrays a sequence.
+    """
+
+    y: PerSequence
+    mean: PerSequence
+    cov: PerSequence
+    predicted_mean: PerSequence
+    predicted_cov: PerSequence
+    expected: PerSequence
+    expected_cov: PerSequence
+    log_prob: Array
+    regimes: PerSequence | None = None
+    components: list[tuple[Any, Any, Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"FilteredStates(sequences={len(self.mean)}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    @property
+    def innovations(self) -> PerSequence:
+        """What was observed less what was expected; NaN where nothing was observed."""
+        return PerSequence(
+            [y - e for y, e in zip(self.y, self.expected, strict=True)], single=self.mean.single
+        )
+
+    @property
+    def standardized(self) -> PerSequence:
+        """The innovations made independent with variance 1; NaN where not all of a step was observed."""
+        found = [
+            np.linalg.solve(np.linalg.cholesky(cov), v[:, :, None])[:, :, 0]
+            for v, cov in zip(self.innovations, self.expected_cov, strict=True)
+        ]
+        return PerSequence(found, single=self.mean.single)
+
+
+@dataclass(frozen=True, repr=False)
+class SmoothedStates:
+    """The states given whole sequences; one array a sequence.
+
+    Attributes
+    ----------
+    mean, cov
+        Of each state.
+    log_prob
+        The log likelihood of each sequence, as the method approximates it.
+    regimes
+        The probability of each regime, where the model has some.
+    """
+
+    mean: PerSequence
+    cov: PerSequence
+    log_prob: Array
+    regimes: PerSequence | None = None
+
+    def __repr__(self) -> str:
+        return f"SmoothedStates(sequences={len(self.mean)}, log_prob={float(self.log_prob.sum()):.6g})"

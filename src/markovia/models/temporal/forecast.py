@@ -1,0 +1,61 @@
+"""What comes after sequences: means, covariances and intervals of the steps ahead."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from markovia.data.sequences import Sequences
+from markovia.inference.sequences.padded import PerSequence
+from markovia.runtime.array_types import Array
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What comes after each sequence: one array a sequence, with one row a step ahead.
+
+    Attributes
+    ----------
+    mean, cov
+        Of the observations.
+    lower, upper
+        The ends of intervals that hold each observed number with probability `level`.
+    state_mean, state_cov
+        Of the states.
+    regimes
+        The probability of each regime, where the model has some.
+    """
+
+    mean: PerSequence
+    cov: PerSequence
+    lower: PerSequence
+    upper: PerSequence
+    state_mean: PerSequence
+    state_cov: PerSequence
+    level: float
+    regimes: PerSequence | None = None
+
+
+def normal_forecast(
+    mean: Any, cov: Any, state_mean: Any, state_cov: Any, level: float, single: bool
+) -> Forecast:
+    """Return a forecast whose intervals are those of normal laws."""
+    from scipy.special import ndtri
+
+    width = [float(ndtri(0.5 + level / 2)) * np.sqrt(np.einsum("tii->ti", c)) for c in cov]
+    parts = (
+        mean,
+        cov,
+        [m - w for m, w in zip(mean, width, strict=True)],
+        [m + w for m, w in zip(mean, width, strict=True)],
+        state_mean,
+        state_cov,
+    )
+    return Forecast(*(PerSequence(part, single=single) for part in parts), level=level)
+
+
+def longer(rows: Sequences, values: Array, more: Array) -> Sequences:
+    """Return sequences with the same steps after each."""
+    parts = [np.concatenate([part, more]) for part in rows.split(values)]
+    offsets = rows.offsets + len(more) * np.arange(len(rows.offsets))
+    return Sequences(np.concatenate(parts), offsets, rows.names, rows.columns, rows.single)

@@ -1,0 +1,406 @@
+"""Nonlinear state-space models: states that move by any function, seen through any function, with Gaussian noise.
+
+    x[t+1] = f(x[t]) + N(0, Q),  y[t] = h(x[t]) + N(0, R),  x[0] ~ N(m, P)
+
+Answers are those of extended, unscented, cubature, ensemble or Gaussian-sum filters (`markovia.inference.sequences.\
+nonlinear_filter`). The functions are written with `jax.numpy`, so that they are compiled, and differentiated where needed.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from markovia.data.sequences import Sequences, read_sequences
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.inference.sequences.nonlinear_filter import (
+    Known,
+    Method,
+    Noise,
+    Rule,
+    filter_program,
+    sample_program,
+    smoother_program,
+)
+from markovia.inference.sequences.padded import PerSequence, padded
+from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
+from markovia.inference.sequences.state_space import covariance
+from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.double_precision import x64
+from markovia.runtime.seeds import Seed, generator
+
+Mixture = Sequence[tuple[float, ArrayLike, ArrayLike]]
+
+
+class NonlinearStateSpace(BaseEstimator):  # type: ignore[misc]
+    """A state-space model of two functions and Gaussian noise.
+
+    Parameters
+    ----------
+    transition
+        A function of a state that gives the next, without noise; of a state and the step's inputs where there are some.
+    observation
+        A function of a state that gives its observation, without noise; likewise.
+    transition_cov, observation_cov
+        The covariances of the noise.
+    initial_mean, initial_cov
+        Of a sequence's first state.
+    method
+        "extended" (derivatives), "unscented" or "cubature" (sigma points), "ensemble" (draws; for many states), or
+        "gaussian-sum" (several extended filters; for laws with several modes).
+    iterations
+        How often "extended" and "gaussian-sum" take the derivative of an observation, each time where the last led.
+    alpha, beta, kappa
+        Where the points of "unscented" lie: alpha ** 2 * (states + kappa) is the square of their distance; beta weighs
+        the centre.
+    members, inflation, localisation
+        Of "ensemble": how many draws, the factor of their distance from their mean before each observation, and a matrix
+        (states, observed numbers) of factors from 0 to 1 for what an observation says about a state.
+    components
+        How many Gaussians "gaussian-sum" keeps.
+    initial, transition_noise, observation_noise
+        For "gaussian-sum", instead of covariances: mixtures, lists of (weight, mean, covariance).
+    random_state
+        The seed of an ensemble.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> pendulum = NonlinearStateSpace(
+    ...     transition=lambda x: jnp.array([x[0] + 0.1 * x[1], x[1] - 0.98 * jnp.sin(x[0])]),
+    ...     observation=lambda x: jnp.sin(x[:1]),
+    ...     transition_cov=0.001 * np.eye(2),
+    ...     observation_cov=0.01,
+    ...     initial_mean=[1.0, 0.0],
+    ...     initial_cov=0.1 * np.eye(2),
+    ...     method="unscented",
+    ... )
+    >>> ys, xs = pendulum.sample(40, seed=0)
+    >>> smoothed = pendulum.smooth(ys)
+    >>> smoothed.mean[0].shape, bool(np.abs(smoothed.mean[0] - xs[0]).mean() < 0.1)
+    ((40, 2), True)
+    """
+
+    def __init__(
+        self,
+        transition: Callable[..., Any],
+        observation: Callable[..., Any],
+        transition_cov: ArrayLike = 1.0,
+        observation_cov: ArrayLike = 1.0,
+        initial_mean: ArrayLike = 0.0,
+        initial_cov: ArrayLike = 1.0,
+        *,
+        method: Method = "extended",
+        iterations: int = 1,
+        alpha: float = 1.0,
+        beta: float = 2.0,
+        kappa: float = 0.0,
+        members: int = 500,
+        inflation: float = 1.0,
+        localisation: ArrayLike | None = None,
+        components: int = 8,
+        initial: Mixture | None = None,
+        transition_noise: Mixture | None = None,
+        observation_noise: Mixture | None = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.transition = transition
+        self.observation = observation
+        self.transition_cov = transition_cov
+        self.observation_cov = observation_cov
+        self.initial_mean = initial_mean
+        self.initial_cov = initial_cov
+        self.method = method
+        self.iterations = iterations
+        self.alpha = alpha
+        self.beta = beta
+        self.kappa = kappa
+        self.members = members
+        self.inflation = inflation
+        self.localisation = localisation
+        self.components = components
+        self.initial = initial
+        self.transition_noise = transition_noise
+        self.observation_noise = observation_noise
+        self.random_state = random_state
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def log_prob(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+    ) -> Array:
+        """Return the log likelihood of each sequence, as the method approximates it; NaN is missing."""
+        return self.filter(sequences, lengths, by=by, inputs=inputs).log_prob
+
+    def score(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+    ) -> float:
+        """Return the log likelihood of all sequences."""
+        return float(self.log_prob(sequences, lengths, by=by, inputs=inputs).sum())
+
+    def filter(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+    ) -> FilteredStates:
+        """Return the states given what was observed up to each step.
+
+        Parameters
+        ----------
+        sequences, lengths, by
+            One array a sequence, one array with lengths, or a frame with a column of ids; NaN is missing.
+        inputs
+            Known inputs, in the same form; the functions take a step's as a second argument.
+        """
+        rows = read_sequences(sequences, lengths, by=by)
+        return self._filtered(rows, self._inputs(rows, inputs, lengths, by))
+
+    def smooth(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+    ) -> SmoothedStates:
+        """Return the states given whole sequences.
+
+        Raises
+        ------
+        UnsupportedModel
+            For method="gaussian-sum", which only filters.
+        """
+        if self.method == "gaussian-sum":
+            raise UnsupportedModel("method='gaussian-sum' only filters; smooth by 'extended' or 'unscented'")
+        rows = read_sequences(sequences, lengths, by=by)
+        mean, cov, log_prob = self._run(smoother_program, rows, self._inputs(rows, inputs, lengths, by))
+        means, covs = (PerSequence.unpadded(part, rows.offsets, rows.single) for part in (mean, cov))
+        return SmoothedStates(means, covs, np.asarray(log_prob))
+
+    def forecast(
+        self,
+        sequences: Any,
+        steps: int,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+        future_inputs: Any = None,
+        level: float = 0.95,
+    ) -> Forecast:
+        """Return what comes after each sequence.
+
+        Parameters
+        ----------
+        sequences, lengths, by, inputs
+            As in `filter`.
+        steps
+            How many steps ahead.
+        future_inputs
+            The inputs of those steps: one array for all sequences, where there are inputs.
+        level
+            The probability of the intervals.
+        """
+        check_count("steps", steps, 1)
+        check_level("level", level)
+        rows = read_sequences(sequences, lengths, by=by)
+        known = longer(rows, rows.numbers(), np.full((steps, rows.values.shape[1]), np.nan))
+        given = self._inputs(rows, inputs, lengths, by)
+        if given is not None:
+            ahead = np.asarray(future_inputs, dtype=np.float64).reshape(steps, -1)
+            given = longer(rows, given, ahead).values
+        found = self._filtered(known, given)
+        parts = (found.expected, found.expected_cov, found.predicted_mean, found.predicted_cov)
+        m, c, x, v = ([one[-steps:] for one in part] for part in parts)
+        return normal_forecast(m, c, x, v, level, rows.single)
+
+    def sample(
+        self, steps: int, n: int = 1, *, inputs: Any = None, seed: Seed = None
+    ) -> tuple[list[Array], list[Array]]:
+        """Draw n sequences of so many steps, all with the same inputs; returns lists of observations and of states."""
+        import jax
+
+        check_count("steps", steps, 1)
+        check_count("n", n, 1)
+        u = None if inputs is None else np.asarray(inputs, dtype=np.float64).reshape(steps, -1)
+        p = self._check(u)
+        with x64():
+            keys = jax.random.split(_key(generator(seed)), n)
+            program = sample_program(self.transition, self.observation, steps)
+            x, y = program(keys, u, self._known(p, None))
+        return list(np.array(y)), list(np.array(x))
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _filtered(self, rows: Sequences, u: Array | None) -> FilteredStates:
+        found = self._run(filter_program, rows, u)
+        parts = [PerSequence.unpadded(part, rows.offsets, rows.single) for part in found[:6]]
+        y = PerSequence.of(rows.numbers(), rows.offsets, rows.single)
+        names = ("mean", "cov", "predicted_mean", "predicted_cov", "expected", "expected_cov")
+        known: dict[str, Any] = dict(zip(names, parts, strict=True))
+        result = FilteredStates(y=y, log_prob=np.asarray(found.log_prob), **known)
+        if self.method != "gaussian-sum":
+            return result
+        logs, mean, cov = (PerSequence.unpadded(part, rows.offsets) for part in found.kept)
+        return replace(
+            result, components=[(np.exp(w), m, c) for w, m, c in zip(logs, mean, cov, strict=True)]
+        )
+
+    def _run(self, program: Any, rows: Sequences, u: Array | None) -> Any:
+        import jax
+
+        self._check_settings()
+        p = self._check(u)
+        values = rows.numbers()
+        if values.shape[1] != p:
+            raise InvalidArgument(
+                f"the sequences have {values.shape[1]} numbers a step, but observation= gives {p}"
+            )
+        rule = Rule(self.method)
+        if self.method in ("extended", "gaussian-sum"):
+            rule = rule._replace(iterations=self.iterations)
+        if self.method == "gaussian-sum":
+            rule = rule._replace(components=self.components)
+        elif self.method == "unscented":
+            rule = rule._replace(alpha=float(self.alpha), beta=float(self.beta), kappa=float(self.kappa))
+        elif self.method == "ensemble":
+            rule = rule._replace(members=self.members, inflation=float(self.inflation))
+        with x64():
+            seeds = jax.random.split(_key(generator(self.random_state)), len(rows))
+            known = self._known(p, seeds)
+            run = program(self.transition, self.observation, rule)
+            found = run(
+                padded(values, rows.offsets),
+                None if u is None else padded(u, rows.offsets, 0.0),
+                rows.lengths,
+                known,
+            )
+            log_prob = np.asarray(found.log_prob)
+            if not np.isfinite(log_prob).all():
+                name = rows.names[int(np.argmin(np.isfinite(log_prob)))]
+                raise InvalidArgument(
+                    f"the filter of sequence {name!r} left the numbers that are finite; the functions grow without "
+                    "bound there, or a covariance is singular: give observation_cov= more noise, or another method="
+                )
+        return found
+
+    def _check_settings(self) -> None:
+        check_choice("method", self.method, get_args(Method))
+        check_count("iterations", self.iterations, 1)
+        check_count("members", self.members, 2)
+        check_count("components", self.components, 1)
+        check_number("alpha", self.alpha, positive=True)
+        check_number("inflation", self.inflation, positive=True)
+        if self.alpha**2 * (self._size + self.kappa) <= 0:
+            raise InvalidArgument("kappa= is larger than minus the number of states")
+        if self.method != "gaussian-sum" and any(
+            (self.initial, self.transition_noise, self.observation_noise)
+        ):
+            raise InvalidArgument("mixtures are for method='gaussian-sum'")
+
+    @property
+    def _size(self) -> int:
+        mean = self.initial_mean if self.initial is None else self.initial[0][1]
+        return int(np.size(np.asarray(mean, dtype=np.float64)))
+
+    def _check(self, u: Array | None) -> int:
+        """Return how many numbers are observed, after a try of both functions."""
+        import jax
+
+        def flat(function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *given: jax.numpy.ravel(jax.numpy.asarray(function(*given)))
+
+        n = self._size
+        given = [np.zeros(n)] + ([] if u is None else [u[0]])
+        sizes = []
+        for name in ("transition", "observation"):
+            function = getattr(self, name)
+            if not callable(function):
+                raise InvalidArgument(f"{name}= is a function of a state, not {type(function).__name__}")
+            with x64():
+                try:
+                    found = jax.eval_shape(flat(function), *given)
+                except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+                    raise InvalidArgument(
+                        f"{name}= cannot be compiled; write it with jax.numpy instead of NumPy or math, and without if"
+                    ) from None
+                except (TypeError, ValueError, IndexError) as error:
+                    said = str(error).splitlines()[0]
+                    raise InvalidArgument(f"{name}= fails for a state of {n} numbers: {said}") from error
+            sizes.append(found.size)
+        if sizes[0] != n:
+            raise InvalidArgument(f"transition= gives {sizes[0]} numbers, but initial_mean= has {n}")
+        return int(sizes[1])
+
+    def _known(self, p: int, keys: Any) -> Known:
+        n = self._size
+        mean = np.asarray(self.initial_mean, dtype=np.float64).reshape(-1)
+        start = (
+            Noise(np.zeros(1), mean[None], covariance("initial_cov", self.initial_cov, n))
+            if self.initial is None
+            else _mixture("initial", self.initial, n)
+        )
+        noises = [
+            Noise(
+                np.zeros(1),
+                np.zeros((1, size)),
+                covariance(f"{name}_cov", getattr(self, f"{name}_cov"), size),
+            )
+            if mixture is None
+            else _mixture(f"{name}_noise", mixture, size)
+            for name, mixture, size in (
+                ("transition", self.transition_noise, n),
+                ("observation", self.observation_noise, p),
+            )
+        ]
+        if any(len(noise.cov) != len(noise.logs) for noise in (start, *noises)):
+            raise InvalidArgument("covariances of a nonlinear model are one matrix each")
+        taper = (
+            np.ones((n, p)) if self.localisation is None else np.asarray(self.localisation, dtype=np.float64)
+        )
+        if taper.shape != (n, p):
+            raise InvalidArgument(f"localisation= is {n} by {p}, not of shape {taper.shape}")
+        return Known(start, noises[0], noises[1], taper, keys)
+
+    def _inputs(self, rows: Sequences, inputs: Any, lengths: Any, by: str | None) -> Array | None:
+        if inputs is None:
+            return None
+        found: Array = read_sequences(inputs, lengths, by=by).numbers(missing=False)
+        if len(found) != len(rows.values):
+            raise InvalidArgument(
+                f"inputs= has {len(found):,} steps, but the sequences have {len(rows.values):,}"
+            )
+        return found
+
+
+def _mixture(name: str, parts: Mixture, size: int) -> Noise:
+    weights = np.array([float(w) for w, _, _ in parts])
+    if not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
+        raise InvalidArgument(f"the weights of {name}= are positive and sum to 1, not {weights.tolist()}")
+    means = np.array([np.broadcast_to(np.asarray(m, dtype=np.float64), (size,)) for _, m, _ in parts])
+    covs = np.array([covariance(name, c, size)[0] for _, _, c in parts])
+    return Noise(np.log(weights / weights.sum()), means, covs)
+
+
+def _key(rng: np.random.Generator) -> Any:
+    import jax
+
+    return jax.random.key(int(rng.integers(2**31)))
