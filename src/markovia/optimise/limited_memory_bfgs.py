@@ -13,6 +13,8 @@ import numpy as np
 from markovia.runtime.array_types import Array
 
 MEMORY = 12
+LONG = 20_000
+"""Entries from which compiled code is faster than a call of NumPy for each operation."""
 
 
 def minimise_smooth(
@@ -59,7 +61,7 @@ def minimise_smooth(
     for _ in range(steps):
         if float(np.abs(gradient).max(initial=0.0)) <= tolerance:
             break
-        way = _direction(gradient, moves)
+        way = direction(gradient, moves)
         slope = float(gradient @ way)
         if not slope < 0.0:
             moves.clear()
@@ -93,17 +95,30 @@ def minimise_smooth(
     return point, value, float(np.abs(gradient).max(initial=0.0)), calls
 
 
-def _direction(gradient: Array, moves: list[tuple[Array, Array, float]]) -> Array:
+def direction(gradient: Array, moves: list[tuple[Array, Array, float]]) -> Array:
     """Return minus the inverse Hessian, as the last moves suggest it, times the gradient."""
     way = -gradient
+    if not moves:
+        return way
+    add = _add_and_multiply
+    if len(way) > LONG:
+        from markovia.kernels.long_vectors import add_and_multiply as add
     shares = []
-    for step, turn, weight in reversed(moves):
-        share = weight * float(step @ way)
-        shares.append(share)
-        way -= share * turn
-    if moves:
-        step, turn, weight = moves[-1]
-        way /= weight * float(turn @ turn)
-    for (step, turn, weight), share in zip(moves, reversed(shares), strict=True):
-        way += (share - weight * float(turn @ way)) * step
+    inner = add(0.0, way, way, moves[-1][0])
+    for q in range(len(moves) - 1, -1, -1):
+        _, turn, weight = moves[q]
+        shares.append(weight * inner)
+        inner = add(-shares[-1], turn, way, moves[q - 1][0] if q else turn)
+    _, turn, weight = moves[-1]
+    way /= weight * add(0.0, turn, turn, turn)
+    inner = add(0.0, way, way, moves[0][1])
+    for q, share in enumerate(reversed(shares)):
+        step, _, weight = moves[q]
+        inner = add(share - weight * inner, step, way, moves[q + 1][1] if q + 1 < len(moves) else step)
     return way
+
+
+def _add_and_multiply(share: float, change: Array, vector: Array, other: Array) -> float:
+    if share:
+        vector += share * change
+    return float(vector @ other)

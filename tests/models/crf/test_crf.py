@@ -440,9 +440,15 @@ def test_features_by_name_equal_the_same_features_as_arrays():
     labels = [np.where(p > 0, "N", "D") for p in picks]
     by_name = [[{"word": str(words[i]), "place": float(t)} for t, i in enumerate(p)] for p in picks]
     arrays = [np.column_stack([np.eye(3)[p], np.arange(len(p))]) for p in picks]
-    one, two = mk.ChainCRF(tol=1e-8).fit(by_name, labels), mk.ChainCRF(tol=1e-8).fit(arrays, labels)
+    settings = {
+        "start_end": True,
+        "fit_intercept": True,
+        "all_possible_states": True,
+        "all_possible_transitions": True,
+    }
+    one, two = (mk.ChainCRF(tol=1e-8, **settings).fit(x, labels) for x in (by_name, arrays))
     assert one.training_.value == pytest.approx(two.training_.value, abs=1e-6)
-    order = [one.feature_names_.index(n) for n in ("word=a", "word=b", "word=c", "place")]
+    order = [one.feature_names_.index(n) for n in ("word:a", "word:b", "word:c", "place")]
     np.testing.assert_allclose(one.coef_[:, order], two.coef_, atol=1e-3)
     unseen = one.predict([[{"word": "never seen"}, {"word": "a"}]])
     assert unseen[0].shape == (2,)

@@ -107,6 +107,8 @@ class InLogs(NamedTuple):
 
 
 IN_LOGS, STILL_LOSING = -2, -3
+LARGEST_LOG = 600.0
+"""Logarithms beyond this have no exponentials to work with."""
 KERNELS = "markovia.kernels.sequences.hidden_chain"
 
 
@@ -139,12 +141,31 @@ class HiddenChain:
         self.moves = np.zeros(1, dtype=np.int64) if moves is None else np.asarray(moves, dtype=np.int64)
         with np.errstate(divide="ignore"):
             self._log_start, self._log_tables = np.log(self.start), np.log(self.tables)
+        self._all_in_logs = False
+
+    @classmethod
+    def of_logs(cls, start: Array, transition: Array) -> "HiddenChain":
+        """Return a chain of weights that need not be normalised, given by their logarithms.
+
+        Where these differ so much that their exponentials do not, all sums are found in logarithms.
+        """
+        logs = transition[None] if transition.ndim == 2 else transition
+        made = cls(np.exp(start), np.exp(logs))
+        made._log_start, made._log_tables = start, logs
+        made._all_in_logs = any(
+            float(np.abs(part).max(initial=0.0, where=np.isfinite(part))) > LARGEST_LOG
+            for part in (start, logs)
+        )
+        return made
 
     def filter(self, seen: Observed) -> Filtered:
         """Return the distribution of each state given what was seen up to it, and of what was seen before it."""
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
         found = Filtered(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
-        self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+        if self._all_in_logs:
+            found.stuck[:] = IN_LOGS
+        else:
+            self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
         found.stuck[found.stuck == STILL_LOSING] = -1
         for one in self._in_logs(seen, found.stuck):
             steps = slice(one.first, one.first + len(one.now))
@@ -156,7 +177,10 @@ class HiddenChain:
         """Return what rescaled sums find; sequences they leave to logarithms are stuck at `IN_LOGS`."""
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
         found = Filtered(np.zeros((n, k)), np.zeros((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
-        self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+        if self._all_in_logs:
+            found.stuck[:] = IN_LOGS
+        else:
+            self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
         found.stuck[found.stuck == STILL_LOSING] = -1
         return found
 
@@ -194,7 +218,7 @@ class HiddenChain:
         return Expected(sums.astype(np.float64), starts, pairs, smoothed.log_probs, smoothed.stuck)
 
     def _backward(self, seen: Observed, into: Ints, size: int, *, own: bool, counted: bool) -> Expected:
-        if self._alone(seen):
+        if self._alone(seen) and not self._all_in_logs:
             both = smoothed(Arrays(*self._sums(seen)[1:]), into, size, own=own, counted=counted)
             if both is not None:
                 fine = np.array([-1])
@@ -216,7 +240,10 @@ class HiddenChain:
                 stuck,
             )
 
-        self._share("smooth_steps", seen, arguments, 2)
+        if self._all_in_logs:
+            stuck[:] = IN_LOGS
+        else:
+            self._share("smooth_steps", seen, arguments, 2)
         found = Expected(
             sums[0] if len(sums) == 1 else sums.sum(axis=0),
             starts.sum(axis=0),

@@ -128,6 +128,11 @@ class PairwiseObjective:
         """The number of parameters."""
         return int(self.n_node_weights + self.n_edge_features * len(self.basis))
 
+    @property
+    def n_instances(self) -> int:
+        """The number of graphs."""
+        return self.fields.n_graphs
+
     def unpack(self, theta: Array) -> tuple[Array, Array]:
         """Return node weights, shape (k, features), and edge tables, shape (edge features, k, k)."""
         node = theta[: self.n_node_weights].reshape(self.k, -1)

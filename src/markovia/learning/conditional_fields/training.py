@@ -1,26 +1,39 @@
 """Minimising the objective of a conditional random field: L-BFGS, or stochastic gradients.
 
 L-BFGS (Nocedal 1980; with bounds Byrd, Lu, Nocedal and Zhu 1995) sees the whole data at each step and reaches the optimum
-of a convex objective to many digits; an l1 penalty is handled by writing each weight as a difference of two that are not
-negative. Stochastic gradients take a few instances a step, with AdaGrad's step sizes (Duchi, Hazan and Singer 2011) and
-the mean of the last half of the path (Polyak and Juditsky 1992) as the answer; use them for very many instances, and
-for Gibbs marginals, which are noisy. With one batch that holds all instances they are plain gradient steps with falling step
-sizes.
+of a convex objective to many digits; an l1 penalty is handled orthant by orthant (Andrew and Gao 2007), or, with bounds, by
+writing each weight as a difference of two that are not negative. Stochastic gradients take a few instances a step, with
+AdaGrad's step sizes (Duchi, Hazan and Singer 2011) and the mean of the last half of the path (Polyak and Juditsky 1992) as
+the answer; use them for very many instances, and for Gibbs marginals, which are noisy. With one batch that holds all
+instances they are plain gradient steps with falling step sizes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from markovia.learning.conditional_fields.objective import PairwiseObjective
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
-from markovia.runtime.array_types import Array
+from markovia.optimise.orthant_wise import minimise_sparse
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 from markovia.runtime.progress import progress_bar
 
 Smooth = Callable[[Array], tuple[float, Array]]
+
+
+class Objective(Protocol):
+    """What `descend` minimises: a sum over instances, and absolute values with weights."""
+
+    lasso: Array
+
+    @property
+    def n_instances(self) -> int:
+        """The number of instances."""
+
+    def __call__(self, theta: Array, which: Ints | None = None) -> tuple[float, Array]:
+        """Return the smooth part and its gradient, of some instances."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,8 @@ def minimise(
     """
     began = now()
     n = len(start)
-    split = lasso is not None and bool(np.any(lasso > 0))
+    sparse = lasso is not None and bool(np.any(lasso > 0))
+    split = sparse and lower is not None
     history: list[float] = []
     best = (np.inf, np.asarray(start, dtype=np.float64))
     calls = 0
@@ -108,9 +122,11 @@ def minimise(
         if split and lasso is not None:
             total += float(lasso @ (point[:n] + point[n:]))
             gradient = np.concatenate([gradient + lasso, lasso - gradient])
+        if sparse and not split and lasso is not None:
+            total += float(lasso @ np.abs(theta))
         if total < best[0]:
             best = (total, theta.copy())
-        return total / scale, gradient / scale
+        return (smooth if sparse and not split else total) / scale, gradient / scale
 
     if split:
         first = np.concatenate([np.maximum(start, 0.0), np.maximum(-start, 0.0)])
@@ -128,7 +144,12 @@ def minimise(
         interrupted = False
         try:
             if bounds is None:
-                _, _, error, _ = minimise_smooth(value, first, max_iter, tol, flat=flat, each=each)
+                if sparse and lasso is not None:
+                    _, _, error, _ = minimise_sparse(
+                        value, lasso / scale, first, max_iter, tol, flat=flat, each=each
+                    )
+                else:
+                    _, _, error, _ = minimise_smooth(value, first, max_iter, tol, flat=flat, each=each)
                 steps = len(history)
                 # a line search that finds nothing lower is no convergence, unless the last steps hardly fell either
                 last = history[-2:] if steps > 1 else [np.inf, 0.0]
@@ -148,7 +169,7 @@ def minimise(
 
 
 def descend(
-    objective: PairwiseObjective,
+    objective: Objective,
     start: Array,
     rng: np.random.Generator,
     *,
@@ -164,7 +185,7 @@ def descend(
     Converged means that the mean of the path changed by less than `tol` (largest entry) in one pass.
     """
     began = now()
-    n = objective.fields.n_graphs
+    n = objective.n_instances
     theta = np.array(start, dtype=np.float64)
     squares = np.zeros(len(theta))
     low = np.full(len(theta), -np.inf) if lower is None else lower

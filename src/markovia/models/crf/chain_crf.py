@@ -2,41 +2,100 @@
 
     P(y | x) = exp( s[y_1] + e[y_n] + sum_i W[y_i] . x_i + sum_i T[y_i, y_(i+1)] ) / Z(x)
 
-Method: the chain case of `CRF` with weights for both ends; forward-backward and Viterbi are sum-product and
-max-product rooted at one end. References: Lafferty, McCallum and Pereira (2001); Sutton and McCallum (2012).
-Cost of one gradient: positions times (labels squared plus labels times features).
+Method: the chain case of `CRF` with weights for both ends, sparse weights, and the recursions of hidden chains
+(forward-backward, Viterbi) on compiled code over all sequences at once. References: Lafferty, McCallum and Pereira (2001);
+Sutton and McCallum (2012); CRFsuite (Okazaki 2007) for features by name. Cost of one gradient: tokens times (labels squared
+plus labels times features of a token).
 """
 
+import warnings
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from markovia.errors import InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
+from markovia.learning.conditional_fields.chain_objective import ChainObjective, ChainWeights, chain_of
+from markovia.learning.conditional_fields.fields import Fields
+from markovia.learning.conditional_fields.label_constraints import allowed_moves, refuse_forbidden
 from markovia.learning.conditional_fields.marginals import Method
-from markovia.learning.conditional_fields.reading import Inputs
+from markovia.learning.conditional_fields.online_chain import learn_online
+from markovia.learning.conditional_fields.reading import chain_edges
+from markovia.learning.conditional_fields.tokens import FewWeights, Tokens, read_tags, read_tokens
+from markovia.learning.conditional_fields.training import Training, descend, minimise
+from markovia.models.crf.base import ConditionalField, Scored
 from markovia.models.crf.crf import CRF, log_weights
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Choice, Flag, Interval, Whole, check
+from markovia.runtime.seeds import generator
+
+Solver = Literal["lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive"]
+SOLVERS = ("lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive")
+PENALTY = Interval(0.0, np.inf, open="low", said="a positive number")
 
 
-class ChainCRF(CRF):
-    """A linear-chain conditional random field for sequences, with weights for the first and the last label.
+class ChainCRF(ConditionalField):
+    """A linear-chain conditional random field for sequences: a tagger.
 
-    Decoding is Viterbi's algorithm, marginals are forward-backward, both in compiled code over all sequences at once.
+    A sequence is a list of tokens. A token has features by name, as CRFsuite takes them: a mapping from names to numbers,
+    truth values, strings, or mappings and lists of such, or a list of strings. Or a sequence is an array, or a scipy
+    sparse matrix, with one row a token. All methods also take one flat list, array or matrix with `lengths=`.
 
     Parameters
     ----------
+    C, edge_C
+        The penalty `||w||^2 / C` of feature weights, and that of transitions (None: the same); infinity for none. CRFsuite's
+        `c2` is `1 / C`.
+    l1
+        The weight of a penalty on absolute values, which makes weights zero; CRFsuite's `c1`.
     start_end
-        Whether the first and last position have weights of their own.
-    C, edge_C, l1, fit_intercept, inference, solver, max_iter, tol, batch_size, learning_rate, random_state, progress
-        As in `CRF`.
+        Whether the first and last position have weights of their own. None: only where features have no names; with names
+        the model is CRFsuite's, in which everything is a named feature.
+    fit_intercept
+        Whether every label has a weight of its own, which is not penalised; None as for `start_end`.
+    all_possible_states, all_possible_transitions
+        Whether features have weights for labels with which they were never seen, and pairs of labels that never followed
+        each other have one. None: only where features have no names, as in CRFsuite. Without, both are zero.
+    constraints
+        Forbidden transitions: "bio" or "bioes" for spans, or a list of pairs of labels that may not follow each other, with
+        None for the outside: `(None, "I-PER")` may not begin a sequence.
+    solver
+        "lbfgs", or "sgd" for stochastic gradients, of the likelihood; "max-margin" (stochastic gradients of a structured
+        hinge loss, where a labelling with n wrong labels has to score n less), "perceptron" (averaged) or
+        "passive-aggressive" (the longest step is `C`).
+    max_iter, tol
+        Steps (passes over the data but for "lbfgs") at most; the gradient, a mean over sequences, at which to stop, or the
+        change of weights in a pass for stochastic gradients.
+    batch_size, learning_rate
+        For stochastic gradients.
+    random_state
+        The seed of the order of sequences.
+    progress
+        Whether to show a progress bar; None for long runs on a terminal.
 
     Attributes
     ----------
+    classes_
+        The labels in order.
+    coef_, intercept_
+        Weights of features, shape (labels, features), and intercepts; a scipy sparse matrix where there are very many.
     transitions_
-        The log weight of label b after label a, shape (labels, labels).
+        The log weight of label b after label a, shape (labels, labels); minus infinity where it is forbidden.
     start_, end_
         The log weight of each label at the first and last position.
+    feature_names_
+        Names of the columns, for features by name.
+    objective_
+        The objective, penalties included, at the end (wrong labels in the last pass of the perceptron and its kin).
+    n_iter_
+        Steps or passes made. `training_` says more.
+
+    Notes
+    -----
+    A token without label, None, is summed over: `fit` then maximises the probability of the labels there are. A sequence
+    without tokens has the empty labelling, of probability one.
 
     Examples
     --------
@@ -45,18 +104,24 @@ class ChainCRF(CRF):
     >>> tagger = ChainCRF().fit(X, Y)
     >>> tagger.predict([[{"word": "the"}, {"word": "cat"}]])[0].tolist()
     ['DET', 'NOUN']
+    >>> tagger.smooth([[{"word": "the"}, {"word": "cat"}]])[0].shape
+    (2, 3)
     """
+
+    inference: Method = "auto"
 
     def __init__(
         self,
         *,
-        start_end: bool = True,
         C: float = 2.0,  # noqa: N803
         edge_C: float | None = None,  # noqa: N803
         l1: float = 0.0,
-        fit_intercept: bool = True,
-        inference: Method = "auto",
-        solver: Literal["lbfgs", "sgd"] = "lbfgs",
+        start_end: bool | None = None,
+        fit_intercept: bool | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        constraints: Any = None,
+        solver: Solver = "lbfgs",
         max_iter: int = 500,
         tol: float = 1e-5,
         batch_size: int = 16,
@@ -64,64 +129,415 @@ class ChainCRF(CRF):
         random_state: Any = None,
         progress: bool | None = None,
     ) -> None:
-        super().__init__(
-            "chain",
-            C=C,
-            edge_C=edge_C,
-            l1=l1,
-            fit_intercept=fit_intercept,
-            inference=inference,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            random_state=random_state,
-            progress=progress,
-        )
+        self.C = C
+        self.edge_C = edge_C
+        self.l1 = l1
         self.start_end = start_end
+        self.fit_intercept = fit_intercept
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.constraints = constraints
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.random_state = random_state
+        self.progress = progress
 
-    def _extra(self, inputs: Inputs) -> Array | None:
-        if not self.start_end:
-            return None
-        ends = np.zeros((int(inputs.node_ptr[-1]), 2))
-        full = np.diff(inputs.node_ptr) > 0
-        ends[inputs.node_ptr[:-1][full], 0] = 1.0
-        ends[inputs.node_ptr[1:][full] - 1, 1] = 1.0
-        return ends
+    # -- training ----------------------------------------------------------------------------------------------
 
-    def _take_weights(self, node: Array, edge: Array, vocabulary: dict[str, int] | None) -> None:
-        super()._take_weights(node, edge, vocabulary)
-        if self.start_end:
-            self.start_, self.end_ = self.coef_[:, -2], self.coef_[:, -1]
-            self.coef_ = self.coef_[:, :-2]
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Self:
+        """Learn the weights from sequences and their labels.
+
+        Parameters
+        ----------
+        X
+            Sequences; see the class.
+        Y
+            One list of labels a sequence, None for a token without label; one flat list with `lengths` or `by`.
+        lengths, by
+            The lengths of sequences that lie after each other; the column that tells a frame's sequences apart.
+
+        Raises
+        ------
+        InvalidArgument
+            For data that does not fit together; the message names the sequence.
+        """
+        self._check()
+        tokens = read_tokens(X, lengths, by=by, grow=True)
+        codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
+        if len(classes) < 2:
+            raise InvalidArgument(
+                f"all tokens have the label {classes[0].item()!r}; two different ones are needed"
+                if len(classes)
+                else "no sequence has a token with a label"
+            )
+        allowed = allowed_moves(self.constraints, classes)
+        if allowed is not None:
+            refuse_forbidden(allowed, codes, tokens, classes)
+        named = tokens.vocabulary is not None
+
+        def setting(given: bool | None, otherwise: bool) -> bool:
+            return otherwise if given is None else bool(given)
+
+        objective = ChainObjective(
+            tokens,
+            codes,
+            len(classes),
+            C=self.C,
+            edge_C=self.C if self.edge_C is None else self.edge_C,
+            l1=self.l1,
+            intercept=setting(self.fit_intercept, not named),
+            ends=setting(self.start_end, not named),
+            all_states=setting(self.all_possible_states, not named),
+            all_pairs=setting(self.all_possible_transitions, not named),
+            allowed=allowed,
+            margin=self.solver == "max-margin",
+        )
+        found = self._minimise(objective)
+        self._warn(found)
+        weights = objective.unpack(found.theta)
+        self.classes_ = classes
+        self.training_ = found
+        self.objective_ = found.value
+        self.n_iter_ = found.iterations
+        self._vocabulary = tokens.vocabulary
+        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
+        self._take(weights)
+        return self
+
+    def _minimise(self, objective: ChainObjective) -> Training:
+        rng = generator(self.random_state)
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "progress": self.progress}
+        start = np.zeros(objective.size)
+        if self.solver in ("perceptron", "passive-aggressive"):
+            longest = float(self.C) if self.solver == "passive-aggressive" else 0.0
+            return learn_online(objective, rng, aggressiveness=longest, **limits)
+        if self.solver == "lbfgs":
+            n = max(objective.n_instances, 1)
+            return minimise(objective, start, scale=n, lasso=objective.lasso, tol=self.tol, **limits)
+        found = descend(
+            objective,
+            start,
+            rng,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            tol=self.tol,
+            **limits,
+        )
+        value = objective(found.theta)[0] + float(objective.lasso @ np.abs(found.theta))
+        return Training(**{**vars(found), "value": value})
+
+    def _take(self, weights: ChainWeights) -> None:
+        self._weights = weights
+        columns = weights.columns
+        if isinstance(columns, FewWeights):
+            from scipy.sparse import csc_matrix
+
+            shape = (columns.k, len(columns.starts) - 1)
+            self.coef_ = csc_matrix((columns.values, columns.labels, columns.starts), shape=shape)
         else:
-            self.start_ = self.end_ = np.zeros(len(node))
-        self.transitions_ = edge[0]
-
-    def _node_weights(self) -> Array:
-        return np.column_stack([self.coef_, self.start_, self.end_]) if self.start_end else self.coef_
+            self.coef_ = columns.T
+        self.transitions_, self.intercept_ = weights.transitions, weights.intercept
+        self.start_, self.end_ = weights.start, weights.end
 
     @classmethod
     def from_weights(
         cls,
         classes: ArrayLike,
         coef: ArrayLike,
-        edge_coef: ArrayLike,
+        transitions: ArrayLike,
         intercept: ArrayLike | None = None,
+        *,
+        start: ArrayLike | None = None,
+        end: ArrayLike | None = None,
+        feature_names: Iterable[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Build a chain from known weights; settings may have `start` and `end`, one weight a label."""
-        start, end = settings.pop("start", None), settings.pop("end", None)
-        made = super().from_weights(classes, coef, edge_coef, intercept, **settings)
+        """Build a chain from known weights.
+
+        Parameters
+        ----------
+        classes
+            The labels.
+        coef
+            Weights of features, shape (labels, features).
+        transitions
+            The log weight of label b after label a, shape (labels, labels); minus infinity forbids a pair.
+        intercept, start, end
+            One weight a label each; zero if left out.
+        feature_names
+            The names of the columns, for features by name.
+        settings
+            As in the class.
+        """
+        plain = CRF.from_weights(classes, coef, transitions, intercept)
         order = np.argsort(np.asarray(classes))
-        zero = np.zeros(len(order))
+        ends = []
         for what, given in (("start", start), ("end", end)):
-            if given is not None and log_weights(given, f"{what}=").shape != zero.shape:
+            found = np.zeros(len(order)) if given is None else log_weights(given, f"{what}=")
+            if found.shape != order.shape:
                 raise InvalidArgument(
-                    f"{what}= has one weight a label, {len(order)}, not shape {np.shape(given)}"
+                    f"{what}= has one weight a label, {len(order)}, not shape {found.shape}"
                 )
-        made.start_ = zero if start is None else np.asarray(start, dtype=np.float64)[order]
-        made.end_ = zero if end is None else np.asarray(end, dtype=np.float64)[order]
-        made.transitions_ = made.edge_coef_[0]
+            ends.append(found[order])
+        if len(plain.edge_coef_) != 1:
+            raise InvalidArgument("transitions= of a chain is one table (labels, labels)")
+        names = None if feature_names is None else list(feature_names)
+        if names is not None and len(set(names)) != plain.coef_.shape[1]:
+            raise InvalidArgument(
+                f"feature_names= has {len(set(names))} different names for {plain.coef_.shape[1]} features"
+            )
+        made = cls(**settings)
+        made.classes_ = plain.classes_
+        made._vocabulary = None if names is None else {n: i for i, n in enumerate(names)}
+        made.feature_names_ = names
+        columns = np.ascontiguousarray(plain.coef_.T)
+        made._take(ChainWeights(columns, plain.edge_coef_[0], plain.intercept_, ends[0], ends[1]))
         return made
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def prepare(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Tokens:
+        """Return sequences read once, to be asked about often: every question takes them in the place of `X`."""
+        return self._ask(X, lengths, by)[0]
+
+    def predict(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[NDArray[Any]]:
+        """Return the most probable labelling of each sequence (Viterbi)."""
+        tokens, scores = self._ask(X, lengths, by)
+        return tokens.split(self.classes_[self._best_codes(tokens, scores)])
+
+    def k_best(
+        self,
+        X: Any,  # noqa: N803
+        k: int,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[tuple[NDArray[Any], Array]]:
+        """Return the k most probable labellings (labellings, tokens) of each sequence and log P(y | x), best first.
+
+        There are fewer where fewer are possible.
+        """
+        check("k", k, Whole(1))
+        tokens, scores = self._ask(X, lengths, by)
+        chain, seen, more = self._chain(tokens, scores)
+        paths, logs = chain.ranked(seen, k)
+        shift = more - self._masses(tokens, scores)[tokens.full]
+        found = np.full((len(tokens.names), k), -np.inf)
+        found[~tokens.full, 0] = 0.0
+        found[tokens.full] = logs + shift[:, None]
+        return [
+            (self.classes_[one.T[here]], values[here])
+            for one, values, here in zip(tokens.split(paths.T), found, found > -np.inf, strict=True)
+        ]
+
+    def smooth(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[Array]:
+        """Return the marginal distribution of every label, one array (tokens, labels) a sequence."""
+        tokens, scores = self._ask(X, lengths, by)
+        if not len(tokens):
+            return tokens.split(scores)
+        chain, seen, _ = self._chain(tokens, scores)
+        return tokens.split(chain.smooth(seen).sums)
+
+    predict_proba = smooth
+    predict_marginals = smooth
+
+    def predict_by_node(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[NDArray[Any]]:
+        """Return each token's most probable label, which makes the expected number of wrong ones smallest."""
+        return [self.classes_[one.argmax(axis=1)] for one in self.smooth(X, lengths, by=by)]
+
+    def log_partition(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Array:
+        """Return log Z(x) of each sequence."""
+        return self._masses(*self._ask(X, lengths, by))
+
+    def log_prob(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Array:
+        """Return log P(y | x) of each sequence; labels that are None are summed over."""
+        tokens, scores = self._ask(X, lengths, by)
+        codes, _ = read_tags(Y, tokens, cut=lengths is not None or by is not None, classes=self.classes_)
+        wrong = np.ones(scores.shape, dtype=bool)
+        wrong[codes < 0] = False
+        wrong[np.flatnonzero(codes >= 0), codes[codes >= 0]] = False
+        return self._masses(tokens, np.where(wrong, -np.inf, scores)) - self._masses(tokens, scores)
+
+    def log_likelihood(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> float:
+        """Return the sum of log P(y | x) over all sequences, without penalties."""
+        return float(self.log_prob(X, Y, lengths, by=by).sum())
+
+    def sample(
+        self, X: Any, n: int = 1, lengths: Iterable[int] | None = None, *, by: str | None = None,  # noqa: N803
+        seed: Any = None,
+    ) -> list[NDArray[Any]]:  # fmt: skip
+        """Return n labellings of each sequence drawn from P(y | x), one array (n, tokens) a sequence."""
+        check("n", n, Whole(1))
+        tokens, scores = self._ask(X, lengths, by)
+        chain, seen, _ = self._chain(tokens, scores)
+        return [self.classes_[one.T] for one in tokens.split(chain.draw(seen, n, seed).T)]
+
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> float:
+        """Return the share of tokens that `predict` labels right; tokens without label do not count."""
+        right, codes, _ = self._compared(X, Y, lengths, by)
+        return float(right[codes != -1].mean())
+
+    def score_exact(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> float:
+        """Return the share of sequences of which `predict` labels every token right."""
+        right, codes, tokens = self._compared(X, Y, lengths, by)
+        return float(np.mean([one.all() for one in tokens.split(right | (codes == -1))]))
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """The weights of named features that are not zero, by (name, label), as sklearn-crfsuite gives them."""
+        self._need_fit()
+        names = self.feature_names_ or [str(i) for i in range(self.coef_.shape[1])]
+        labels, columns = self.coef_.nonzero()
+        found = np.asarray(self.coef_[labels, columns]).ravel()
+        classes = self.classes_.tolist()
+        return {
+            (names[c], classes[a]): w
+            for a, c, w in zip(labels.tolist(), columns.tolist(), found.tolist(), strict=True)
+        }
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """The weights of pairs of labels that are not zero, by (label, next label)."""
+        self._need_fit()
+        classes = self.classes_.tolist()
+        rows, columns = np.nonzero(self.transitions_)
+        return {
+            (classes[a], classes[b]): float(self.transitions_[a, b])
+            for a, b in zip(rows.tolist(), columns.tolist(), strict=True)
+        }
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        check("C", self.C, PENALTY)
+        check("edge_C", self.edge_C, Interval(0.0, np.inf, open="low", said="a positive number", none=True))
+        check("l1", self.l1, NOT_NEGATIVE)
+        for name in ("start_end", "fit_intercept", "all_possible_states", "all_possible_transitions"):
+            check(name, getattr(self, name), Flag(none=True))
+        check("solver", self.solver, Choice(SOLVERS))
+        check("max_iter", self.max_iter, Whole(1))
+        check("tol", self.tol, POSITIVE)
+        check("batch_size", self.batch_size, Whole(1))
+        check("learning_rate", self.learning_rate, POSITIVE)
+
+    def _warn(self, found: Training) -> None:
+        if found.interrupted:
+            message = (
+                f"training was interrupted after {found.iterations} steps; the best weights so far are kept"
+            )
+        elif not found.converged:
+            message = f"training did not converge in {found.iterations} steps; raise max_iter= or tol="
+        else:
+            return
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+    def _ask(self, inputs: Any, lengths: Iterable[int] | None, by: str | None) -> tuple[Tokens, Array]:
+        self._need_fit()
+        tokens = read_tokens(inputs, lengths, by=by, vocabulary=self._vocabulary)
+        wanted = self.coef_.shape[1]
+        if len(tokens) and tokens.width != wanted:
+            raise InvalidArgument(f"the model has {wanted} node features but the inputs have {tokens.width}")
+        if not len(tokens):
+            return tokens, np.zeros((0, len(self.classes_)))
+        return tokens, self._weights.scores(tokens)
+
+    def _chain(self, tokens: Tokens, scores: Array) -> tuple[HiddenChain, Observed, Array]:
+        return chain_of(scores, self.transitions_, tokens.chains)
+
+    def _best_codes(self, tokens: Tokens, scores: Array) -> Ints:
+        if not len(tokens):
+            return np.zeros(0, dtype=np.int64)
+        chain, seen, _ = self._chain(tokens, scores)
+        return chain.best(seen)[0]
+
+    def _masses(self, tokens: Tokens, scores: Array) -> Array:
+        """Return log Z of each sequence; 0 for one without tokens."""
+        found = np.zeros(len(tokens.names))
+        if len(tokens):
+            chain, seen, more = self._chain(tokens, scores)
+            found[tokens.full] = chain.filter(seen).log_probs + more
+        return found
+
+    def _compared(
+        self, inputs: Any, labels: Any, lengths: Iterable[int] | None, by: str | None
+    ) -> tuple[NDArray[np.bool_], Ints, Tokens]:
+        """Say for each token whether `predict` labels it right; a label that fitting never met is wrong."""
+        tokens, scores = self._ask(inputs, lengths, by)
+        cut = lengths is not None or by is not None
+        codes, _ = read_tags(labels, tokens, cut=cut, classes=self.classes_, strict=False)
+        return self._best_codes(tokens, scores) == codes, codes, tokens
+
+    def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
+        tokens, scores = self._ask(inputs, None, None)
+        tails, heads, edge_ptr = chain_edges(tokens.offsets)
+        ones = np.ones((len(tails), 1))
+        fields = Fields.of(len(self.classes_), tokens.offsets, edge_ptr, tails, heads, ones, share=not own)
+        return Scored(fields, scores, np.repeat(self.transitions_[None], len(fields.rows), axis=0))
