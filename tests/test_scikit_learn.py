@@ -41,6 +41,7 @@ SEQUENCES = {
     "FeatureCRF",
     "GridCRF",
     "HMM",
+    "HiddenSemiMarkov",
     "NeuralCRF",
     "SequenceMixture",
 }

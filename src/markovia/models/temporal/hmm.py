@@ -144,6 +144,9 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
     [0, 0, 1, 1]
     """
 
+    _counts = True
+    """Whether learning from sequences whose states are all known is counting moves."""
+
     def __init__(
         self,
         n_states: int = 1,
@@ -236,7 +239,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
             seen = replace(seen, shares=data.weights(sample_weight))
         states = None if labels is None else self._labels(labels, data)
         priors = self._priors()
-        whole = states is not None and bool((states >= 0).all())
+        whole = self._counts and states is not None and bool((states >= 0).all())
         rng = generator(self.random_state)
         begins = self._begins(seen, options, priors, states, 1 if whole else self.n_init, rng)
         if whole and states is not None:
@@ -277,7 +280,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         return seen, priors, self._begins(seen, options, priors, None, runs, rng)
 
     def _take(self, found: Training, data: Sequences) -> None:
-        self.startprob_, self.transmat_, self.emission_ = found.model
+        self._keep(found.model)
         self.history_, self.converged_ = found.history, found.converged
         self.n_iter_ = len(found.history)
         self.n_features_in_ = data.values.shape[1]
@@ -288,6 +291,9 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    def _keep(self, model: Any) -> None:
+        self.startprob_, self.transmat_, self.emission_ = model
 
     def _check(self) -> None:
         check("n_states", self.n_states, Whole(1, 32_000))
@@ -374,7 +380,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         states: Ints | None,
         runs: int,
         rng: np.random.Generator,
-    ) -> list[HiddenMarkov]:
+    ) -> list[Any]:
         """Return starting values for each run."""
         start, transition = self._given_chain()
         given = self._given_emission()
@@ -394,9 +400,17 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
                 if kept and given is not None
                 else self._tied(EMISSIONS[self.emission].started(seen, count, rng, **options))
             )
-            one = HiddenMarkov(*started_chain(self.n_states, rng, start, transition, priors.fixed), emission)
+            one = self._law(rng, start, transition, emission)
             found.append(one if states is None or kept else with_told(one, seen, states, priors))
         return found
+
+    def _law(
+        self, rng: np.random.Generator, start: Array | None, transition: Array | None, emission: Emission
+    ) -> Any:
+        """Return a model to begin with, from emissions and what is given of the chain."""
+        return HiddenMarkov(
+            *started_chain(self.n_states, rng, start, transition, self._fixed_moves()), emission
+        )
 
     def _labels(self, labels: Any, data: Sequences) -> Ints:
         """Return the state of each step, -1 where it is not known."""
@@ -427,8 +441,11 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         asked = self._ask(sequences, lengths, by)
         found = asked.chain.filter(asked.seen)
         refuse(found.stuck, asked.data.at)
-        now = found.now[asked.data.offsets[1:] - 1]
-        return list(asked.states(self._model().ahead(now, asked.data.lengths, steps)))
+        return list(asked.states(self._ahead(asked, found.now, steps)))
+
+    def _ahead(self, asked: Asked, now: Array, steps: int) -> Array:
+        found: Array = self._model().ahead(now[asked.data.offsets[1:] - 1], asked.data.lengths, steps)
+        return found
 
     def expected_durations(self) -> Array:
         """Return how many steps a visit of each state lasts on average, 1 / (1 - p(stay)).
@@ -492,7 +509,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _model(self) -> HiddenMarkov:
+    def _model(self) -> Any:
         if hasattr(self, "emission_"):
             return HiddenMarkov(self.startprob_, self.transmat_, self.emission_)
         self._check()
@@ -506,7 +523,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
     def _n_free(self) -> int:
         model = self._model()
         start = max(int((model.start > 0.0).sum()) - 1, 0)
-        return model.emission.n_free + start + free_entries(model.transition, self._fixed_moves())
+        return int(model.emission.n_free + start + free_entries(model.transition, self._fixed_moves()))
 
     def _ask(
         self, sequences: Any, lengths: Iterable[int] | None, by: str | None, inputs: Any = None

@@ -1,5 +1,7 @@
 """A hidden Markov model as a Bayesian network of some steps, and as a dynamic network."""
 
+from typing import Any
+
 import numpy as np
 
 from markovia.errors import UnsupportedModel
@@ -17,11 +19,54 @@ def unrolled(start: Array, transition: Array, emission: Emission, T: int) -> Bay
     """Return the network of T steps; see `HMM.unroll`."""
     if isinstance(emission, Categorical):
         return hidden_markov_model(start, transition, emission.probs, T, symbols=emission.symbols)
+    network = markov_chain(start, transition, T, variable="z", name="hidden_markov_model")
+    add_emissions(network, emission, T)
+    return network
+
+
+def unrolled_durations(
+    start: Array,
+    transition: Array,
+    lengths: Array,
+    emission: Emission,
+    T: int,  # noqa: N803
+) -> BayesianNetwork:
+    """Return the network of T steps with states `z`, the steps `c` that a visit still lasts, and observations `x`."""
+    k, longest = lengths.shape
+    states, left = list(range(k)), list(range(1, longest + 1))
+    moved, counted = _counters(transition, lengths)
+    network = BayesianNetwork(name="hidden_semi_markov_model")
+    for t in range(T):
+        if t == 0:
+            network.add("z0", states=states, p=start)
+            network.add("c0", states=left, parents=["z0"], p=lengths)
+        else:
+            network.add(f"z{t}", states=states, parents=[f"z{t - 1}", f"c{t - 1}"], p=moved)
+            network.add(f"c{t}", states=left, parents=[f"z{t}", f"c{t - 1}"], p=counted)
+    add_emissions(network, emission, T)
+    return network
+
+
+def _counters(transition: Array, lengths: Array) -> tuple[Array, Array]:
+    """Return p(z | z before, steps left before) and p(steps left | z, steps left before)."""
+    k, longest = lengths.shape
+    moved = np.repeat(np.eye(k)[:, None, :], longest, axis=1)
+    moved[:, 0] = transition
+    counted = np.repeat(np.eye(longest, k=-1)[None], k, axis=0)
+    counted[:, 0] = lengths
+    return moved, counted
+
+
+def add_emissions(network: BayesianNetwork, emission: Emission, T: int) -> None:  # noqa: N803
+    """Add observations `x0`, `x1`, ... of states `z0`, `z1`, ..."""
+    if isinstance(emission, Categorical):
+        for t in range(T):
+            network.add(f"x{t}", states=list(emission.symbols), parents=[f"z{t}"], p=emission.probs)
+        return
     if not isinstance(emission, Bernoulli | Gaussian):
         raise UnsupportedModel(
             f"only categorical, Bernoulli and Gaussian emissions are unrolled, not {type(emission).__name__}"
         )
-    network = markov_chain(start, transition, T, variable="z", name="hidden_markov_model")
     d = len(emission.params[emission.names[0]][0])
     for t in range(T):
         names = [f"x{t}"] if d == 1 else [f"x{t}_{j}" for j in range(d)]
@@ -30,23 +75,13 @@ def unrolled(start: Array, transition: Array, emission: Emission, T: int) -> Bay
                 table = np.column_stack([1.0 - emission.probs[:, j], emission.probs[:, j]])
                 network.add(name, states=[0, 1], parents=[f"z{t}"], p=table)
             else:
-                by_state = {k: _given_earlier(emission, k, j, names) for k in range(len(start))}
+                by_state = {k: _given_earlier(emission, k, j, names) for k in range(emission.n_states)}
                 network.add(name, by_state, parents=[f"z{t}"])
-    return network
 
 
 def two_slices(start: Array, transition: Array, emission: Emission) -> DynamicBayesianNetwork:
     """Return the dynamic network of states `z` and observations `x`; see `HMM.network`."""
-    if isinstance(emission, Categorical):
-        symbols = {"x": (list(emission.symbols), emission.probs)}
-    elif isinstance(emission, Bernoulli):
-        ones = emission.probs.T
-        names = ["x"] if len(ones) == 1 else [f"x_{j}" for j in range(len(ones))]
-        symbols = {n: ([0, 1], np.column_stack([1.0 - p, p])) for n, p in zip(names, ones, strict=True)}
-    else:
-        raise UnsupportedModel(
-            f"dynamic networks have tables, and {type(emission).__name__} emissions have none; unroll(T) may do"
-        )
+    symbols = _symbols(emission)
     first, later = BayesianNetwork(), BayesianNetwork()
     states = list(range(len(start)))
     first.add("z", states=states, p=start)
@@ -56,6 +91,39 @@ def two_slices(start: Array, transition: Array, emission: Emission) -> DynamicBa
         for name, (known, table) in symbols.items():
             network.add(name, states=known, parents=["z"], p=table)
     return DynamicBayesianNetwork(first, later)
+
+
+def two_slices_durations(
+    start: Array, transition: Array, lengths: Array, emission: Emission
+) -> DynamicBayesianNetwork:
+    """Return the dynamic network of states `z`, steps left `c` and observations `x`; see `HiddenSemiMarkov.network`."""
+    k, longest = lengths.shape
+    states, left = list(range(k)), list(range(1, longest + 1))
+    moved, counted = _counters(transition, lengths)
+    first, later = BayesianNetwork(), BayesianNetwork()
+    first.add("z", states=states, p=start)
+    first.add("c", states=left, parents=["z"], p=lengths)
+    later.add("z@-1", states=states)
+    later.add("c@-1", states=left)
+    later.add("z", states=states, parents=["z@-1", "c@-1"], p=moved)
+    later.add("c", states=left, parents=["z", "c@-1"], p=counted)
+    for network in (first, later):
+        for name, (known, table) in _symbols(emission).items():
+            network.add(name, states=known, parents=["z"], p=table)
+    return DynamicBayesianNetwork(first, later)
+
+
+def _symbols(emission: Emission) -> dict[str, tuple[list[Any], Array]]:
+    """Return the names of observations with their states and tables."""
+    if isinstance(emission, Categorical):
+        return {"x": (list(emission.symbols), emission.probs)}
+    if isinstance(emission, Bernoulli):
+        ones = emission.probs.T
+        names = ["x"] if len(ones) == 1 else [f"x_{j}" for j in range(len(ones))]
+        return {n: ([0, 1], np.column_stack([1.0 - p, p])) for n, p in zip(names, ones, strict=True)}
+    raise UnsupportedModel(
+        f"dynamic networks have tables, and {type(emission).__name__} emissions have none; unroll(T) may do"
+    )
 
 
 def _given_earlier(emission: Gaussian, k: int, j: int, names: list[str]) -> LinearGaussian:
