@@ -213,7 +213,7 @@ def test_a_discretizer_says_what_is_wrong(settings, column, y):
 def test_a_process_reads_its_states_off_the_sequences_and_counts_each_gap_once():
     process = mk.DynamicBayesianNetwork(mk.BayesianNetwork("x"), mk.BayesianNetwork("x@-1->x"))
     with pytest.raises(InvalidArgument, match="1 cells"):
-        process.fit([{"x": ["a", None, "b"]}])
+        process.fit([{"x": ["a", None, "b"]}], missing="error")
     process.fit([{"x": ["a", "b"]}, {"x": ["a"]}])
     assert process.initial.states("x") == process.transition.states("x@-1") == ["a", "b"]
     assert process.transition["x"].values.tolist() == [[0.0, 1.0], [0.5, 0.5]]

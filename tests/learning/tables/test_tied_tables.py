@@ -167,14 +167,14 @@ def test_sequences_that_cannot_be_learned_from_are_refused():
     for sequences, message in [
         ([], "no sequences"),
         ([{"y": [], "x": []}], "no steps"),
-        ([{"y": [1]}], "'x'"),
+        ([{"y": [1]}], "1 cells"),
         ([{"y": [1, 9], "x": ["A", "A"]}], "unknown state 9"),
         ([{"y": [1, None], "x": ["A", "A"]}], "missing"),
         ("text", "sequences are a list"),
     ]:
         fresh = process()
         with pytest.raises(mk.MarkoviaError, match=message):
-            fresh.fit(sequences)
+            fresh.fit(sequences, missing="error")
         assert not fresh.initial.has_table("y")
     with pytest.raises(mk.errors.UnknownVariable, match="'z'"):
         process().fit([good], tied="z")

@@ -12,7 +12,7 @@ few parameters, and plain graphs. A file is one object:
 
 - `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `gaussian-markov-network`, `dynamic-bayesian-network`,
   `dag`, `undirected-graph` or `mixed-graph`. A dynamic network has `initial` and `transition`, each an object with what a
-  Bayesian network has.
+  Bayesian network has; one that looks several steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
   a `domain` instead: `"real"`, `"number"` (its distribution tells) or `"input"`. It may have `plates`, pairs of a name and a
   length or null, and `labels`, names of the values 0, 1, ...
@@ -152,7 +152,10 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return "bayesian-network", _network_content(model)
     if isinstance(model, DynamicBayesianNetwork):
         parts = {"initial": model.initial, "transition": model.transition}
-        return "dynamic-bayesian-network", {part: _network_content(net) for part, net in parts.items()}
+        content: dict[str, Any] = {part: _network_content(net) for part, net in parts.items()}
+        if model.order > 1:
+            content["early"] = [_network_content(net) for net in model.starts[1:]]
+        return "dynamic-bayesian-network", content
     if isinstance(model, MarkovNetwork | FactorGraph):
         kind = "factor-graph" if isinstance(model, FactorGraph) else "markov-network"
         factors = [
@@ -264,10 +267,11 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
 
 
 def _read_dynamic_network(root: Node) -> DynamicBayesianNetwork:
-    root.only(*_COMMON, "initial", "transition")
+    root.only(*_COMMON, "initial", "early", "transition")
     initial, transition = (_read_bayesian_network(root.get(part)) for part in ("initial", "transition"))
+    early = [_read_bayesian_network(net) for net in root.get("early").items()] if "early" in root else []
     try:
-        return DynamicBayesianNetwork(initial, transition)
+        return DynamicBayesianNetwork([initial, *early], transition)
     except MarkoviaError as error:
         root.get("transition").fail(f"expected the later steps of the process; {brief(str(error))}")
 

@@ -1,8 +1,9 @@
-"""Dynamic Bayesian networks: a network for the first time step and one for each step after it.
+"""Dynamic Bayesian networks: networks for the first time steps and one for every step after them.
 
-Unrolling lays the steps side by side as one ordinary Bayesian network, so every verb works on it; the verbs here unroll as
-far as they need.
-Reference: Friedman, Murphy and Russell (1998), "Learning the structure of dynamic probabilistic networks".
+Unrolling lays the steps side by side as one ordinary Bayesian network, so every verb works on it. Questions about whole
+sequences are answered without unrolling, by the interface algorithm (`markovia.inference.sequences.interface`).
+References: Friedman, Murphy and Russell (1998), "Learning the structure of dynamic probabilistic networks"; Murphy (2002),
+"Dynamic Bayesian Networks: Representation, Inference and Learning".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,20 +12,41 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, UnknownVariable
+from markovia.errors import (
+    DuplicateName,
+    IncompleteModel,
+    InvalidArgument,
+    InvalidGraph,
+    InvalidTable,
+    UnknownVariable,
+)
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.variable import State, Variable
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.dynamic_answers import Beliefs, BestPaths
+from markovia.models.temporal.dynamic_language import (
+    Declaration,
+    declared,
+    missing_parents,
+    own_variables,
+    split_name,
+    with_declarations,
+)
 from markovia.runtime import ports
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_count
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-PREVIOUS = "@-1"
+    from markovia.models.temporal.dynamic_stream import DynamicStream
+    from markovia.models.temporal.linear_state_space import LinearStateSpace
 
 
 def at(name: str, step: int) -> str:
@@ -39,68 +61,190 @@ def at(name: str, step: int) -> str:
 
 
 class DynamicBayesianNetwork:
-    """A process whose next step depends on the step before.
+    """A process whose next step depends on the steps before.
 
     Parameters
     ----------
     initial
-        The network of step 0.
+        The network of step 0; a list of networks for the steps 0 to k-1 of a process that looks k steps back. In those of
+        later steps, variables of steps before are roots, as in the transition. None to begin with nothing and `add`.
     transition
-        The network of any later step; a variable of the step before is a root named `"x@-1"` (it needs no table).
+        The network of any later step; a variable of the step before is a root named `"x@-1"` (it needs no table), one of two
+        steps before `"x@-2"`.
 
     Examples
     --------
-    >>> first = BayesianNetwork("rain", states={"rain": ["no", "yes"]}, tables="uniform")
-    >>> later = BayesianNetwork()
-    >>> later.add("rain@-1", states=["no", "yes"])
-    >>> later.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.8, 0.2], [0.3, 0.7]])
-    >>> process = DynamicBayesianNetwork(first, later)
-    >>> network = process.unroll(3)
-    >>> network.edges
-    [('rain@0', 'rain@1'), ('rain@1', 'rain@2')]
-    >>> round(network.query("rain@2")["yes"], 6)
-    0.425
+    >>> process = DynamicBayesianNetwork()
+    >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.7, 0.3], [0.3, 0.7]], initial=[0.5, 0.5])
+    >>> process.add("umbrella", states=["no", "yes"], parents=["rain"], p=[[0.8, 0.2], [0.1, 0.9]])
+    >>> process.filter({"umbrella": ["yes", "yes"]})["rain"][0].round(3).tolist()
+    [[0.182, 0.818], [0.117, 0.883]]
+    >>> process.smooth({"umbrella": ["yes", "yes"]})["rain"][0].round(3).tolist()
+    [[0.117, 0.883], [0.117, 0.883]]
     >>> round(process.query("rain@2", given={"rain@0": "yes"})["yes"], 6)
-    0.55
+    0.58
+    >>> process.unroll(3).edges[:2]
+    [('rain@0', 'umbrella@0'), ('rain@0', 'rain@1')]
     """
 
     _fit: tuple[Fit, list[Conditional]] | None = None
 
-    def __init__(self, initial: BayesianNetwork, transition: BayesianNetwork) -> None:
-        for network in (initial, transition):
+    def __init__(
+        self,
+        initial: BayesianNetwork | Sequence[BayesianNetwork] | None = None,
+        transition: BayesianNetwork | None = None,
+    ) -> None:
+        if (initial is None) != (transition is None):
+            raise InvalidArgument("a dynamic network takes both initial= and transition=, or neither")
+        listed: Any = initial if initial is None or isinstance(initial, list | tuple) else [initial]
+        for network in [*(listed or ()), *([] if transition is None else [transition])]:
             if not isinstance(network, BayesianNetwork):
                 raise InvalidArgument(
-                    f"a dynamic network is made of two BayesianNetworks, not of {type(network).__name__}"
+                    f"a dynamic network is made of BayesianNetworks, not of {type(network).__name__}"
                 )
-        self.initial = initial.copy()
-        self.transition = transition.copy()
-        self.variables = [n for n in transition.variables if not n.endswith(PREVIOUS)]
-        if sorted(self.variables) != sorted(initial.variables):
-            raise InvalidGraph(
-                f"both networks describe the same variables; the first has {initial.variables}, "
-                f"the transition {self.variables}"
+        self._waiting: list[Declaration] = []
+        self._slices: Any = None
+        self.starts = [BayesianNetwork()] if listed is None else [n.copy() for n in listed]
+        self.transition = BayesianNetwork() if transition is None else transition.copy()
+        self._check()
+
+    @property
+    def initial(self) -> BayesianNetwork:
+        """The network of step 0."""
+        return self.starts[0]
+
+    @property
+    def variables(self) -> list[str]:
+        """The variables of a step."""
+        return own_variables(self.transition)
+
+    @property
+    def order(self) -> int:
+        """How many steps back a step may look."""
+        return len(self.starts)
+
+    def states(self, name: str) -> list[State]:
+        """Return the states of a variable."""
+        return self.initial.states(name)
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    @guided
+    def add(
+        self,
+        name: str,
+        distribution: Any = None,
+        *,
+        states: int | Sequence[State] | None = None,
+        parents: Sequence[str] | str | None = None,
+        p: Any = None,
+        initial: Any = None,
+        normalise: bool = False,
+        static: bool = False,
+    ) -> None:
+        """Add a variable to every step.
+
+        Parameters
+        ----------
+        name, distribution, p, states, normalise
+            As in `BayesianNetwork.add`.
+        parents
+            Variables of the same step (`"season"`), of the step before (`"rain@-1"`), or of earlier ones (`"rain@-2"`).
+            Those of earlier steps may be added later.
+        initial
+            With parents in earlier steps: the distribution at step 0, given the parents of the same step. A variable that
+            looks k > 1 steps back takes a list of k distributions, for the steps 0 to k-1, each given the parents that exist
+            there.
+        static
+            Whether the variable has one state for all steps of a sequence; `p` is then its distribution.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> process = mk.DynamicBayesianNetwork()
+        >>> process.add("level", mk.LinearGaussian(0, {"level@-1": 1}, 0.5), initial=mk.LinearGaussian(0, {}, 10))
+        >>> process.add("seen", mk.LinearGaussian(0, {"level": 1}, 1))
+        >>> process.smooth({"seen": [1.0, 1.5, None, 3.0]}).mean["level"][0].round(3).tolist()
+        [1.387, 1.65, 1.987, 2.325]
+        """
+        if distribution is not None and p is not None:
+            raise InvalidArgument("give the distribution either by position or as p=, not both")
+        form = distribution if distribution is not None else p
+        said = declared(name, form, states, parents, initial, normalise, static)
+        waiting = [*self._waiting, said]
+        if name in self.initial or name in [w.name for w in self._waiting]:
+            raise DuplicateName(f"the process already has a variable {name!r}")
+        for parent in said.parents:
+            if "@" not in parent and missing_parents(self.initial, said, waiting).count(parent):
+                raise UnknownVariable(parent, [*self.variables, *(w.name for w in self._waiting)], "the step")
+        self.starts, self.transition, self._waiting = with_declarations(self.starts, self.transition, waiting)
+
+    def _check(self) -> None:
+        """Check that all networks describe the same variables."""
+        for t, network in enumerate([*self.starts, self.transition]):
+            where = "the transition" if network is self.transition else f"step {t}"
+            if sorted(own_variables(network)) != sorted(own_variables(self.initial)):
+                raise InvalidGraph(
+                    f"both networks describe the same variables; the first has {self.initial.variables}, "
+                    f"{where} {own_variables(network)}"
+                )
+            for name in network.variables:
+                base, lag = split_name(name)
+                if base not in self.initial:
+                    raise UnknownVariable(base, self.initial.variables, "the first step")
+                if not _alike(network.variable(name), self.initial.variable(base)):
+                    raise InvalidTable(
+                        f"{name!r} has states {_shown(network.variable(name))}, but {_shown(self.initial.variable(base))} "
+                        "in step 0"
+                    )
+                if lag and network.parents(name):
+                    raise InvalidGraph(f"{name!r} stands for the step before and has no parents here")
+                if lag > (self.order if network is self.transition else t):
+                    raise InvalidGraph(
+                        f"{where} looks {lag} steps back, to {name!r}; give initial= a list of networks for the steps 0 to "
+                        f"{lag - 1}, since those have less before them"
+                        if network is self.transition
+                        else f"{where} has nothing {lag} steps before it, so {name!r} cannot be there"
+                    )
+
+    def ready(self) -> list[BayesianNetwork]:
+        """Return the networks of the first steps and of later ones, or say what is missing."""
+        if self._waiting:
+            lacking = [(w.name, missing_parents(self.initial, w, self._waiting)) for w in self._waiting]
+            name, parents = next(pair for pair in lacking if pair[1])
+            raise IncompleteModel(
+                f"{name!r} has the parent {parents[0]!r} in an earlier step, which is not there yet; "
+                f"add({parents[0]!r}, ...)"
             )
-        for name in transition.variables:
-            base = name.removesuffix(PREVIOUS)
-            if base not in initial:
-                raise UnknownVariable(base, initial.variables, "the first step")
-            if transition.states(name) != initial.states(base):
-                raise InvalidTable(
-                    f"{name!r} has states {transition.states(name)}, but {initial.states(base)} in step 0"
-                )
-            if name != base and transition.parents(name):
-                raise InvalidGraph(f"{name!r} stands for the step before and has no parents here")
+        if not self.variables:
+            raise IncompleteModel("the dynamic network has no variables yet; add() some")
+        found = [*self.starts, self.transition]
+        for t, network in enumerate(found):
+            for name in own_variables(network):
+                if not network.has_table(name):
+                    later = network is self.transition
+                    raise IncompleteModel(
+                        f"{name!r} has no distribution "
+                        + (
+                            "yet; give p= in add(), or fit()"
+                            if later
+                            else f"at step {t}; say with initial= in add() how it begins, or fit()"
+                        )
+                    )
+        return found
 
     def unroll(self, steps: int) -> BayesianNetwork:
         """Return the ordinary network of `steps` time steps, variables named `"x@t"`."""
         if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
             raise InvalidArgument(f"unroll at least one step (a whole number), not {steps!r}")
+        networks = self.ready()
         tables: list[Conditional] = []
         for step in range(steps):
-            source = self.initial if step == 0 else self.transition
-            here = [n for n in source.variables if not n.endswith(PREVIOUS)]
-            tables += [self._placed(source[n], step) for n in here]
+            source = networks[min(step, self.order)]
+            tables += [self._placed(source[n], step) for n in own_variables(source)]
         return BayesianNetwork.from_conditionals(tables)
+
+    # -- questions about single steps ------------------------------------------------------------------------------
 
     @guided
     def query(
@@ -140,10 +284,9 @@ class DynamicBayesianNetwork:
 
         Examples
         --------
-        >>> first = BayesianNetwork("rain", states={"rain": ["no", "yes"]}, tables="uniform")
-        >>> later = BayesianNetwork("rain@-1->rain", states={"rain@-1": ["no", "yes"], "rain": ["no", "yes"]})
-        >>> later.replace("rain", p=[[0.8, 0.2], [0.3, 0.7]])
-        >>> list(DynamicBayesianNetwork(first, later).sample(2, steps=3, seed=0))
+        >>> process = DynamicBayesianNetwork()
+        >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.8, 0.2], [0.3, 0.7]], initial=[0.5, 0.5])
+        >>> list(process.sample(2, steps=3, seed=0))
         ['rain@0', 'rain@1', 'rain@2']
         """
         if (last := self._last_step(given or {})) >= steps:
@@ -152,13 +295,188 @@ class DynamicBayesianNetwork:
             )
         return self.unroll(steps).sample(n, given=given, seed=seed, engine=engine)
 
+    # -- questions about sequences ---------------------------------------------------------------------------------
+
+    @guided
+    def filter(
+        self,
+        evidence: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        engine: str = "auto",
+        clusters: Sequence[Sequence[str]] | None = None,
+        particles: int | None = None,
+        seed: Any = None,
+        window: int | None = None,
+        memory: float | None = None,
+    ) -> Beliefs:
+        """Return the distribution of hidden variables at every step, given what was seen up to it.
+
+        Parameters
+        ----------
+        evidence
+            A frame or a mapping of columns, one row a step; a list of them, one a sequence; one frame with `lengths` or
+            with the column `by` that tells its sequences apart. Variables without a column, and missing cells, are hidden. A
+            cell may be a state, a list or dict of likelihoods, or `mk.Not(...)`.
+        targets
+            The variables that are asked about; by default those that are hidden somewhere.
+        engine
+            "auto" and "interface" are exact. "boyen-koller" and "factored-frontier" keep beliefs about groups of variables
+            apart, "particles" draws.
+        clusters
+            For "boyen-koller": groups of variables whose beliefs are kept together; each variable on its own by default.
+        particles, seed
+            For "particles": how many, 1,000 by default, and the seed.
+        window
+            For approximations: the steps of the first sequence on which they are compared with the exact answer, 20 by
+            default; the largest difference is `info.error`, NaN where an exact answer would be too large.
+        memory
+            For exact answers: how many bytes messages may take.
+        """
+        settings = _given(clusters=clusters, particles=particles, seed=seed, window=window, memory=memory)
+        return self._ask("filter", evidence, lengths, by, targets, engine, settings)
+
+    @guided
+    def smooth(
+        self,
+        evidence: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        memory: float | None = None,
+    ) -> Beliefs:
+        """Return the distribution of hidden variables at every step, given all that was seen of its sequence.
+
+        Parameters
+        ----------
+        evidence, lengths, by, targets
+            As in `filter`.
+        memory
+            How many bytes messages may take; most of what is free by default. Where all of them take more, one in every
+            square root of the steps is kept, and the others are made anew.
+        """
+        return self._ask("smooth", evidence, lengths, by, targets, "auto", _given(memory=memory))
+
+    @guided
+    def forecast(
+        self,
+        evidence: Any = None,
+        steps: int = 1,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        targets: str | Sequence[str] | None = None,
+        engine: str = "auto",
+        clusters: Sequence[Sequence[str]] | None = None,
+        particles: int | None = None,
+        seed: Any = None,
+        window: int | None = None,
+        memory: float | None = None,
+    ) -> Beliefs:
+        """Return the distributions at `steps` steps after each sequence; from step 0 on where nothing was seen.
+
+        The other arguments are those of `filter`.
+
+        Examples
+        --------
+        >>> process = DynamicBayesianNetwork()
+        >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.8, 0.2], [0.3, 0.7]], initial=[0.5, 0.5])
+        >>> process.forecast({"rain": ["no", "yes"]}, 2)["rain"][0].round(3).tolist()
+        [[0.3, 0.7], [0.45, 0.55]]
+        """
+        check_count("steps", steps, 1)
+        settings = _given(clusters=clusters, particles=particles, seed=seed, window=window, memory=memory)
+        return self._ask("forecast", evidence, lengths, by, targets, engine, settings, steps)
+
+    @guided
+    def decode(
+        self, evidence: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> BestPaths:
+        """Return the most probable states of all hidden variables together, a frame for each sequence (Viterbi).
+
+        Examples
+        --------
+        >>> process = DynamicBayesianNetwork()
+        >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.7, 0.3], [0.3, 0.7]], initial=[0.5, 0.5])
+        >>> process.add("umbrella", states=["no", "yes"], parents=["rain"], p=[[0.8, 0.2], [0.1, 0.9]])
+        >>> best = process.decode({"umbrella": ["yes", "yes", "no", "yes", "yes"]})
+        >>> best[0]["rain"].tolist(), round(float(best.log_prob[0]), 4)
+        (['yes', 'yes', 'no', 'yes', 'yes'], -4.459)
+        """
+        from markovia.models.temporal.dynamic_inference import decode
+
+        return decode(self, evidence, lengths, by)
+
+    @guided
+    def log_prob(
+        self, evidence: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> Array:
+        """Return the log probability of what was seen of each sequence; minus infinity where it is impossible."""
+        from markovia.models.temporal.dynamic_inference import log_prob
+
+        return log_prob(self, evidence, lengths, by)
+
+    def stream(self) -> "DynamicStream":
+        """Return a filter that takes the evidence of one step at a time.
+
+        Examples
+        --------
+        >>> process = DynamicBayesianNetwork()
+        >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.7, 0.3], [0.3, 0.7]], initial=[0.5, 0.5])
+        >>> process.add("umbrella", states=["no", "yes"], parents=["rain"], p=[[0.8, 0.2], [0.1, 0.9]])
+        >>> stream = process.stream()
+        >>> round(stream.update({"umbrella": "yes"})["rain"]["yes"], 3), round(stream.update({})["rain"]["yes"], 3)
+        (0.818, 0.627)
+        """
+        from markovia.models.temporal.dynamic_stream import DynamicStream
+
+        return DynamicStream(self)
+
+    def state_space(self) -> "LinearStateSpace":
+        """Return a process of linear Gaussians as the state-space model that answers identically.
+
+        Its state stacks the variables of a step (and of the steps before that are looked back at), and all variables of a
+        step are its observations: hidden ones are missing.
+        """
+        from markovia.models.temporal.dynamic_gaussian import state_space_of
+
+        return state_space_of(self.ready())
+
+    def _ask(
+        self,
+        what: str,
+        evidence: Any,
+        lengths: Iterable[int] | None,
+        by: str | None,
+        targets: str | Sequence[str] | None,
+        engine: str,
+        settings: Mapping[str, Any],
+        steps: int = 0,
+    ) -> Beliefs:
+        from markovia.models.temporal.dynamic_inference import beliefs
+
+        return beliefs(self, what, evidence, lengths, by, targets, engine, settings, steps)
+
+    # -- the rest --------------------------------------------------------------------------------------------------
+
     def plot(self, steps: int = 2, **options: Any) -> "Axes":
         """Draw the process unrolled over some steps; the options are those of `BayesianNetwork.plot`."""
         return self.unroll(steps).plot(**options)
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the process to a `.json` file, which `mk.load` reads; to other formats only `unroll(steps)` goes."""
+        if self._waiting:
+            self.ready()
         ports.call("save", self, path, format=format)
+
+    def copy(self) -> "DynamicBayesianNetwork":
+        """Return an independent copy."""
+        twin = DynamicBayesianNetwork(self.starts, self.transition)
+        twin._waiting = list(self._waiting)
+        return twin
 
     @property
     def fit_(self) -> Fit | None:
@@ -171,60 +489,90 @@ class DynamicBayesianNetwork:
     def fit(
         self,
         sequences: Any,
+        lengths: Iterable[int] | None = None,
         *,
+        by: str | None = None,
         prior: Any = None,
         tied: str | Iterable[str] = (),
+        fixed: str | Iterable[str] = (),
+        missing: Any = "em",
     ) -> Self:
-        """Learn both networks from complete sequences of any length, and return the process itself.
+        """Learn all networks from sequences of any length, and return the process itself.
 
-        The first step of every sequence counts for the first network, every other step, with the one before it, for the
-        transition: its table is shared by all steps.
+        The first steps of every sequence count for the networks of the first steps, every other step, with those before it,
+        for the transition: its tables are shared by all steps. Hidden variables (without a column) and missing cells are
+        learned by expectation-maximisation; `fit_` says which distributions the data had nothing to say about.
 
         Parameters
         ----------
-        sequences
-            A list with a DataFrame or a mapping of columns for each sequence, one row a step; or just one of them.
+        sequences, lengths, by
+            As the evidence of `filter`: frames or mappings of columns, one row a step. Files, too, a sequence each.
         prior
             As in `BayesianNetwork.fit`.
         tied
             Variables whose table is the same in the first step and later, such as the readings of a sensor.
+        fixed
+            Variables whose tables stay as they are.
+        missing
+            "em", settings such as `mk.EM(restarts=5, seed=0)`, or "error".
 
         Examples
         --------
-        >>> first = BayesianNetwork("rain", states={"rain": ["no", "yes"]})
-        >>> later = BayesianNetwork("rain@-1->rain", states={"rain@-1": ["no", "yes"], "rain": ["no", "yes"]})
-        >>> process = DynamicBayesianNetwork(first, later)
+        >>> process = DynamicBayesianNetwork()
+        >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"])
         >>> weeks = [{"rain": ["no", "no", "yes", "yes"]}, {"rain": ["yes", "no", "no"]}]
         >>> process.fit(weeks).transition["rain"].values.round(3).tolist()
         [[0.667, 0.333], [0.5, 0.5]]
         """
         from markovia.models.temporal.sequence_fitting import fit_sequences
 
-        record = fit_sequences(self.initial, self.transition, sequences, prior, tied)
+        if self._waiting:
+            self.ready()
+        record = fit_sequences(
+            [*self.starts, self.transition], sequences, lengths, by, prior, tied, fixed, missing
+        )
         self._fit = record, self._tables()
         return self
 
     def __repr__(self) -> str:
-        return f"DynamicBayesianNetwork({len(self.variables)} variables a step)"
+        more = f", order {self.order}" if self.order > 1 else ""
+        return f"DynamicBayesianNetwork({len(self.variables)} variables a step{more})"
 
     def _tables(self) -> list[Conditional]:
-        return [net[n] for net in (self.initial, self.transition) for n in net.variables if net.has_table(n)]
+        networks = [*self.starts, self.transition]
+        return [net[n] for net in networks for n in net.variables if net.has_table(n)]
 
     def _last_step(self, names: Iterable[str]) -> int:
         """Return the last step that names such as `"rain@3"` speak of, -1 for no names."""
         last = -1
+        known = self.variables
         for name in names:
             base, _, step = str(name).rpartition("@")
-            if name in self.variables:
+            if name in known:
                 raise InvalidArgument(f"say at which step: {at(name, 0)!r} is {name!r} in the first one")
-            if base not in self.variables or not step.isdecimal():
-                raise UnknownVariable(name, [at(n, 0) for n in self.variables], "the process")
+            if base not in known or not step.isdecimal():
+                raise UnknownVariable(name, [at(n, 0) for n in known], "the process")
             last = max(last, int(step))
         return last
 
     def _placed(self, table: Conditional, step: int) -> Conditional:
-        def place(name: str) -> str:
-            return at(name.removesuffix(PREVIOUS), step - 1) if name.endswith(PREVIOUS) else at(name, step)
+        def place(variable: Variable) -> Variable:
+            base, lag = split_name(variable.name)
+            own = self.initial.variable(base) if isinstance(variable, Quantity) else variable
+            return own.renamed(at(base, step - lag))
 
-        parents = tuple(p.renamed(place(p.name)) for p in table.parents)
-        return table.rebound(table.variable.renamed(place(table.variable.name)), parents)
+        return table.rebound(place(table.variable), tuple(place(q) for q in table.parents))
+
+
+def _alike(one: Variable, other: Variable) -> bool:
+    if isinstance(one, Quantity) or isinstance(other, Quantity):
+        return isinstance(one, Quantity) and isinstance(other, Quantity)
+    return one.states == other.states
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _shown(variable: Variable) -> str:
+    return "that are numbers" if isinstance(variable, Quantity) else str(list(variable.states))

@@ -1,0 +1,190 @@
+"""Approximate filtering of dynamic networks with beliefs kept apart.
+
+Boyen-Koller: after each step the belief about the interface becomes the product of its clusters' marginals; the step itself
+is exact. The error stays bounded, since each step forgets some of it. Factored frontier: every variable on its own, and its
+marginal comes from its parents' marginals alone, so that no product over a whole step is ever made.
+References: Boyen and Koller (1998); Murphy and Weiss (2001). Cost: of a step, one elimination for each cluster; for the
+factored frontier the sizes of the tables.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from markovia.inference.sequences.slice_sums import Elimination, Key
+from markovia.inference.sequences.slices import Node, Place, Seen, Slices
+from markovia.runtime.array_types import Array, Ints
+
+
+class StuckError(Exception):
+    """Evidence of probability zero, at `step`."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(step)
+        self.step = step
+
+
+class _Frontier:
+    """Goes through all sequences side by side, one step at a time."""
+
+    def __init__(self, slices: Slices, seen: Seen) -> None:
+        self.slices, self.seen = slices, seen
+        self.log_probs = np.zeros(len(seen.offsets) - 1)
+        self._plans: dict[tuple[object, ...], Elimination] = {}
+        self.places = slices.kinds(seen.offsets)[1]
+
+    def _sums(
+        self, scopes: Sequence[tuple[Place, ...]], keep: tuple[Place, ...], tables: Sequence[Array]
+    ) -> Array:
+        key = (tuple(scopes), keep)
+        if key not in self._plans:
+            sizes: dict[Key, int] = {p: self.slices.sizes[p[0]] for scope in scopes for p in scope}
+            self._plans[key] = Elimination(scopes, sizes, keep)
+        return self._plans[key].sums(tables)
+
+    def _add_logs(self, which: Ints, steps: Ints, size: Array) -> None:
+        if (size <= 0.0).any():
+            raise StuckError(int(steps[np.argmax(size <= 0.0)]))
+        self.log_probs[which] += np.log(size)
+
+    def _table(self, node: Node, kind: int, steps: Ints) -> Array:
+        if node.values is not None:
+            return node.values
+        return self.seen.densities[node.name, kind][self.places[steps]]
+
+    def _weights(self, name: str, steps: Ints) -> Array:
+        return self.seen.weights[name][self.seen.codes[name][steps]]
+
+    def marginals(self, targets: Sequence[str]) -> dict[str, Array]:
+        """Return each target's distribution at every step, given what was seen up to it."""
+        offsets = self.seen.offsets
+        lengths = np.diff(offsets)
+        found = {n: np.empty((offsets[-1], self.slices.sizes[n])) for n in targets}
+        self._begin(len(lengths))
+        for t in range(int(lengths.max())):
+            which = np.flatnonzero(lengths > t)
+            steps = offsets[which] + t
+            for name, rows in self._advance(min(t, self.slices.order), which, steps, targets).items():
+                found[name][steps] = rows
+        if self.seen.logs is not None:
+            self.log_probs += np.add.reduceat(self.seen.logs, offsets[:-1])
+        return found
+
+    def _begin(self, n: int) -> None:
+        raise NotImplementedError
+
+    def _advance(self, kind: int, which: Ints, steps: Ints, targets: Sequence[str]) -> dict[str, Array]:
+        raise NotImplementedError
+
+
+class BoyenKoller(_Frontier):
+    """Exact steps between beliefs that are products over clusters.
+
+    Parameters
+    ----------
+    slices, seen
+        The network, and what was seen.
+    clusters
+        Groups of variables; those in none are on their own.
+    """
+
+    def __init__(self, slices: Slices, seen: Seen, clusters: Sequence[Sequence[str]] = ()) -> None:
+        super().__init__(slices, seen)
+        named = {n for cluster in clusters for n in cluster}
+        groups = [*clusters, *([n] for n in slices.reach if n not in named)]
+        self.clusters = [[n for n in group if n in slices.reach] for group in groups]
+        self.clusters = [group for group in self.clusters if group]
+
+    def _begin(self, n: int) -> None:
+        self._beliefs: list[Array] = []
+
+    def _cluster(self, group: Sequence[str], kind: int) -> tuple[Place, ...]:
+        own = set(group)
+        return tuple(p for p in self.slices.interface(kind) if p[0] in own)
+
+    def _advance(self, kind: int, which: Ints, steps: Ints, targets: Sequence[str]) -> dict[str, Array]:
+        nodes = self.slices.steps[kind]
+        scopes = [node.scope for node in nodes] + [((n, 0),) for n in self.seen.names]
+        tables = [self._table(node, kind, steps) for node in nodes]
+        tables += [self._weights(n, steps) for n in self.seen.names]
+        if kind:
+            for group, belief in zip(self.clusters, self._beliefs, strict=True):
+                past = tuple((n, j + 1) for n, j in self._cluster(group, kind - 1))
+                scopes.append(past)
+                tables.append(belief[which].reshape(len(which), *self.slices.shape(past)))
+        size = np.broadcast_to(self._sums(scopes, (), tables), (len(which),))
+        self._add_logs(which, steps, size)
+        found = {}
+        for name in targets:
+            rows = self._sums(scopes, ((name, 0),), tables)
+            found[name] = np.broadcast_to(rows, (len(which), rows.shape[-1])) / size[:, None]
+        after = []
+        for group in self.clusters:
+            keep = self._cluster(group, kind)
+            rows = np.broadcast_to(
+                self._sums(scopes, keep, tables), (len(which), *self.slices.shape(keep))
+            ).reshape(len(which), -1)
+            belief = np.zeros((len(self.log_probs), rows.shape[1]))
+            belief[which] = rows / size[:, None]
+            after.append(belief)
+        self._beliefs = after
+        return found
+
+
+class FactoredFrontier(_Frontier):
+    """Beliefs about single variables, moved on by one table at a time."""
+
+    def _begin(self, n: int) -> None:
+        self._now: dict[Place, Array] = {}
+        self._orders: dict[int, list[Node]] = {}
+
+    def _ordered(self, kind: int) -> list[Node]:
+        """Return a step's nodes, parents first."""
+        if kind not in self._orders:
+            left, done, found = list(self.slices.steps[kind]), set(), []
+            names = {node.name for node in left}
+            while left:
+                ready = [
+                    node
+                    for node in left
+                    if all(lag or n == node.name or n in done or n not in names for n, lag in node.scope)
+                ]
+                found += ready
+                done |= {node.name for node in ready}
+                left = [node for node in left if node.name not in done]
+            self._orders[kind] = found
+        return self._orders[kind]
+
+    def _advance(self, kind: int, which: Ints, steps: Ints, targets: Sequence[str]) -> dict[str, Array]:
+        beliefs = {(n, lag + 1): rows[which] for (n, lag), rows in self._now.items()}
+        for node in self._ordered(kind):
+            own: Place = (node.name, 0)
+            given = [p for p in node.scope if p != own]
+            scopes = [node.scope, *((p,) for p in given)]
+            tables = [self._table(node, kind, steps), *(beliefs[p] for p in given)]
+            if node.name in self.seen.names:
+                scopes.append((own,))
+                tables.append(self._weights(node.name, steps))
+            told = node.values is None or node.name in self.seen.names
+            fresh: dict[Place, Array] = {}
+            keep = ([own] if own in node.scope else []) + ([p for p in given if not p[1]] if told else [])
+            for place in keep:
+                rows = self._sums(scopes, (place,), tables)
+                fresh[place] = np.broadcast_to(rows, (len(which), rows.shape[-1]))
+            if told:
+                total = self._sums(scopes, (), tables)
+                self._add_logs(which, steps, np.broadcast_to(total, (len(which),)))
+            beliefs |= {p: rows / rows.sum(axis=1, keepdims=True) for p, rows in fresh.items()}
+        now: dict[Place, Array] = {}
+        for (n, lag), rows in beliefs.items():
+            if lag < self.slices.reach.get(n, 0):
+                now[n, lag] = np.zeros((len(self.log_probs), rows.shape[1]))
+                now[n, lag][which] = rows
+        self._now = now
+        return {n: beliefs[n, 0] for n in targets}
+
+
+def largest_difference(found: Mapping[str, Array], exact: Mapping[str, Array], steps: int) -> float:
+    """Return the largest difference of probabilities on the first steps."""
+    gaps = [np.abs(found[n][:steps] - exact[n][:steps]).max(initial=0.0) for n in found]
+    return float(max(gaps, default=0.0))

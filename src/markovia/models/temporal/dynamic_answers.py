@@ -1,0 +1,143 @@
+"""Answers about every step of some sequences of a dynamic network."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
+from markovia.inference.posterior import Posterior
+from markovia.inference.result import Info
+from markovia.runtime.array_types import Array, Ints
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Beliefs(Mapping[str, list[Array]]):
+    """Distributions of variables at every step: `beliefs["rain"]` is a list of arrays (steps, states), one a sequence.
+
+    Attributes
+    ----------
+    log_prob
+        The log probability of what was seen, one number a sequence.
+    info
+        How the answer was found; of an approximate one, `info.error` is the largest difference from the exact
+        probabilities that was found on a window of steps.
+    mean, var
+        For variables that are numbers, by name: lists of arrays, one a sequence.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        steps: Mapping[str, Array],
+        offsets: Ints,
+        log_prob: Array,
+        info: Info,
+        mean: Mapping[str, Array] | None = None,
+        var: Mapping[str, Array] | None = None,
+    ) -> None:
+        self._variables, self._steps, self._offsets = dict(variables), dict(steps), offsets
+        self.log_prob, self.info = log_prob, info
+        self.mean = {n: self._split(x) for n, x in (mean or {}).items()}
+        self.var = {n: self._split(x) for n, x in (var or {}).items()}
+
+    def _split(self, rows: Array) -> list[Array]:
+        return [rows[a:b] for a, b in zip(self._offsets[:-1], self._offsets[1:], strict=True)]
+
+    def rows(self, kept: Ints, steps: int) -> "Beliefs":
+        """Return only some rows, `steps` of them for each sequence."""
+        offsets = steps * np.arange(len(self._offsets))
+        mean = {n: np.concatenate(x)[kept] for n, x in self.mean.items()}
+        var = {n: np.concatenate(x)[kept] for n, x in self.var.items()}
+        found = {n: rows[kept] for n, rows in self._steps.items()}
+        return Beliefs(self._variables, found, offsets, self.log_prob, self.info, mean, var)
+
+    def __getitem__(self, name: str) -> list[Array]:
+        if name in self.mean:
+            raise InvalidArgument(f"{name!r} is a number; take mean[{name!r}] and var[{name!r}]")
+        if name not in self._steps:
+            raise UnknownVariable(name, [*self._steps], "the answer")
+        return self._split(self._steps[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def states(self, name: str) -> list[Any]:
+        """Return the states of a variable, in the order of its columns."""
+        self[name]
+        return list(self._variables[name].states)
+
+    def at(self, step: int, sequence: int = 0) -> dict[str, Posterior]:
+        """Return the distributions at one step of one sequence; -1 is the last step."""
+        length = int(self._offsets[sequence + 1] - self._offsets[sequence])
+        if not -length <= step < length:
+            raise InvalidArgument(f"sequence {sequence} has steps 0 to {length - 1}, and no step {step}")
+        return {
+            n: Posterior(Factor.of((self._variables[n],), self[n][sequence][step].copy()), self.info)
+            for n in self
+        }
+
+    def frame(self, sequence: int = 0) -> "pd.DataFrame":
+        """Return one sequence as a DataFrame: one row a step, a column for each variable and state."""
+        import pandas as pd
+
+        parts = {(n, state): self[n][sequence][:, i] for n in self for i, state in enumerate(self.states(n))}
+        for n in self.mean:
+            parts[n, "mean"] = self.mean[n][sequence]
+            parts[n, "sd"] = np.sqrt(self.var[n][sequence])
+        return pd.DataFrame(parts)
+
+    def __repr__(self) -> str:
+        named = ", ".join([*self, *self.mean])
+        return f"Beliefs({named}; {len(self._offsets) - 1} sequences, {int(self._offsets[-1]):,} steps; {self.info})"
+
+
+class BestPaths(Sequence["pd.DataFrame"]):
+    """The most probable explanation of each sequence: a list of frames, one row a step, one column a variable.
+
+    Attributes
+    ----------
+    log_prob
+        The log probability of each explanation together with what was seen.
+    info
+        How it was found.
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, Variable],
+        paths: Mapping[str, Ints],
+        offsets: Ints,
+        log_prob: Array,
+        info: Info,
+    ) -> None:
+        self._variables, self._paths, self._offsets = dict(variables), dict(paths), offsets
+        self.log_prob, self.info = log_prob, info
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, sequence: Any) -> Any:
+        import pandas as pd
+
+        if isinstance(sequence, slice):
+            return [self[i] for i in range(len(self))[sequence]]
+        if not -len(self) <= sequence < len(self):
+            raise IndexError(f"there are {len(self)} sequences, and no sequence {sequence}")
+        a, b = self._offsets[sequence % len(self)], self._offsets[sequence % len(self) + 1]
+        columns = {}
+        for name, codes in self._paths.items():
+            states = np.empty(len(self._variables[name]), dtype=object)
+            states[:] = self._variables[name].states
+            columns[name] = states[codes[a:b]]
+        return pd.DataFrame(columns).infer_objects()
+
+    def __repr__(self) -> str:
+        return f"BestPaths({len(self)} sequences; log p {np.round(self.log_prob, 4).tolist()}; {self.info})"
