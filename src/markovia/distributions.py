@@ -45,6 +45,9 @@ class _Door:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._class, name)
 
+    def __reduce__(self) -> Any:
+        return _named, (self.__name__,)
+
     def __repr__(self) -> str:
         return f"<class markovia.distributions.{self.__name__}>"
 

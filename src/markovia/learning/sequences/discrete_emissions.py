@@ -54,6 +54,11 @@ class Categorical(Emission):
         known = tuple(symbols) if symbols is not None else tuple(range(int(seen.rows.max(initial=0)) + 1))
         return cls(rng.dirichlet(np.ones(len(known)), k), known)
 
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return 1
+
     @staticmethod
     def symbols_in(sequences: Sequences) -> tuple[Any, ...]:
         """Return the symbols of sequences: 0 ... n-1 where they are whole numbers, else what is there, in order."""

@@ -86,6 +86,11 @@ class Emission(ABC):
         return len(getattr(self, self.names[0]))
 
     @property
+    def width(self) -> int | None:
+        """The number of columns; None where reading sees to it."""
+        return int(next(iter(self.params.values())).shape[-1])
+
+    @property
     @abstractmethod
     def n_free(self) -> int:
         """The number of free parameters."""

@@ -147,6 +147,11 @@ class GaussianMixture(Emission):
     read = staticmethod(Gaussian.read)
 
     @property
+    def width(self) -> int:
+        """The number of columns."""
+        return int(self.means.shape[-1])
+
+    @property
     def n_free(self) -> int:
         """Return the number of free parameters."""
         k, parts, d = self.means.shape

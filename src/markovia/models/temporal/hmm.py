@@ -30,24 +30,14 @@ from markovia.learning.sequences.baum_welch import (
     started_chain,
     with_told,
 )
-from markovia.learning.sequences.discrete_emissions import (
-    Bernoulli,
-    Categorical,
-    Multinomial,
-    Poisson,
-    read_symbols,
-)
+from markovia.learning.sequences.discrete_emissions import Categorical, read_symbols
 from markovia.learning.sequences.emissions import Emission, Observations, checked_prior, probabilities
-from markovia.learning.sequences.gaussian_emissions import (
-    CovarianceType,
-    Gaussian,
-    GaussianMixture,
-    StudentT,
-)
+from markovia.learning.sequences.gaussian_emissions import CovarianceType
 from markovia.learning.sequences.tied_emissions import Tied, expanded, read_groups, untied
 from markovia.learning.sequences.transition_masks import STRUCTURES, Structure, fixed_moves, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.emission_families import family_of
 from markovia.models.temporal.state_questions import Asked, StateQuestions
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled
 from markovia.runtime.array_types import Array, Ints
@@ -55,15 +45,6 @@ from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
-EMISSIONS: dict[str, Any] = {
-    "categorical": Categorical,
-    "gaussian": Gaussian,
-    "gmm": GaussianMixture,
-    "student-t": StudentT,
-    "poisson": Poisson,
-    "bernoulli": Bernoulli,
-    "multinomial": Multinomial,
-}
 UNKNOWN = -1
 """The label of a step whose state is not known."""
 
@@ -79,7 +60,9 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
     n_states
         The number of hidden states.
     emission
-        What a state emits: "categorical", "gaussian", "gmm", "student-t", "poisson", "bernoulli" or "multinomial".
+        What a state emits: "categorical", "gaussian", "gmm", "student-t", "poisson", "bernoulli" or "multinomial"; a class
+        of `markovia.distributions`, or a function that returns a distribution, whose parameters are then learned for each
+        state; or a `BayesianNetwork`, whose variables are the columns.
     covariance_type
         "full", "diag", "tied" or "spherical", for Gaussians, mixtures of them and t.
     n_mixtures
@@ -98,7 +81,8 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
     start, transition, emission_params
         Known values, or those that learning begins with. Zeros of start and transition stay zero. `emission_params` has
         {"probs": ...} for "categorical" (states, symbols), "multinomial" and "bernoulli"; {"rates"} for "poisson";
-        {"means", "covariances"} for "gaussian", with {"weights"} for "gmm"; {"means", "scales", "df"} for "student-t".
+        {"means", "covariances"} for "gaussian", with {"weights"} for "gmm"; {"means", "scales", "df"} for "student-t"; the
+        arguments of a distribution or function, one entry a state; {"networks"} for a network, one a state.
     init
         "keep" begins with the values that are given and makes up the others from the data; "data" makes up the
         emissions even where some are given.
@@ -151,7 +135,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         self,
         n_states: int = 1,
         *,
-        emission: str = "categorical",
+        emission: Any = "categorical",
         covariance_type: CovarianceType = "full",
         n_mixtures: int = 2,
         structure: Structure = "ergodic",
@@ -266,7 +250,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         return Priors(
             _concentration(self.start_prior, "start_prior"),
             _concentration(self.transition_prior, "transition_prior"),
-            checked_prior(EMISSIONS[self.emission], self.emission_prior),
+            checked_prior(self._family(), self.emission_prior),
             self._fixed_moves(),
         )
 
@@ -297,7 +281,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
 
     def _check(self) -> None:
         check("n_states", self.n_states, Whole(1, 32_000))
-        check("emission", self.emission, Choice(tuple(EMISSIONS)))
+        self._family()
         check("covariance_type", self.covariance_type, Choice(("full", "diag", "tied", "spherical")))
         check("n_mixtures", self.n_mixtures, Whole(1))
         check("structure", self.structure, Choice(STRUCTURES))
@@ -333,14 +317,23 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
             return None
         return fixed_moves(self.structure, self.n_states, self.band, self.transition_mask)
 
+    def _family(self) -> Any:
+        return family_of(self.emission, self.emission_params)
+
+    def _emits(self) -> str:
+        """Name the emission in a message."""
+        if isinstance(self.emission, str):
+            return repr(self.emission)
+        return str(getattr(self.emission, "__name__", type(self.emission).__name__))
+
     def _given_emission(self) -> Emission | None:
         if self.emission_params is None:
             return None
-        family = EMISSIONS[self.emission]
+        family = self._family()
         given = dict(self.emission_params)
         if set(given) != set(family.names):
             raise InvalidArgument(
-                f"emission_params= of {self.emission!r} has {', '.join(family.names)}, not {', '.join(given) or 'nothing'}"
+                f"emission_params= of {self._emits()} has {', '.join(family.names)}, not {', '.join(given) or 'nothing'}"
             )
         groups = read_groups(self.tied, self.n_states)
         count = self.n_states if groups is None else int(groups.max()) + 1
@@ -367,7 +360,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
             symbols = Categorical.symbols_in(data) if symbols is None else tuple(symbols)
             seen = read_symbols(data, symbols)
         else:
-            seen = EMISSIONS[self.emission].read(data)
+            seen = self._family().read(data)
         if (seen.codes == len(seen.rows)).all():
             raise InvalidArgument("all steps of the sequences are missing")
         return seen, self._options(symbols, making=True)
@@ -385,8 +378,9 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         start, transition = self._given_chain()
         given = self._given_emission()
         if given is not None:
-            width = next(iter(given.params.values())).shape[-1]
-            if self.emission in ("poisson", "bernoulli", "multinomial") and width != seen.rows.shape[1]:
+            counting = self.emission in ("poisson", "bernoulli", "multinomial")
+            width = next(iter(given.params.values())).shape[-1] if counting else 0
+            if counting and width != seen.rows.shape[1]:
                 raise InvalidArgument(
                     f"the sequences have {seen.rows.shape[1]} columns, emission_params= {width}"
                 )
@@ -398,7 +392,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
             emission = (
                 given
                 if kept and given is not None
-                else self._tied(EMISSIONS[self.emission].started(seen, count, rng, **options))
+                else self._tied(self._family().started(seen, count, rng, **options))
             )
             one = self._law(rng, start, transition, emission)
             found.append(one if states is None or kept else with_told(one, seen, states, priors))
@@ -533,10 +527,8 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         emission: Any = untied(model.emission)
         seen = emission.read(data)
         width = data.values.shape[1]
-        wanted = 1 if isinstance(emission, Categorical) else next(iter(emission.params.values())).shape[-1]
-        if isinstance(emission, GaussianMixture):
-            wanted = emission.means.shape[-1]
-        if width != wanted:
+        wanted = emission.width
+        if wanted is not None and width != wanted:
             raise InvalidArgument(f"the sequences have {width} columns, the model's emissions {wanted}")
         return Asked(data, model.chain_over(seen), seen.seen_by(model.emission), model.last)
 
