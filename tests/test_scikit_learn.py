@@ -42,6 +42,7 @@ SEQUENCES = {
     "GridCRF",
     "HMM",
     "HiddenSemiMarkov",
+    "MEMM",
     "NeuralCRF",
     "SequenceMixture",
 }

@@ -17,7 +17,7 @@ The names here are those that are typed first; `help(mk.BayesianNetwork)` says m
 Models
     BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
     HMM, HiddenSemiMarkov, SequenceMixture, LinearStateSpace, NonlinearStateSpace, StructuralSeries, ARIMA, DynamicFactor
-    CRF, ChainCRF, GridCRF, FeatureCRF, NeuralCRF
+    ChainCRF, MEMM, CRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation
     GLM, LinearRegression, LogisticRegression, SoftmaxRegression, PoissonRegression
@@ -47,6 +47,7 @@ Learning
     learn_structure, structure_methods, Knowledge, score_graph, independence_test, pairwise_direction
     bootstrap_structure, edge_posterior, edge_strength, edges_over_time
     scores, ci_tests                what structure learning takes as score= and test=
+    entity_scores                   precision, recall and F1 of labelled spans
     learning                        association, information, calibration, expected counts
 First runs
     compile                         compile everything beforehand, for containers

@@ -38,6 +38,7 @@ from markovia.learning.regression.regressions import (
     PoissonRegression as PoissonRegression,
     SoftmaxRegression as SoftmaxRegression,
 )
+from markovia.learning.prediction.entity_scores import entity_scores as entity_scores
 from markovia.learning.tables import priors as priors
 from markovia.models.classifiers.label_propagation import LabelPropagation as LabelPropagation
 from markovia.models.classifiers.mixed_naive_bayes import NaiveBayes as NaiveBayes
@@ -55,6 +56,7 @@ from markovia.models.crf.chain_crf import ChainCRF as ChainCRF
 from markovia.models.crf.crf import CRF as CRF
 from markovia.models.crf.feature_crf import ConditionalFeature as ConditionalFeature, FeatureCRF as FeatureCRF
 from markovia.models.crf.grid_crf import GridCRF as GridCRF
+from markovia.models.crf.memm import MEMM as MEMM
 from markovia.models.crf.neural_crf import NeuralCRF as NeuralCRF
 from markovia.models.gallery import examples as examples, generators as generators, images as images
 from markovia.models.graphical.bayesian_network import BayesianNetwork as BayesianNetwork

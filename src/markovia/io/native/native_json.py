@@ -11,8 +11,9 @@ few parameters, and plain graphs. A file is one object:
                       {"variable": "wet", "parents": ["rain"], "rows": [[0.9, 0.1], [0.2, 0.8]]}]}
 
 - `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `gaussian-markov-network`, `dynamic-bayesian-network`,
-  `dag`, `undirected-graph` or `mixed-graph`. A dynamic network has `initial` and `transition`, each an object with what a
-  Bayesian network has; one that looks several steps back has a list `early` of those of steps 1, 2, ...
+  `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf` or `memm`, taggers (`markovia.io.native.native_taggers`). A
+  dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
+  steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
   a `domain` instead: `"real"`, `"number"` (its distribution tells) or `"input"`. It may have `plates`, pairs of a name and a
   length or null, and `labels`, names of the values 0, 1, ...
@@ -49,8 +50,11 @@ from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.native.json_paths import Node, parse_json
 from markovia.io.native.native_local import read_local, write_local
+from markovia.io.native.native_taggers import read_chain_crf, read_memm, tagger_content
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import brief, shown
+from markovia.models.crf.chain_crf import ChainCRF
+from markovia.models.crf.memm import MEMM
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
@@ -68,6 +72,8 @@ Thing = (
     | DynamicBayesianNetwork
     | FactorModel
     | GaussianMarkovNetwork
+    | ChainCRF
+    | MEMM
     | DAG
     | UndirectedGraph
     | MixedGraph
@@ -164,6 +170,8 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return kind, {**_header(model), "factors": factors}
     if isinstance(model, GaussianMarkovNetwork):
         return "gaussian-markov-network", _field_content(model)
+    if isinstance(model, ChainCRF | MEMM):
+        return tagger_content(model)
     if isinstance(model, DAG | UndirectedGraph):
         kind = "dag" if isinstance(model, DAG) else "undirected-graph"
         return kind, {"nodes": model.nodes, "edges": [list(e) for e in model.edges]}
@@ -171,7 +179,7 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         edges = [[a, mark_a.value, mark_b.value, b] for a, b, mark_a, mark_b in model.edges]
         return "mixed-graph", {"nodes": model.nodes, "edges": edges}
     raise UnsupportedModel(
-        f"the native format holds networks, fields and graphs, not a {type(model).__name__}"
+        f"the native format holds networks, fields, taggers and graphs, not a {type(model).__name__}"
     )
 
 
@@ -409,6 +417,8 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
     "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
     "gaussian-markov-network": _read_field,
+    "chain-crf": read_chain_crf,
+    "memm": read_memm,
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
     "undirected-graph": lambda root: _read_graph(
         root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)

@@ -8,26 +8,25 @@ Sutton and McCallum (2012); CRFsuite (Okazaki 2007) for features by name. Cost o
 plus labels times features of a token).
 """
 
-import warnings
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.chain_objective import ChainObjective, ChainWeights, chain_of
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.label_constraints import allowed_moves, refuse_forbidden
-from markovia.learning.conditional_fields.marginals import Method
 from markovia.learning.conditional_fields.online_chain import learn_online
 from markovia.learning.conditional_fields.reading import chain_edges
 from markovia.learning.conditional_fields.tokens import FewWeights, Tokens, read_tags, read_tokens
 from markovia.learning.conditional_fields.training import Training, descend, minimise
-from markovia.models.crf.base import ConditionalField, Scored
+from markovia.models.crf.base import Scored
 from markovia.models.crf.crf import CRF, log_weights
-from markovia.runtime.array_types import Array, Ints
+from markovia.models.crf.tagger import Tagger, need_two, warn_of_training
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Choice, Flag, Interval, Whole, check
 from markovia.runtime.seeds import generator
 
@@ -36,7 +35,7 @@ SOLVERS = ("lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive")
 PENALTY = Interval(0.0, np.inf, open="low", said="a positive number")
 
 
-class ChainCRF(ConditionalField):
+class ChainCRF(Tagger):
     """A linear-chain conditional random field for sequences: a tagger.
 
     A sequence is a list of tokens. A token has features by name, as CRFsuite takes them: a mapping from names to numbers,
@@ -108,8 +107,6 @@ class ChainCRF(ConditionalField):
     (2, 3)
     """
 
-    inference: Method = "auto"
-
     def __init__(
         self,
         *,
@@ -174,12 +171,7 @@ class ChainCRF(ConditionalField):
         self._check()
         tokens = read_tokens(X, lengths, by=by, grow=True)
         codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
-        if len(classes) < 2:
-            raise InvalidArgument(
-                f"all tokens have the label {classes[0].item()!r}; two different ones are needed"
-                if len(classes)
-                else "no sequence has a token with a label"
-            )
+        need_two(classes)
         allowed = allowed_moves(self.constraints, classes)
         if allowed is not None:
             refuse_forbidden(allowed, codes, tokens, classes)
@@ -203,7 +195,7 @@ class ChainCRF(ConditionalField):
             margin=self.solver == "max-margin",
         )
         found = self._minimise(objective)
-        self._warn(found)
+        warn_of_training(found)
         weights = objective.unpack(found.theta)
         self.classes_ = classes
         self.training_ = found
@@ -304,152 +296,6 @@ class ChainCRF(ConditionalField):
         made._take(ChainWeights(columns, plain.edge_coef_[0], plain.intercept_, ends[0], ends[1]))
         return made
 
-    # -- questions ---------------------------------------------------------------------------------------------
-
-    def prepare(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Tokens:
-        """Return sequences read once, to be asked about often: every question takes them in the place of `X`."""
-        return self._ask(X, lengths, by)[0]
-
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[NDArray[Any]]:
-        """Return the most probable labelling of each sequence (Viterbi)."""
-        tokens, scores = self._ask(X, lengths, by)
-        return tokens.split(self.classes_[self._best_codes(tokens, scores)])
-
-    def k_best(
-        self,
-        X: Any,  # noqa: N803
-        k: int,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[tuple[NDArray[Any], Array]]:
-        """Return the k most probable labellings (labellings, tokens) of each sequence and log P(y | x), best first.
-
-        There are fewer where fewer are possible.
-        """
-        check("k", k, Whole(1))
-        tokens, scores = self._ask(X, lengths, by)
-        chain, seen, more = self._chain(tokens, scores)
-        paths, logs = chain.ranked(seen, k)
-        shift = more - self._masses(tokens, scores)[tokens.full]
-        found = np.full((len(tokens.names), k), -np.inf)
-        found[~tokens.full, 0] = 0.0
-        found[tokens.full] = logs + shift[:, None]
-        return [
-            (self.classes_[one.T[here]], values[here])
-            for one, values, here in zip(tokens.split(paths.T), found, found > -np.inf, strict=True)
-        ]
-
-    def smooth(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[Array]:
-        """Return the marginal distribution of every label, one array (tokens, labels) a sequence."""
-        tokens, scores = self._ask(X, lengths, by)
-        if not len(tokens):
-            return tokens.split(scores)
-        chain, seen, _ = self._chain(tokens, scores)
-        return tokens.split(chain.smooth(seen).sums)
-
-    predict_proba = smooth
-    predict_marginals = smooth
-
-    def predict_by_node(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[NDArray[Any]]:
-        """Return each token's most probable label, which makes the expected number of wrong ones smallest."""
-        return [self.classes_[one.argmax(axis=1)] for one in self.smooth(X, lengths, by=by)]
-
-    def log_partition(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Array:
-        """Return log Z(x) of each sequence."""
-        return self._masses(*self._ask(X, lengths, by))
-
-    def log_prob(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Array:
-        """Return log P(y | x) of each sequence; labels that are None are summed over."""
-        tokens, scores = self._ask(X, lengths, by)
-        codes, _ = read_tags(Y, tokens, cut=lengths is not None or by is not None, classes=self.classes_)
-        wrong = np.ones(scores.shape, dtype=bool)
-        wrong[codes < 0] = False
-        wrong[np.flatnonzero(codes >= 0), codes[codes >= 0]] = False
-        return self._masses(tokens, np.where(wrong, -np.inf, scores)) - self._masses(tokens, scores)
-
-    def log_likelihood(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the sum of log P(y | x) over all sequences, without penalties."""
-        return float(self.log_prob(X, Y, lengths, by=by).sum())
-
-    def sample(
-        self, X: Any, n: int = 1, lengths: Iterable[int] | None = None, *, by: str | None = None,  # noqa: N803
-        seed: Any = None,
-    ) -> list[NDArray[Any]]:  # fmt: skip
-        """Return n labellings of each sequence drawn from P(y | x), one array (n, tokens) a sequence."""
-        check("n", n, Whole(1))
-        tokens, scores = self._ask(X, lengths, by)
-        chain, seen, _ = self._chain(tokens, scores)
-        return [self.classes_[one.T] for one in tokens.split(chain.draw(seen, n, seed).T)]
-
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the share of tokens that `predict` labels right; tokens without label do not count."""
-        right, codes, _ = self._compared(X, Y, lengths, by)
-        return float(right[codes != -1].mean())
-
-    def score_exact(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the share of sequences of which `predict` labels every token right."""
-        right, codes, tokens = self._compared(X, Y, lengths, by)
-        return float(np.mean([one.all() for one in tokens.split(right | (codes == -1))]))
-
     @property
     def state_features_(self) -> dict[tuple[str, Any], float]:
         """The weights of named features that are not zero, by (name, label), as sklearn-crfsuite gives them."""
@@ -488,56 +334,16 @@ class ChainCRF(ConditionalField):
         check("batch_size", self.batch_size, Whole(1))
         check("learning_rate", self.learning_rate, POSITIVE)
 
-    def _warn(self, found: Training) -> None:
-        if found.interrupted:
-            message = (
-                f"training was interrupted after {found.iterations} steps; the best weights so far are kept"
-            )
-        elif not found.converged:
-            message = f"training did not converge in {found.iterations} steps; raise max_iter= or tol="
-        else:
-            return
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    def _width(self) -> int:
+        return int(self.coef_.shape[1])
 
-    def _ask(self, inputs: Any, lengths: Iterable[int] | None, by: str | None) -> tuple[Tokens, Array]:
-        self._need_fit()
-        tokens = read_tokens(inputs, lengths, by=by, vocabulary=self._vocabulary)
-        wanted = self.coef_.shape[1]
-        if len(tokens) and tokens.width != wanted:
-            raise InvalidArgument(f"the model has {wanted} node features but the inputs have {tokens.width}")
-        if not len(tokens):
-            return tokens, np.zeros((0, len(self.classes_)))
-        return tokens, self._weights.scores(tokens)
-
-    def _chain(self, tokens: Tokens, scores: Array) -> tuple[HiddenChain, Observed, Array]:
-        return chain_of(scores, self.transitions_, tokens.chains)
-
-    def _best_codes(self, tokens: Tokens, scores: Array) -> Ints:
-        if not len(tokens):
-            return np.zeros(0, dtype=np.int64)
-        chain, seen, _ = self._chain(tokens, scores)
-        return chain.best(seen)[0]
-
-    def _masses(self, tokens: Tokens, scores: Array) -> Array:
-        """Return log Z of each sequence; 0 for one without tokens."""
-        found = np.zeros(len(tokens.names))
-        if len(tokens):
-            chain, seen, more = self._chain(tokens, scores)
-            found[tokens.full] = chain.filter(seen).log_probs + more
-        return found
-
-    def _compared(
-        self, inputs: Any, labels: Any, lengths: Iterable[int] | None, by: str | None
-    ) -> tuple[NDArray[np.bool_], Ints, Tokens]:
-        """Say for each token whether `predict` labels it right; a label that fitting never met is wrong."""
-        tokens, scores = self._ask(inputs, lengths, by)
-        cut = lengths is not None or by is not None
-        codes, _ = read_tags(labels, tokens, cut=cut, classes=self.classes_, strict=False)
-        return self._best_codes(tokens, scores) == codes, codes, tokens
+    def _lattice(self, tokens: Tokens) -> tuple[HiddenChain, Observed, Array]:
+        return chain_of(self._weights.scores(tokens), self.transitions_, tokens.chains)
 
     def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
-        tokens, scores = self._ask(inputs, None, None)
+        tokens = self.prepare(inputs)
         tails, heads, edge_ptr = chain_edges(tokens.offsets)
         ones = np.ones((len(tails), 1))
         fields = Fields.of(len(self.classes_), tokens.offsets, edge_ptr, tails, heads, ones, share=not own)
-        return Scored(fields, scores, np.repeat(self.transitions_[None], len(fields.rows), axis=0))
+        tables = np.repeat(self.transitions_[None], len(fields.rows), axis=0)
+        return Scored(fields, self._weights.scores(tokens), tables)
