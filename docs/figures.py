@@ -27,6 +27,7 @@ import figures_learning
 import figures_map
 import figures_structure
 import figures_structure_more
+import figures_taggers
 from figures_approximate import APPROXIMATE
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
@@ -160,6 +161,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_learning.FIGURES,
     *figures_structure.FIGURES,
     *figures_structure_more.FIGURES,
+    *figures_taggers.FIGURES,
 )
 
 
