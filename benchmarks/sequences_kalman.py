@@ -1,6 +1,6 @@
 """How long Kalman filtering and smoothing take, side by side with statsmodels.
 
-Run: python benchmarks/sequences_kalman.py [--steps T] [--states N] [--observed P]
+Run: python benchmarks/sequences_kalman.py [--quick] [--steps T] [--states N] [--observed P]
 
 One long sequence of a random stable model; both libraries answer with all means and covariances, and the log likelihoods
 and smoothed means are compared. "varying" has one share of values missing, so that covariances never come to rest.
@@ -22,10 +22,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--states", type=int, default=4)
     parser.add_argument("--observed", type=int, default=2)
     options = parser.parse_args()
+    options.steps //= 10 if options.quick else 1
     warnings.simplefilter("ignore")
     model = _model(options.states, options.observed)
     whole = model.sample(options.steps, seed=1)[0][0]

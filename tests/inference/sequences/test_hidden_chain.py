@@ -204,3 +204,22 @@ def test_what_rescaled_sums_would_lose_is_found_in_logarithms():
     drawn = chain.draw(lonely, 4_000, seed=0)
     assert (drawn[:, 0] == drawn[:, 2]).all()
     assert drawn.mean(axis=0) == pytest.approx(np.full(5, 1 - p), abs=0.04)
+
+
+@pytest.mark.parametrize("k", [3, 14])  # few states and many go through different loops
+def test_best_paths_of_few_and_many_states_are_those_of_plain_dynamic_programming(k):
+    rng = np.random.default_rng(k)
+    start, table = rng.dirichlet(np.ones(k)), rng.dirichlet(np.ones(k), k)
+    logs = np.log(rng.dirichlet(np.ones(5), k).T.copy())
+    codes = rng.integers(0, 5, 30)
+    score, origins = np.log(start) + logs[codes[0]], []
+    for code in codes[1:]:
+        ways = score[:, None] + np.log(table)
+        origins.append(ways.argmax(axis=0))
+        score = ways.max(axis=0) + logs[code]
+    path = [int(score.argmax())]
+    for origin in origins[::-1]:
+        path.append(int(origin[path[-1]]))
+    found, log_prob = HiddenChain(start, table).best(Observed(logs, codes, np.array([0, 30])))
+    assert found.tolist() == path[::-1]
+    assert log_prob[0] == pytest.approx(score.max())

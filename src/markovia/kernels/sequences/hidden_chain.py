@@ -27,6 +27,8 @@ DROPPED = 1e-20
 IN_LOGS = -2
 """Stands for an impossible step where a sequence is left to logarithms."""
 STILL_LOSING = -3
+FEW = 12
+"""States up to which a loop over origins is quicker than one over states at once."""
 
 
 @kernel
@@ -241,16 +243,28 @@ def _ways(t, moves_left, turn, score, tables, moves, logs, codes, back):
             lost = (new - total) - more
             total = new
         m = moves[0] if shared else moves[max(t, t + turn)]
-        for j in range(k):
-            ahead[j] = score[0] + tables[m, 0, j]
-            origin[j] = 0
-        for i in range(1, k):
-            v = score[i]
+        if k <= FEW:
             for j in range(k):
-                w = v + tables[m, i, j]
-                better = w > ahead[j]
-                ahead[j] = w if better else ahead[j]
-                origin[j] = i if better else origin[j]
+                best = score[0] + tables[m, 0, j]
+                came = 0
+                for i in range(1, k):
+                    w = score[i] + tables[m, i, j]
+                    if w > best:
+                        best = w
+                        came = i
+                ahead[j] = best
+                origin[j] = came
+        else:
+            for j in range(k):
+                ahead[j] = score[0] + tables[m, 0, j]
+                origin[j] = 0
+            for i in range(1, k):
+                v = score[i]
+                for j in range(k):
+                    w = v + tables[m, i, j]
+                    better = w > ahead[j]
+                    ahead[j] = w if better else ahead[j]
+                    origin[j] = i if better else origin[j]
         for j in range(k):
             score[j] = ahead[j]
             back[n, j] = origin[j]
