@@ -36,7 +36,7 @@ ROOMS = {
         ("variational", "markov_chains", "theory", "gaussian"),
         ("differentiable",),
         ("density_engines",),
-        ("conjugacy",),
+        ("conjugacy", "particles"),
     ],
     "learning": [
         ("association", "regression", "fields", "conditional_fields"),

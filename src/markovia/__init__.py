@@ -16,7 +16,8 @@ The names here are those that are typed first; `help(mk.BayesianNetwork)` says m
 
 Models
     BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
-    HMM, HiddenSemiMarkov, SequenceMixture, LinearStateSpace, NonlinearStateSpace, StructuralSeries, ARIMA, DynamicFactor
+    HMM, HiddenSemiMarkov, SequenceMixture, LinearStateSpace, NonlinearStateSpace, StructuralSeries, ARIMA, DynamicFactor,
+    ParticleFilter
     ChainCRF, MEMM, CRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation

@@ -76,6 +76,7 @@ from markovia.models.temporal.hmm import HMM as HMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
 from markovia.models.temporal.markov_chain import MarkovChain as MarkovChain
 from markovia.models.temporal.nonlinear_state_space import NonlinearStateSpace as NonlinearStateSpace
+from markovia.models.temporal.particle_filter import ParticleFilter as ParticleFilter
 from markovia.models.temporal.sequence_mixture import SequenceMixture as SequenceMixture
 from markovia.models.temporal.structural_series import StructuralSeries as StructuralSeries
 from markovia.structure.changing.changing_network import edges_over_time as edges_over_time

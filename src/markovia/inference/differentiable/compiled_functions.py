@@ -18,7 +18,7 @@ from importlib.metadata import version
 from math import prod
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.random_keys import random_keys
@@ -37,8 +37,16 @@ _kept: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 _lock = Lock()
 
 
+class Keyed(Protocol):
+    """What compiled code is about: a density, or other functions with a key."""
+
+    @property
+    def key(self) -> Hashable:
+        """Equal keys and equal shapes mean the same functions."""
+
+
 def compiled(
-    density: Density,
+    density: Keyed,
     name: str,
     settings: Hashable,
     function: Callable[..., Any],
@@ -176,7 +184,7 @@ def _sources() -> str:
     """Return a digest of the engines' own text: a changed engine is compiled again."""
     total = hashlib.sha256()
     here = Path(__file__).parent
-    for folder in (here, here.with_name("density_engines")):
+    for folder in (here, here.with_name("density_engines"), here.with_name("particles")):
         for file in sorted(folder.glob("*.py")):
             total.update(file.read_bytes())
     return total.hexdigest()

@@ -1,0 +1,273 @@
+"""What particles say of the states of sequences: lists with one array a sequence, or one mapping where states have names."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.inference.particles.filtering import Cloud, Record
+from markovia.inference.particles.laws import ALONE, value_of
+from markovia.inference.particles.moves import FINE, NAN_MOVED, NAN_SEEN, UNSEEN
+from markovia.runtime.array_types import Array, Flags, Ints
+
+CURES = {
+    UNSEEN: "the observation has probability zero for every particle; more particles, method='guided' or an observation "
+    "distribution with wider tails help, or the value is wrong",
+    NAN_SEEN: "that of observation=, for some particles; its parameters leave their range there",
+    NAN_MOVED: "that of transition= or proposal=, for some particles; parameters leave their range there",
+}
+UNREACHED_CURE = (
+    "proposal= draws only states that the transition cannot reach; it must cover what the transition covers"
+)
+
+
+@dataclass(frozen=True, repr=False)
+class ParticleFiltered:
+    """The states given what was observed up to each step, by particles; lists have one entry a sequence.
+
+    An entry is an array with one row a step, or a mapping of such by name where states have names.
+
+    Attributes
+    ----------
+    mean, sd
+        Of each number of the state.
+    cov
+        Covariance matrices where the state is a vector, variances otherwise.
+    probs
+        For quantities that are one of some states, the probability of each; empty mappings where there is none.
+    quantiles
+        One entry a step and quantile that was asked for.
+    ess
+        The effective number of particles after each step.
+    log_evidence
+        The log likelihood of each sequence; its exponential is an unbiased estimate.
+    increments
+        The log of each step's likelihood given those before.
+    resampled
+        Before which steps the particles were resampled.
+    particles, weights
+        After the last step, or of all steps where they were kept.
+    ancestors
+        Where each particle came from in the step before; None where particles were not kept.
+    """
+
+    mean: list[Any]
+    sd: list[Any]
+    cov: list[Any]
+    probs: list[Any]
+    quantiles: list[Any]
+    ess: list[Array]
+    log_evidence: Array
+    increments: list[Array]
+    resampled: list[Flags]
+    particles: list[Any]
+    weights: list[Array]
+    ancestors: list[Ints] | None
+
+    @property
+    def log_prob(self) -> Array:
+        """The log likelihood of each sequence, by the name that other models use."""
+        return self.log_evidence
+
+    def __repr__(self) -> str:
+        least = min(float(one.min()) for one in self.ess)
+        total = float(self.log_evidence.sum())
+        return f"ParticleFiltered(sequences={len(self.ess)}, log_evidence={total:.6g}, least ess={least:.0f})"
+
+
+@dataclass(frozen=True, repr=False)
+class ParticleSmoothed:
+    """The states given whole sequences, by particles; lists have one entry a sequence.
+
+    Attributes
+    ----------
+    mean, sd, cov, probs
+        As in `ParticleFiltered`.
+    paths
+        Drawn paths of states (draws, steps, ...), by the backward method; None otherwise.
+    log_evidence
+        The log likelihood of each sequence.
+    """
+
+    mean: list[Any]
+    sd: list[Any]
+    cov: list[Any]
+    probs: list[Any]
+    paths: list[Any] | None
+    log_evidence: Array
+
+    def __repr__(self) -> str:
+        return (
+            f"ParticleSmoothed(sequences={len(self.mean)}, log_evidence={float(self.log_evidence.sum()):.6g})"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class ParticleForecast:
+    """What comes after each sequence; lists have one entry a sequence, with one row a step ahead.
+
+    Attributes
+    ----------
+    mean, lower, upper
+        Of each observed number: its mean, and the ends of an interval that holds it with probability `level`.
+    state_mean, state_lower, state_upper
+        Of each number of the state.
+    draws
+        Draws of the observations (draws, steps ahead, ...).
+    """
+
+    mean: list[Any]
+    lower: list[Any]
+    upper: list[Any]
+    state_mean: list[Any]
+    state_lower: list[Any]
+    state_upper: list[Any]
+    draws: list[Any]
+    level: float
+
+    def __repr__(self) -> str:
+        return f"ParticleForecast(sequences={len(self.mean)}, level={self.level:g})"
+
+
+@dataclass(frozen=True, repr=False)
+class ParticleStep:
+    """The state after one more observation.
+
+    Attributes
+    ----------
+    t
+        The step's number, from 0.
+    mean, sd, cov, probs
+        As in `ParticleFiltered`, for this step.
+    ess
+        The effective number of particles.
+    increment, log_evidence
+        The log likelihood of this observation given those before, and of all so far.
+    """
+
+    t: int
+    mean: Any
+    sd: Any
+    cov: Any
+    probs: Any
+    ess: float
+    increment: float
+    log_evidence: float
+
+    def __repr__(self) -> str:
+        return f"ParticleStep(t={self.t}, mean={self.mean}, ess={self.ess:.0f})"
+
+
+def deviations(spread: dict[str, Any], mean: dict[str, Any], steps: int) -> dict[str, Any]:
+    """Return standard deviations from variances or covariance matrices; `steps` axes come first in both."""
+    found = {}
+    for name, cov in spread.items():
+        vector = np.ndim(mean[name]) == steps + 1
+        found[name] = np.sqrt(np.maximum(np.einsum("...ii->...i", cov) if vector else cov, 0.0))
+    return found
+
+
+def plain(found: dict[str, Any]) -> Any:
+    """Return what there is by name as a user meets it: numbers are plain, a state without names is itself."""
+    named = {name: x.item() if np.ndim(x) == 0 else x for name, x in found.items()}
+    return value_of(named) if named else {}
+
+
+def check_trouble(trouble: Array, evidence: Array, at: Callable[[int], str]) -> None:
+    """Raise for the first step at which the weights are of no use; `at` says where a step is."""
+    wrong = np.flatnonzero((trouble != FINE) | ~np.isfinite(evidence))
+    if len(wrong):
+        i = int(wrong[0])
+        cure = CURES.get(int(trouble[i]), UNREACHED_CURE)
+        said = (
+            "a density is NaN"
+            if int(trouble[i]) in (NAN_SEEN, NAN_MOVED)
+            else "all particles have weight zero"
+        )
+        raise InvalidArgument(f"{said} at {at(i)}: {cure}")
+
+
+def filtered(runs: Sequence[tuple[Cloud, Record]], lengths: Sequence[int]) -> ParticleFiltered:
+    """Return what runs over sequences found, as a user meets it; arrays are NumPy's."""
+    records = [_cut(record, n) for (_, record), n in zip(runs, lengths, strict=True)]
+    kept = [r.kept for r in records if r.kept is not None]
+    clouds = [cloud for cloud, _ in runs]
+    return ParticleFiltered(
+        mean=[plain(r.mean) for r in records],
+        sd=[plain(deviations(r.spread, r.mean, 1)) for r in records],
+        cov=[plain(r.spread) for r in records],
+        probs=[plain(r.shares) for r in records],
+        quantiles=[plain(r.quantiles) for r in records],
+        ess=[r.ess for r in records],
+        log_evidence=np.array([float(c.log_evidence) for c in clouds]),
+        increments=[r.log_evidence for r in records],
+        resampled=[r.resampled for r in records],
+        particles=[k.states for k in kept] if kept else [_numpy(c.states) for c in clouds],
+        weights=[np.exp(k.log_weights) for k in kept] if kept else [np.exp(c.log_weights) for c in clouds],
+        ancestors=[k.ancestors.astype(np.int64) for k in kept] if kept else None,
+    )
+
+
+def _cut(tree: Any, n: int) -> Any:
+    import jax
+
+    return jax.tree.map(lambda x: np.asarray(x)[:n], tree)
+
+
+def _numpy(tree: Any) -> Any:
+    import jax
+
+    return jax.tree.map(np.asarray, tree)
+
+
+def one_step(t: int, cloud: Cloud, record: Record) -> ParticleStep:
+    """Return one step as a user meets it."""
+    mean, spread = _numpy(record.mean), _numpy(record.spread)
+    return ParticleStep(
+        t=t,
+        mean=plain(mean),
+        sd=plain(deviations(spread, mean, 0)),
+        cov=plain(spread),
+        probs=plain(_numpy(record.shares)),
+        ess=float(record.ess),
+        increment=float(record.log_evidence),
+        log_evidence=float(cloud.log_evidence),
+    )
+
+
+def weighted(values: Any, weights: Array, states: dict[str, int]) -> tuple[Any, Any, Any, Any]:
+    """Return mean, sd, spread and shares of weighted states (steps, particles, ...); weights (steps, particles) sum to 1."""
+    named = dict(values) if isinstance(values, dict) else {ALONE: values}
+    mean, spread, shares = {}, {}, {}
+    for name, x in named.items():
+        mean[name] = np.einsum("tn,tn...->t...", weights, x)
+        gaps = x - mean[name][:, None]
+        if x.ndim == 3:
+            spread[name] = np.einsum("tn,tni,tnj->tij", weights, gaps, gaps, optimize=True)
+        else:
+            spread[name] = np.einsum("tn,tn...->t...", weights, gaps**2)
+        if name in states:
+            shares[name] = np.stack([(weights * (x == k)).sum(axis=1) for k in range(states[name])], axis=1)
+    return plain(mean), plain(deviations(spread, mean, 1)), plain(spread), plain(shares)
+
+
+def forecast(found: Sequence[tuple[dict[str, Any], dict[str, Any]]], level: float) -> ParticleForecast:
+    """Return simulated states and observations (steps, draws, ...) of each sequence, by name, as a forecast."""
+    tail = (1.0 - level) / 2.0
+
+    def of(part: dict[str, Any]) -> list[Any]:
+        numbers = {name: np.asarray(x, dtype=np.float64) for name, x in part.items()}
+        return [
+            plain({name: x.mean(axis=1) for name, x in numbers.items()}),
+            *(
+                plain({name: np.quantile(x, q, axis=1) for name, x in numbers.items()})
+                for q in (tail, 1.0 - tail)
+            ),
+        ]
+
+    seen = [list(x) for x in zip(*(of(y) for _, y in found), strict=True)]
+    states = [list(x) for x in zip(*(of(x) for x, _ in found), strict=True)]
+    draws = [plain({k: np.moveaxis(np.asarray(v), 0, 1) for k, v in y.items()}) for _, y in found]
+    return ParticleForecast(seen[0], seen[1], seen[2], states[0], states[1], states[2], draws, level)

@@ -1,0 +1,452 @@
+"""Particle filters: state-space models of any distributions, followed by weighted draws.
+
+    x[0] ~ initial,  x[t] ~ transition(x[t-1]),  y[t] ~ observation(x[t])
+
+The algorithms are in `markovia.inference.particles`. References: Gordon, Salmond and Smith (1993); Chopin and
+Papaspiliopoulos, An Introduction to Sequential Monte Carlo (2020).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, get_args
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from markovia.data.sequences import read_sequences
+from markovia.errors import InvalidArgument
+from markovia.inference.particles.filtering import Filter, fresh_seeds, step_keys
+from markovia.inference.particles.laws import by_name, value_of
+from markovia.inference.particles.model import ParticleModel, shape_of
+from markovia.inference.particles.moves import Moves
+from markovia.inference.particles.results import (
+    ParticleFiltered,
+    ParticleForecast,
+    ParticleSmoothed,
+    ParticleStep,
+    check_trouble,
+    filtered,
+    forecast,
+    plain,
+    weighted,
+)
+from markovia.inference.particles.simulation import predict, simulate
+from markovia.inference.particles.smoothing import backward_paths, fixed_lag
+from markovia.inference.particles.two_filter import two_filter
+from markovia.inference.weighted_draws.resampling import Scheme
+from markovia.models.temporal.particle_data import ParticleData, particle_data
+from markovia.models.temporal.particle_state import ParticleState, after
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Interval, check, check_choice, check_count, check_level
+from markovia.runtime.double_precision import x64
+from markovia.runtime.seeds import Seed
+
+Method = Literal["bootstrap", "guided", "auxiliary", "twisted"]
+Smoothing = Literal["backward", "fixed-lag", "two-filter"]
+
+
+class ParticleFilter(BaseEstimator):  # type: ignore[misc]
+    """A state-space model of any distributions, answered by particles.
+
+    Parameters
+    ----------
+    initial
+        The distribution of the first state: one of `markovia.distributions`, or a mapping from names to such for a state
+        of several quantities. A function of the parameters that returns one is fine too.
+    transition
+        A function of a state that returns the distribution of the next one. It is written for one state and runs for
+        all particles at once, so it computes with `jax.numpy`. It also gets what it has an argument for: `t`, the step
+        that it moves to, `u`, that step's inputs, parameters by name, and the quantities of a state by name.
+    observation
+        A function of a state, as above, that returns the distribution of its observation.
+    n_particles
+        How many particles.
+    method
+        "bootstrap" draws the next state from the transition; "guided" from `proposal`, or else from the best one that it
+        can make itself; "auxiliary" resamples by how well a state explains the next observation; "twisted" by how well it
+        explains all that come, as `twist` says, and is guided too.
+    proposal, initial_proposal
+        A function of the state before and of `y` that returns the distribution to draw the next state from, and one of
+        `y` for the first state. Steps with missing numbers draw from the transition.
+    lookahead
+        For "auxiliary": a function of a state and `y`, the next observation, that returns the log of a weight; by default
+        the density of `y` at the mean of the next state.
+    twist
+        For "twisted": a function of a state and `t` that returns the log of a weight, at best log p(y[t+1:] | x[t]).
+    parameters
+        By name, a number for a known parameter of the functions, or a prior for an unknown one; see `posterior`.
+    resampling
+        "systematic", "stratified", "residual" or "multinomial".
+    ess_threshold
+        Particles are resampled where their effective number is below this share; 1 resamples always, 0 never.
+    random_state
+        A whole number for the same answers again.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> import markovia.distributions as dist
+    >>> volatility = ParticleFilter(
+    ...     initial=dist.Normal(0, 1),
+    ...     transition=lambda x: dist.Normal(0.95 * x, 0.3),
+    ...     observation=lambda x: dist.Normal(0, jnp.exp(x / 2)),
+    ...     n_particles=2_000,
+    ...     random_state=0,
+    ... )
+    >>> found = volatility.filter([0.1, -0.4, 3.0, 2.0, -2.5])
+    >>> found.mean[0].shape, bool(found.mean[0][-1] > found.mean[0][0])
+    ((5,), True)
+    >>> bool(abs(found.log_evidence[0] + 8.6) < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        initial: Any = None,
+        transition: Any = None,
+        observation: Any = None,
+        *,
+        n_particles: int = 1_000,
+        method: Method = "bootstrap",
+        proposal: Any = None,
+        initial_proposal: Any = None,
+        lookahead: Any = None,
+        twist: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        resampling: Scheme = "systematic",
+        ess_threshold: float = 0.5,
+        random_state: Seed = None,
+    ) -> None:
+        self.initial = initial
+        self.transition = transition
+        self.observation = observation
+        self.n_particles = n_particles
+        self.method = method
+        self.proposal = proposal
+        self.initial_proposal = initial_proposal
+        self.lookahead = lookahead
+        self.twist = twist
+        self.parameters = parameters
+        self.resampling = resampling
+        self.ess_threshold = ess_threshold
+        self.random_state = random_state
+
+    _state: ParticleState | None = None
+    _prepared: tuple[tuple[Any, ...], Filter] | None = None
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def filter(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+        quantiles: Sequence[float] = (),
+        keep: bool = False,
+    ) -> ParticleFiltered:
+        """Return the states given what was observed up to each step.
+
+        Parameters
+        ----------
+        sequences, lengths, by
+            One array a sequence, one array with lengths, or a frame with a column of ids; NaN is missing.
+        inputs
+            Known inputs, in the same form, where a function has an argument `u`.
+        quantiles
+            Which quantiles of each number to compute, such as `(0.05, 0.95)`.
+        keep
+            Whether to return the particles of all steps, with their ancestors.
+
+        Raises
+        ------
+        InvalidArgument
+            Where all particles have weight zero, or a density is NaN; it names the step and the sequence.
+        """
+        for q in quantiles:
+            check_level("quantiles", q)
+        data, moves = self._data(sequences, lengths, by, inputs)
+        return filtered(
+            self._runs(data, moves, tuple(map(float, quantiles)), keep), data.read.lengths.tolist()
+        )
+
+    def log_prob(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+    ) -> Array:
+        """Return the log likelihood of each sequence, whose exponential is estimated without bias."""
+        return self.filter(sequences, lengths, by=by, inputs=inputs).log_evidence
+
+    def score(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+    ) -> float:
+        """Return the log likelihood of all sequences."""
+        return float(self.log_prob(sequences, lengths, by=by, inputs=inputs).sum())
+
+    def smooth(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+        method: Smoothing = "backward",
+        draws: int = 200,
+        lag: int = 20,
+    ) -> ParticleSmoothed:
+        """Return the states given whole sequences.
+
+        Parameters
+        ----------
+        sequences, lengths, by, inputs
+            As in `filter`.
+        method
+            "backward" draws whole paths backward through the particles; "fixed-lag" lets observations more than `lag` steps
+            later not count, which is fast and needs no density of the transition; "two-filter" joins the filter with a
+            second one that runs backward, for states that are real numbers.
+        draws
+            How many paths, or how many particles of the second filter.
+        lag
+            How many later steps count in fixed-lag smoothing.
+
+        Examples
+        --------
+        >>> import markovia.distributions as dist
+        >>> level = ParticleFilter(
+        ...     dist.Normal(0, 10), lambda x: dist.Normal(x, 1), lambda x: dist.Normal(x, 1), random_state=0
+        ... )
+        >>> found = level.smooth([1.0, 1.5, np.nan, 3.0])
+        >>> found.paths[0].shape, bool(abs(found.mean[0][0] - 1.3) < 0.2)
+        ((200, 4), True)
+        """
+        check_choice("method", method, get_args(Smoothing))
+        check_count("draws", draws, 1)
+        check_count("lag", lag, 0)
+        data, moves = self._data(sequences, lengths, by, inputs)
+        if method == "two-filter" and not moves.shape.real:
+            raise InvalidArgument(
+                "method='two-filter' is for real numbers without bounds; take 'backward' here"
+            )
+        runs = self._runs(data, moves, (), True)
+        seeds = fresh_seeds(self.random_state, 2 * len(runs))[len(runs) :]
+        found, paths = [], []
+        for i, ((cloud, record), n) in enumerate(zip(runs, data.read.lengths.tolist(), strict=True)):
+            if method == "fixed-lag":
+                kept = filtered([(cloud, record)], [n])
+                assert kept.ancestors is not None
+                states, weights = fixed_lag(kept.particles[0], kept.weights[0], kept.ancestors[0], lag)
+            else:
+                key, steps = step_keys(seeds[i], 0, 1)[0, 0], np.asarray(n)
+                with x64():
+                    if method == "backward":
+                        given = (key, record.kept, steps, draws, data.of(i).u, self._known())
+                        states, logs = (
+                            backward_paths(moves.model, *given),
+                            np.full((n, draws), -np.log(draws)),
+                        )
+                    else:
+                        ahead = self._filter(moves, (), True)
+                        states, logs = two_filter(
+                            ahead, key, data.of(i), record.kept, steps, draws, self._known()
+                        )
+                    states = value_of({k: np.asarray(v)[:n] for k, v in by_name(states).items()})
+                    weights = np.exp(np.asarray(logs)[:n])
+                if method == "backward":
+                    paths.append(plain({k: np.moveaxis(v, 0, 1) for k, v in by_name(states).items()}))
+            found.append(weighted(states, weights, moves.shape.states))
+        mean, sd, cov, probs = ([one[k] for one in found] for k in range(4))
+        evidence = np.array([float(cloud.log_evidence) for cloud, _ in runs])
+        return ParticleSmoothed(mean, sd, cov, probs, paths if method == "backward" else None, evidence)
+
+    def forecast(
+        self,
+        sequences: Any,
+        steps: int,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+        future_inputs: Any = None,
+        level: float = 0.95,
+    ) -> ParticleForecast:
+        """Return what comes after each sequence.
+
+        Parameters
+        ----------
+        sequences, lengths, by, inputs
+            As in `filter`.
+        steps
+            How many steps ahead.
+        future_inputs
+            The inputs of those steps: one array for all sequences, where a function has an argument `u`.
+        level
+            The probability of the intervals.
+        """
+        check_count("steps", steps, 1)
+        check_level("level", level)
+        data, moves = self._data(sequences, lengths, by, inputs)
+        u = self._ahead(future_inputs, steps) if inputs is not None else None
+        seeds = fresh_seeds(self.random_state, 2 * len(data.read))[len(data.read) :]
+        found = []
+        for (cloud, _), n, seed in zip(
+            self._runs(data, moves, (), False), data.read.lengths, seeds, strict=True
+        ):
+            with x64():
+                keys = step_keys(seed, 0, steps + 1)
+                states, seen = predict(self._filter(moves), keys, cloud, np.asarray(n), u, self._known())
+            found.append((by_name(states), by_name(seen)))
+        return forecast(found, level)
+
+    def sample(
+        self, steps: int, n: int = 1, *, inputs: Any = None, seed: Seed = None
+    ) -> tuple[list[Any], list[Any]]:
+        """Draw n sequences of observations and of states, lists with one array (or mapping of arrays) a sequence.
+
+        Parameters
+        ----------
+        steps
+            How many steps each has.
+        n
+            How many sequences.
+        inputs
+            One row a step, for all sequences, where a function has an argument `u`.
+        seed
+            For the same draws again; that of the filter by default.
+        """
+        check_count("steps", steps, 1)
+        check_count("n", n, 1)
+        u = None if inputs is None else self._ahead(inputs, steps)
+        model = self._model()
+        shape_of(model, None if u is None else u[0], self._known())
+        with x64():
+            keys = step_keys(fresh_seeds(self.random_state if seed is None else seed, 1)[0], 0, steps)
+            states, seen = simulate(model, keys, n, u, self._known())
+        parts = [{k: np.asarray(v) for k, v in by_name(x).items()} for x in (seen, states)]
+        ys, xs = ([plain({k: v[:, i] for k, v in part.items()}) for i in range(n)] for part in parts)
+        return ys, xs
+
+    # -- one observation at a time -----------------------------------------------------------------------------
+
+    def update(self, y: Any, u: Any = None) -> ParticleStep:
+        """Take one more observation, and return the state after it; NaN is missing.
+
+        Examples
+        --------
+        >>> import markovia.distributions as dist
+        >>> level = ParticleFilter(
+        ...     dist.Normal(0, 10), lambda x: dist.Normal(x, 1), lambda x: dist.Normal(x, 1), random_state=0
+        ... )
+        >>> steps = [level.update(y) for y in (1.0, 2.0, 1.5)]
+        >>> steps[-1].t, bool(abs(steps[-1].mean - 1.6) < 0.2), level.state.t
+        (2, True, 3)
+        """
+        settings = tuple(self.get_params(deep=False).values())
+        if self._prepared is None or any(
+            a is not b for a, b in zip(settings, self._prepared[0], strict=True)
+        ):
+            self._check()
+            model = self._model()
+            moves = Moves(model, shape_of(model, u, self._known()), self.method)
+            self._prepared = settings, self._filter(moves)
+        with x64():
+            self._state, found = after(self._prepared[1], self._known(), self._state, y, u, self.random_state)
+        return found
+
+    @property
+    def state(self) -> ParticleState | None:
+        """Where the on-line filter stands; None before the first observation. Set it to go on from there, or to None."""
+        return self._state
+
+    @state.setter
+    def state(self, state: ParticleState | None) -> None:
+        if state is not None and not isinstance(state, ParticleState):
+            raise InvalidArgument(f"state is a ParticleState or None, not {type(state).__name__}")
+        if state is not None and len(state.log_weights) != self.n_particles:
+            raise InvalidArgument(
+                f"the state has {len(state.log_weights):,} particles, but n_particles={self.n_particles:,}"
+            )
+        self._state = state
+
+    # -- how ---------------------------------------------------------------------------------------------------
+
+    def _model(self) -> ParticleModel:
+        for role in ("initial", "transition", "observation"):
+            if getattr(self, role) is None:
+                raise InvalidArgument(
+                    f"a particle filter needs {role}=, a distribution or a function that returns one"
+                )
+        own = (self.proposal, self.initial_proposal, self.lookahead, self.twist)
+        return ParticleModel(
+            self.initial, self.transition, self.observation, *own, tuple(self.parameters or ())
+        )
+
+    def _check(self) -> None:
+        check_count("n_particles", self.n_particles, 2)
+        check_choice("method", self.method, get_args(Method))
+        check_choice("resampling", self.resampling, get_args(Scheme))
+        check("ess_threshold", self.ess_threshold, Interval(0.0, 1.0, said="a number from 0 to 1"))
+
+    def _known(self) -> dict[str, Array]:
+        """Return the parameters' values; refuse unknown ones."""
+        known: dict[str, Array] = {}
+        for name, value in (self.parameters or {}).items():
+            if hasattr(value, "log_prob"):
+                raise InvalidArgument(
+                    f"{name!r} is unknown; give its value in parameters=, or ask posterior(...) for it"
+                )
+            known[name] = np.asarray(value, dtype=np.float64)
+        return known
+
+    def _data(
+        self, sequences: Any, lengths: Any, by: str | None, inputs: Any, parameters: Any = None
+    ) -> tuple[ParticleData, Moves]:
+        self._check()
+        read = read_sequences(sequences, lengths, by=by)
+        u = None
+        if inputs is not None:
+            own = read_sequences(inputs, lengths, by=by)
+            if not np.array_equal(own.offsets, read.offsets):
+                raise InvalidArgument("inputs= have one row a step, like the sequences")
+            u = own.numbers(missing=False)
+        model = self._model()
+        one = None if u is None else u[0, 0] if u.shape[1] == 1 else u[0]
+        shape = shape_of(model, one, self._known() if parameters is None else parameters)
+        return particle_data(read, shape, u), Moves(model, shape, self.method)
+
+    def _ahead(self, inputs: Any, steps: int) -> Array:
+        u = np.asarray(inputs, dtype=np.float64)
+        if u.ndim not in (1, 2) or len(u) != steps:
+            raise InvalidArgument(f"inputs of {steps} steps have one row a step")
+        return u[:, 0] if u.ndim == 2 and u.shape[1] == 1 else u
+
+    def _filter(self, moves: Moves, quantiles: tuple[float, ...] = (), keep: bool = False) -> Filter:
+        return Filter(moves, self.n_particles, self.resampling, float(self.ess_threshold), quantiles, keep)
+
+    def _runs(
+        self, data: ParticleData, moves: Moves, quantiles: tuple[float, ...], keep: bool
+    ) -> list[tuple[Any, Any]]:
+        """Filter each sequence."""
+        filter_ = self._filter(moves, quantiles, keep)
+        seeds = fresh_seeds(self.random_state, len(data.read))
+        runs = []
+        with x64():
+            for i, (seed, n) in enumerate(zip(seeds, data.read.lengths, strict=True)):
+                keys = step_keys(seed, 0, data.room)
+                cloud, record = filter_.compiled_run(keys, data.of(i), np.asarray(n), self._known())
+                check_trouble(
+                    np.asarray(record.trouble)[:n],
+                    np.asarray(record.log_evidence)[:n],
+                    partial(data.at, i),
+                )
+                runs.append((cloud, record))
+        return runs

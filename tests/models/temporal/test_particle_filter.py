@@ -1,0 +1,321 @@
+"""Particle filters against exact answers: Kalman filters, hidden Markov models, closed forms."""
+
+import pickle
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import markovia as mk
+import markovia.distributions as dist
+from markovia.models.temporal.particle_state import ParticleState
+
+LINEAR = {
+    "initial": dist.Normal(0, 1),
+    "transition": lambda x: dist.Normal(0.9 * x, 0.4),
+    "observation": lambda x: dist.Normal(x, 0.5),
+}
+KALMAN = mk.LinearStateSpace(0.9, 0.16, 1, 0.25, 0, 1)
+Y = KALMAN.sample(30, 1, seed=3)[0][0][:, 0]
+P = np.array([[0.8, 0.2, 0.0], [0.1, 0.7, 0.2], [0.3, 0.3, 0.4]])
+MEANS = np.array([-1.0, 0.5, 2.0])
+CHAIN = {
+    "initial": dist.Categorical(np.array([0.5, 0.3, 0.2])),
+    "transition": lambda x: dist.Categorical(jnp.asarray(P)[x]),
+    "observation": lambda x: dist.Normal(jnp.asarray(MEANS)[x], 0.6),
+}
+HMM = mk.HMM(
+    3, emission="gaussian", start=[0.5, 0.3, 0.2], transition=P,
+    emission_params={"means": MEANS[:, None], "covariances": np.full((3, 1, 1), 0.36)},
+)  # fmt: skip
+SYMBOLS = np.array([-0.9, 0.2, 1.7, 2.4, 0.1, -1.2, -0.4])
+
+
+def without_bias(logs, exact):
+    """Whether the mean of estimated likelihoods is the exact one, within 4 standard errors."""
+    ratios = np.exp(logs - exact)
+    error = ratios.std() / np.sqrt(len(ratios))
+    assert error < 0.1
+    return abs(ratios.mean() - 1) < 4 * error
+
+
+@pytest.mark.parametrize("scheme", ["systematic", "stratified", "residual", "multinomial"])
+def test_the_likelihood_is_unbiased_with_every_scheme(scheme):
+    pf = mk.ParticleFilter(**LINEAR, n_particles=300, resampling=scheme, random_state=0)
+    assert without_bias(pf.log_prob([Y] * 150), KALMAN.log_prob([Y])[0])
+
+
+@pytest.mark.parametrize("method", ["guided", "auxiliary"])
+def test_the_likelihood_is_unbiased_with_every_method(method):
+    pf = mk.ParticleFilter(**LINEAR, n_particles=150, method=method, random_state=1)
+    assert without_bias(pf.log_prob([Y] * 300), KALMAN.log_prob([Y])[0])
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0])
+def test_the_likelihood_is_unbiased_where_particles_are_always_or_never_resampled(threshold):
+    pf = mk.ParticleFilter(**LINEAR, n_particles=200, ess_threshold=threshold, random_state=2)
+    assert without_bias(pf.log_prob([Y[:6]] * 300), KALMAN.log_prob([Y[:6]])[0])
+    assert pf.filter(Y).resampled[0][1:].all() == bool(threshold)
+
+
+@pytest.mark.parametrize("method", ["bootstrap", "guided", "auxiliary"])
+def test_discrete_states_agree_with_a_hidden_markov_model(method):
+    pf = mk.ParticleFilter(**CHAIN, n_particles=300, method=method, random_state=0)
+    assert without_bias(pf.log_prob([SYMBOLS] * 200), HMM.log_prob([SYMBOLS[:, None]])[0])
+    found = pf.set_params(n_particles=20_000).filter(SYMBOLS)
+    np.testing.assert_allclose(found.probs[0], HMM.filter([SYMBOLS[:, None]])[0], atol=0.02)
+
+
+def test_moments_and_quantiles_agree_with_the_kalman_filter_in_two_dimensions():
+    a, q, r = np.array([[0.9, 0.2], [-0.1, 0.8]]), np.array([[0.3, 0.1], [0.1, 0.2]]), 0.3
+    exact = mk.LinearStateSpace(a, q, np.eye(2), r * np.eye(2), np.zeros(2), np.eye(2))
+    ys = exact.sample(12, 2, seed=0)[0]
+    pf = mk.ParticleFilter(
+        dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2)), lambda x: dist.MultivariateNormal(a @ x, q),
+        lambda x: dist.Normal(x, np.sqrt(r)), n_particles=40_000, random_state=0,
+    )  # fmt: skip
+    found, want = pf.filter(ys, quantiles=(0.1, 0.5)), exact.filter(ys)
+    for i in range(2):
+        np.testing.assert_allclose(found.mean[i], want.mean[i], atol=0.03)
+        np.testing.assert_allclose(found.cov[i], want.cov[i], atol=0.02)
+        sd = np.sqrt(np.einsum("tii->ti", want.cov[i]))
+        np.testing.assert_allclose(found.sd[i], sd, atol=0.02)
+        np.testing.assert_allclose(found.quantiles[i][:, 0], want.mean[i] - 1.2816 * sd, atol=0.04)
+    np.testing.assert_allclose(found.log_evidence, exact.log_prob(ys), atol=0.15)
+    guided = pf.set_params(method="guided", n_particles=2000).log_prob(ys)
+    np.testing.assert_allclose(guided, exact.log_prob(ys), atol=0.25)
+
+
+def test_the_automatic_proposal_is_the_optimal_one_of_a_linear_model_and_varies_less():
+    def optimal(x, y):
+        precision = 1 / 0.16 + 1 / 0.25
+        return dist.Normal((0.9 * x / 0.16 + y / 0.25) / precision, precision**-0.5)
+
+    made = mk.ParticleFilter(**LINEAR, n_particles=100, method="guided", random_state=0)
+    given = clone(made).set_params(
+        proposal=optimal, initial_proposal=lambda y: dist.Normal(y / 1.25, (1 / 5) ** 0.5)
+    )
+    a, b = made.log_prob([Y] * 200), given.log_prob([Y] * 200)
+    np.testing.assert_allclose(a, b, atol=1e-8)
+    assert a.std() < 0.75 * clone(made).set_params(method="bootstrap").log_prob([Y] * 200).std()
+
+
+def backward_messages(y):
+    """Return c, m, v with p(y[t+1:] | x[t]) = exp(c + log N(m[t]; x, v[t])), for the model of LINEAR."""
+    a, q, r = 0.9, 0.16, 0.25
+    c, m, v = np.zeros(len(y)), np.zeros(len(y)), np.full(len(y), np.inf)
+    for t in range(len(y) - 2, -1, -1):
+        precision = 1 / r + (0 if np.isinf(v[t + 1]) else 1 / v[t + 1])
+        mean = (y[t + 1] / r + (0 if np.isinf(v[t + 1]) else m[t + 1] / v[t + 1])) / precision
+        c[t] = c[t + 1] + (
+            0 if np.isinf(v[t + 1])
+            else -0.5 * np.log(2 * np.pi * (r + v[t + 1])) - 0.5 * (y[t + 1] - m[t + 1]) ** 2 / (r + v[t + 1])
+        )  # fmt: skip
+        m[t], v[t] = mean / a, (1 / precision + q) / a**2
+        c[t] -= np.log(a)
+    return c, m, v
+
+
+def test_the_exact_backward_function_as_twist_leaves_no_variance():
+    c, m, v = (jnp.asarray(x) for x in backward_messages(Y))
+
+    def twist(x, t):
+        spread = jnp.where(jnp.isinf(v[t]), 1.0, v[t])
+        found = c[t] - 0.5 * jnp.log(2 * jnp.pi * spread) - 0.5 * (x - m[t]) ** 2 / spread
+        return jnp.where(jnp.isinf(v[t]), 0.0, found)
+
+    pf = mk.ParticleFilter(**LINEAR, method="twisted", twist=twist, n_particles=3, random_state=0)
+    np.testing.assert_allclose(pf.log_prob([Y] * 5), KALMAN.log_prob([Y])[0], atol=1e-6)
+
+
+def test_an_inexact_twist_is_unbiased_too():
+    pf = mk.ParticleFilter(
+        **LINEAR, method="twisted", twist=lambda x, t: -0.5 * (x - 0.3) ** 2, n_particles=200, random_state=0
+    )
+    assert without_bias(pf.log_prob([Y] * 300), KALMAN.log_prob([Y])[0])
+
+
+@pytest.mark.parametrize(("method", "n"), [("backward", 2000), ("fixed-lag", 50_000), ("two-filter", 2000)])
+def test_smoothing_agrees_with_the_kalman_smoother(method, n):
+    y = np.where(np.arange(30) == 7, np.nan, Y)
+    pf = mk.ParticleFilter(**LINEAR, n_particles=n, random_state=0)
+    found, want = pf.smooth(y, method=method, draws=800, lag=8), KALMAN.smooth([y])
+    np.testing.assert_allclose(found.mean[0], want.mean[0][:, 0], atol=0.06)
+    np.testing.assert_allclose(found.sd[0], np.sqrt(want.cov[0][:, 0, 0]), atol=0.04)
+
+
+def test_backward_paths_have_the_covariance_of_neighbouring_states():
+    pf = mk.ParticleFilter(**LINEAR, n_particles=1000, random_state=0)
+    paths = pf.smooth(Y, draws=2000).paths[0]
+    found = np.array([np.cov(paths[:, t], paths[:, t + 1])[0, 1] for t in range(29)])
+    np.testing.assert_allclose(found, KALMAN.smooth([Y]).lag_cov[0][:, 0, 0], atol=0.02)
+
+
+def test_smoothing_discrete_states_agrees_with_a_hidden_markov_model():
+    pf = mk.ParticleFilter(**CHAIN, random_state=0)
+    want = HMM.smooth([SYMBOLS[:, None]])[0]
+    for method, n in (("backward", 3000), ("fixed-lag", 40_000)):
+        found = pf.set_params(n_particles=n).smooth(SYMBOLS, method=method, draws=2000)
+        np.testing.assert_allclose(found.probs[0], want, atol=0.035)
+
+
+def test_missing_steps_and_numbers_are_left_out():
+    y = Y.copy()
+    y[[0, 4, 5, 29]] = np.nan
+    for method in ("bootstrap", "guided", "auxiliary"):
+        pf = mk.ParticleFilter(**LINEAR, n_particles=20_000, method=method, random_state=0)
+        np.testing.assert_allclose(pf.log_prob(y), KALMAN.log_prob([y]), atol=0.1)
+    exact = mk.LinearStateSpace(0.9, 0.16, [[1], [2]], np.diag([0.25, 0.5]), 0, 1)
+    both = exact.sample(10, 1, seed=0)[0][0]
+    both[3, 0] = both[6, 1] = both[7] = np.nan
+    pf = mk.ParticleFilter(
+        LINEAR["initial"], LINEAR["transition"],
+        lambda x: {"a": dist.Normal(x, 0.5), "b": dist.Normal(2 * x, np.sqrt(0.5))}, n_particles=20_000, random_state=0,
+    )  # fmt: skip
+    np.testing.assert_allclose(pf.log_prob(both), exact.log_prob([both]), atol=0.06)
+    frame = {"b": both[:, 1], "a": both[:, 0]}
+    np.testing.assert_allclose(pf.log_prob(frame), pf.log_prob(both), atol=1e-9)
+
+
+def test_forecasts_agree_with_the_kalman_filter():
+    pf = mk.ParticleFilter(**LINEAR, n_particles=40_000, random_state=0)
+    found, want = pf.forecast(Y, 4, level=0.8), KALMAN.forecast([Y], 4, level=0.8)
+    np.testing.assert_allclose(found.mean[0], want.mean[0][:, 0], atol=0.02)
+    np.testing.assert_allclose(found.upper[0], want.upper[0][:, 0], atol=0.03)
+    np.testing.assert_allclose(found.state_mean[0], want.state_mean[0][:, 0], atol=0.02)
+    assert found.draws[0].shape == (40_000, 4)
+
+
+def test_samples_have_the_moments_of_the_process():
+    ys, xs = mk.ParticleFilter(**LINEAR, random_state=0).sample(3, 20_000)
+    assert np.array(xs).var(axis=0) == pytest.approx([1, 0.97, 0.9457], abs=0.03)
+    assert np.array(ys).var(axis=0) == pytest.approx([1.25, 1.22, 1.1957], abs=0.04)
+
+
+def test_time_and_inputs_reach_the_functions_that_ask_for_them():
+    u = np.random.default_rng(0).normal(size=30)
+    exact = mk.LinearStateSpace(0.9, 0.16, 1, 0.25, 0, 1, transition_input=[[1.0]], observation_input=[[0.5]])
+    y = exact.sample(30, 1, inputs=u, seed=0)[0][0]
+    before = np.append(np.nan, u[:-1])  # the Kalman model moves on by the input of the step before
+
+    def transition(x, t):
+        return dist.Normal(0.9 * x + jnp.asarray(before)[t], 0.4)
+
+    pf = mk.ParticleFilter(
+        LINEAR["initial"],
+        transition,
+        lambda x, u: dist.Normal(x + 0.5 * u, 0.5),
+        n_particles=10_000,
+        random_state=0,
+    )
+    np.testing.assert_allclose(pf.log_prob(y, inputs=u), exact.log_prob([y], inputs=[u]), atol=0.15)
+    with pytest.raises(mk.MarkoviaError, match="observation= takes inputs u"):
+        pf.log_prob(y)
+
+
+def test_a_state_of_named_quantities_agrees_with_the_mixture_of_kalman_filters():
+    # s stays what it was at first, so the answer is a mixture of two linear models
+    stay = {
+        "initial": {"s": dist.Bernoulli(0.3), "x": dist.Normal(0, 1)},
+        "transition": lambda s, x: {
+            "s": dist.Delta(s),
+            "x": lambda s: dist.Normal(jnp.where(s == 1, 0.2, 0.9) * x, 0.4),
+        },
+        "observation": lambda state: dist.Normal(state["x"], 0.5),
+    }
+    pf = mk.ParticleFilter(**stay, n_particles=40_000, random_state=0)
+    found = pf.filter(Y[:8])
+    logs = [
+        np.log(p) + mk.LinearStateSpace(a, 0.16, 1, 0.25, 0, 1).log_prob([Y[:8]])[0]
+        for p, a in [(0.7, 0.9), (0.3, 0.2)]
+    ]
+    assert found.log_evidence[0] == pytest.approx(np.logaddexp(*logs), abs=0.03)
+    assert found.mean[0]["s"][-1] == pytest.approx(np.exp(logs[1] - np.logaddexp(*logs)), abs=0.02)
+
+
+def test_one_observation_at_a_time_gives_the_numbers_of_a_whole_run(tmp_path):
+    pf = mk.ParticleFilter(**LINEAR, n_particles=500, random_state=4)
+    whole = pf.filter(Y)
+    for y in Y[:10]:
+        pf.update(y)
+    pf.state.save(tmp_path / "state.npz")
+    copied = pickle.loads(pickle.dumps(pf.state))
+    steps = [pf.update(y) for y in Y[10:]]
+    np.testing.assert_allclose([s.mean for s in steps], whole.mean[0][10:], atol=1e-10)
+    assert steps[-1].log_evidence == pytest.approx(whole.log_evidence[0], abs=1e-10)
+    assert steps[-1].t == 29
+    for state in (ParticleState.load(tmp_path / "state.npz"), copied):
+        other = clone(pf)
+        other.state = state
+        again = [other.update(y) for y in Y[10:]]
+        assert [s.mean for s in again] == [s.mean for s in steps]
+    pf.state = None
+    assert pf.update(Y[0]).mean == pytest.approx(whole.mean[0][0], abs=1e-12)
+
+
+def test_all_particles_are_kept_with_their_ancestors():
+    found = mk.ParticleFilter(**LINEAR, n_particles=300, random_state=0).filter(Y, keep=True)
+    assert found.particles[0].shape == found.weights[0].shape == found.ancestors[0].shape == (30, 300)
+    np.testing.assert_allclose((found.particles[0] * found.weights[0]).sum(axis=1), found.mean[0], atol=1e-12)
+    unmoved = found.ancestors[0] == np.arange(300)
+    assert (unmoved.all(axis=1) == ~found.resampled[0]).all()
+
+
+def test_the_same_seed_gives_the_same_numbers_and_equal_shapes_compile_once(monkeypatch):
+    import jax
+
+    pf = mk.ParticleFilter(**LINEAR, n_particles=200, random_state=9)
+    first = pf.log_prob(Y)
+    monkeypatch.setattr(jax, "jit", lambda f: pytest.fail("compiled again"))
+    assert pf.log_prob(Y) == first
+    assert pf.set_params(random_state=10).log_prob(Y[:20] + 1) != first
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"observation": lambda x: dist.Uniform(x - 1e-3, x + 1e-3)}, "weight zero at step 0 of sequence 0"),
+        ({"observation": lambda x: dist.Normal(x, jnp.where(x > 0, -1.0, 1.0))}, "density is NaN at step 0"),
+        ({"observation": lambda x: x}, "observation= gives .* not a distribution"),
+        ({"transition": lambda x: dist.Normal(jnp.ones(2) * x, 1)}, "first state is a number, but"),
+        ({"transition": lambda x, v: dist.Normal(x, v)}, "transition= has arguments 'x', 'v'"),
+        ({"observation": lambda x: dist.Normal(jnp.ones(2) * x, 1)}, "1 numbers, but observation= is about 2"),
+        ({"method": "twisted"}, "needs twist="),
+        ({"method": "best"}, "method= is"),
+        ({"n_particles": 1}, "n_particles= is"),
+        ({"ess_threshold": 1.5}, "ess_threshold= is"),
+        ({"resampling": "none"}, "resampling= is"),
+        ({"observation": None}, "needs observation="),
+        (
+            {"initial": dist.Exponential(1), "transition": lambda x: dist.Exponential(x), "method": "guided"},
+            "give proposal=",
+        ),
+        (
+            {"transition": lambda x: dist.Uniform(x, x + 1), "method": "guided",
+             "proposal": lambda x, y: dist.Normal(x - 100, 1)},
+            "weight zero at step 1 of sequence 0: proposal=",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_said_in_one_sentence(changed, said):
+    with pytest.raises(mk.MarkoviaError, match=said):
+        mk.ParticleFilter(**{**LINEAR, "random_state": 0, "n_particles": 50, **changed}).filter(Y[:5])
+
+
+def test_a_step_without_any_likely_particle_is_named_with_its_sequence():
+    pf = mk.ParticleFilter(
+        LINEAR["initial"], LINEAR["transition"], lambda x: dist.Uniform(x - 3, x + 3), random_state=0
+    )
+    with pytest.raises(mk.MarkoviaError, match="weight zero at step 2 of sequence 'b'"):
+        pf.filter({"who": list("aaabbb"), "y": [0, 0, 0, 0, 0, 90.0]}, by="who")
+
+
+def test_a_joint_observation_cannot_miss_a_part():
+    pf = mk.ParticleFilter(
+        LINEAR["initial"],
+        LINEAR["transition"],
+        lambda x: dist.MultivariateNormal(jnp.ones(2) * x, jnp.eye(2)),
+    )
+    with pytest.raises(mk.MarkoviaError, match="step 1 of sequence 0 misses a part"):
+        pf.filter(np.array([[0, 0], [np.nan, 1]]))
