@@ -21,7 +21,7 @@ from markovia.learning.sequences.transition_masks import masked
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.progress import progress_bar
 
-Algorithm = Literal["baum-welch", "viterbi"]
+Algorithm = Literal["baum-welch", "viterbi", "stochastic"]
 
 
 class HiddenModel(Protocol):
@@ -171,7 +171,7 @@ def learn(
 
 def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> Training:
     """Learn from sequences whose states are all known: by counting."""
-    expected = _counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
+    expected = counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
     found = made.chain_over(seen).expect(seen.seen_by(made.emission))
     objective = seen.total(found.log_probs) + priors.log_density(made)
@@ -188,7 +188,7 @@ def expect(
         paths, log_probs = chain.best(observed)
         if (log_probs == -np.inf).any():
             refuse(chain.filter(observed).stuck, where)
-        return _counted(model, seen, paths, log_probs)
+        return counted(model, seen, paths, log_probs)
     expected = chain.expect(observed, seen.shares)
     refuse(expected.stuck, where)
     return expected
@@ -215,7 +215,7 @@ def counted_rows(counts: Array, before: Array, concentration: Any) -> Array:
     return shares(counts, before, {"concentration": np.where(before > 0.0, concentration, 1.0)})
 
 
-def _counted(model: HiddenModel, seen: Observations, states: Ints, log_probs: Array) -> Expected:
+def counted(model: HiddenModel, seen: Observations, states: Ints, log_probs: Array) -> Expected:
     """Return the counts of known paths of the chain."""
     k, chain = model.emission.n_states, model.chain_over(seen)
     n = (len(seen.rows) + 1) if seen.kinds is None else len(seen.kinds[0])

@@ -33,15 +33,17 @@ from markovia.learning.sequences.baum_welch import (
 from markovia.learning.sequences.discrete_emissions import Categorical, read_symbols
 from markovia.learning.sequences.emissions import Emission, Observations, checked_prior, probabilities
 from markovia.learning.sequences.gaussian_emissions import CovarianceType
+from markovia.learning.sequences.online_em import learn_by_batches, require_sums
 from markovia.learning.sequences.tied_emissions import Tied, expanded, read_groups, untied
 from markovia.learning.sequences.transition_masks import STRUCTURES, Structure, fixed_moves, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.emission_families import family_of
+from markovia.models.temporal.state_learning import StateLearning
 from markovia.models.temporal.state_questions import Asked, StateQuestions
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.checks import NOT_NEGATIVE, Choice, Interval, Whole, check
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
@@ -49,7 +51,7 @@ UNKNOWN = -1
 """The label of a step whose state is not known."""
 
 
-class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
+class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
     """A hidden Markov model, with scikit-learn's habits.
 
     Sequences are a list of arrays; one array, with `lengths` where it holds several; or a frame, with `by` for the column
@@ -87,7 +89,8 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         "keep" begins with the values that are given and makes up the others from the data; "data" makes up the
         emissions even where some are given.
     algorithm
-        "baum-welch", or "viterbi" to learn from best paths.
+        "baum-welch"; "viterbi" to learn from best paths; or "stochastic" for passes over the sequences in pieces of
+        `batch_size`, where piece t counts t^-`learning_decay`.
     start_prior, transition_prior
         Concentrations of Dirichlet priors; 1 for none, 1 more than a pseudo-count.
     emission_prior
@@ -151,6 +154,8 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         start_prior: Any = 1.0,
         transition_prior: Any = 1.0,
         emission_prior: Mapping[str, Any] | None = None,
+        batch_size: int = 32,
+        learning_decay: float = 0.7,
         max_iter: int = 100,
         tol: float = 1e-2,
         n_init: int = 1,
@@ -175,6 +180,8 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         self.start_prior = start_prior
         self.transition_prior = transition_prior
         self.emission_prior = emission_prior
+        self.batch_size = batch_size
+        self.learning_decay = learning_decay
         self.max_iter = max_iter
         self.tol = tol
         self.n_init = n_init
@@ -228,6 +235,16 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         begins = self._begins(seen, options, priors, states, 1 if whole else self.n_init, rng)
         if whole and states is not None:
             runs = [learn_told(begins[0], seen, states, priors)]
+        elif self.algorithm == "stochastic":
+            require_sums(begins[0].emission)
+            runs = [
+                learn_by_batches(
+                    one, seen if states is None else seen.told(states), priors, batch_size=self.batch_size,
+                    decay=self.learning_decay, max_iter=self.max_iter, tol=self.tol, seed=rng, progress=self.progress,
+                    where=data.at,
+                )
+                for one in begins
+            ]  # fmt: skip
         else:
             run = partial(
                 learn,
@@ -266,6 +283,7 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
     def _take(self, found: Training, data: Sequences) -> None:
         self._keep(found.model)
         self.history_, self.converged_ = found.history, found.converged
+        self.__dict__.pop("sums_", None)  # what pieces said before
         self.n_iter_ = len(found.history)
         self.n_features_in_ = data.values.shape[1]
         say_hungry(found.hungry)
@@ -287,8 +305,12 @@ class HMM(StateQuestions, BaseEstimator):  # type: ignore[misc]
         check("structure", self.structure, Choice(STRUCTURES))
         check("band", self.band, Whole(0, none=True))
         check("init", self.init, Choice(("keep", "data")))
-        check("algorithm", self.algorithm, Choice(("baum-welch", "viterbi")))
+        check("algorithm", self.algorithm, Choice(("baum-welch", "viterbi", "stochastic")))
         check("max_iter", self.max_iter, Whole(1))
+        check("batch_size", self.batch_size, Whole(1))
+        check(
+            "learning_decay", self.learning_decay, Interval(0.5, 1.0, open="low", said="above 0.5, up to 1")
+        )
         check("tol", self.tol, NOT_NEGATIVE)
         check("n_init", self.n_init, Whole(1))
         self._given_chain()
