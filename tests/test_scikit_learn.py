@@ -44,6 +44,7 @@ SEQUENCES = {
     "HiddenSemiMarkov",
     "MEMM",
     "NeuralCRF",
+    "SegmentCRF",
     "SequenceMixture",
 }
 """Estimators whose rows are sequences or images, which the checks cannot make."""

@@ -18,7 +18,7 @@ Models
     BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
     HMM, HiddenSemiMarkov, SequenceMixture, LinearStateSpace, NonlinearStateSpace, StructuralSeries, ARIMA, DynamicFactor,
     ParticleFilter
-    ChainCRF, MEMM, CRF, GridCRF, FeatureCRF, NeuralCRF
+    ChainCRF, MEMM, SegmentCRF, CRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation
     GLM, LinearRegression, LogisticRegression, SoftmaxRegression, PoissonRegression

@@ -58,6 +58,7 @@ from markovia.models.crf.feature_crf import ConditionalFeature as ConditionalFea
 from markovia.models.crf.grid_crf import GridCRF as GridCRF
 from markovia.models.crf.memm import MEMM as MEMM
 from markovia.models.crf.neural_crf import NeuralCRF as NeuralCRF
+from markovia.models.crf.segment_crf import SegmentCRF as SegmentCRF
 from markovia.models.gallery import examples as examples, generators as generators, images as images
 from markovia.models.graphical.bayesian_network import BayesianNetwork as BayesianNetwork
 from markovia.models.graphical.calibration import calibrate as calibrate

@@ -188,3 +188,44 @@ def test_training_leaves_jax_as_it_was():
     params = {"edges": np.zeros((2, 2))}
     mk.NeuralCRF(lambda p, x: (x, p["edges"]), params, epochs=1).fit([np.zeros((2, 2))], [[0, 1]])
     assert jnp.ones(1).dtype == before
+
+
+def runs(n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = [np.repeat(rng.integers(2, size=3), 4) for _ in range(n)]
+    inputs = [y[:, None] * [[1.0, -1.0]] + rng.normal(size=(12, 2)) for y in labels]
+    return inputs, labels
+
+
+def test_any_equinox_module_is_an_emission():
+    eqx, jax = pytest.importorskip("equinox"), pytest.importorskip("jax")
+    inputs, labels = runs()
+    one_node = eqx.nn.MLP(2, 2, 8, 1, key=jax.random.PRNGKey(0))
+
+    class Whole(eqx.Module):
+        net: eqx.nn.MLP
+
+        def __call__(self, x):
+            return jax.vmap(self.net)(x)
+
+    settings = {"epochs": 15, "random_state": 0}
+    one = mk.NeuralCRF(one_node, **settings).fit(inputs, labels)
+    two = mk.NeuralCRF(Whole(one_node), **settings).fit(inputs, labels)
+    assert one.score(inputs, labels) > 0.85
+    np.testing.assert_allclose(one.transitions_, two.transitions_)
+    assert one.transitions_[0, 0] > one.transitions_[0, 1]  # labels stay
+    # the trained module's scores and the learned table are the model
+    scores = np.asarray(jax.vmap(one.module_)(inputs[0]))
+    chain = mk.ChainCRF.from_weights([0, 1], np.eye(2), one.transitions_)
+    np.testing.assert_allclose(one.predict_proba(inputs[:1])[0], chain.smooth([scores])[0], atol=1e-5)
+    # a module as params of a function that makes both scores
+    three = mk.NeuralCRF(lambda net, x: (jax.vmap(net)(x), np.zeros((2, 2))), one_node, **settings)
+    assert three.fit(inputs, labels).score(inputs, labels) > 0.7
+    assert three.module_(inputs[0][0]).shape == (2,)
+
+
+def test_a_module_without_arrays_is_refused():
+    pytest.importorskip("equinox")
+    inputs, labels = runs(3)
+    with pytest.raises(mk.errors.InvalidArgument, match="no arrays to train"):
+        mk.NeuralCRF(lambda x: x).fit(inputs, labels)

@@ -36,9 +36,11 @@ class NeuralCRF(ConditionalField):
     ----------
     potentials
         `potentials(params, x)` returns node scores, shape (nodes, labels), and edge scores, shape (edges, labels,
-        labels), or one table (labels, labels) for all edges. It must be traceable by JAX.
+        labels), or one table (labels, labels) for all edges. It must be traceable by JAX. Or an Equinox module, without
+        `params`: called with an input x, or with each node's features where it cannot take them all, it returns such a
+        pair, or node scores alone, and then one table for all edges is learned beside it.
     params
-        The start of the parameters: any pytree of arrays.
+        The start of the parameters: any pytree of arrays, or an Equinox module with parts that are none.
     graph
         "chain", pairs of nodes, an `UndirectedGraph`, or a function that returns the edges of an input x.
     weight_decay
@@ -57,7 +59,7 @@ class NeuralCRF(ConditionalField):
     Attributes
     ----------
     params_
-        The trained parameters.
+        The trained parameters. `module_` is the trained module, and `transitions_` the table of edges learned beside it.
     loss_curve_
         The mean loss (negative log likelihood plus penalty) an instance in each pass.
 
@@ -84,7 +86,7 @@ class NeuralCRF(ConditionalField):
     def __init__(
         self,
         potentials: Potentials,
-        params: Any,
+        params: Any = None,
         *,
         graph: Any = "chain",
         weight_decay: float = 0.0,
@@ -138,10 +140,11 @@ class NeuralCRF(ConditionalField):
         rng = generator(self.random_state)
         inputs = list(X)
         with x64():
+            potentials, start, whole = _parts(self.potentials, self.params, inputs)
             params = jax.tree.map(
-                lambda a: jax.numpy.asarray(finite_numbers(np.asarray(a), "params=")), self.params
+                lambda a: jax.numpy.asarray(finite_numbers(np.asarray(a), "params=")), start
             )
-            network = _network(self.potentials)
+            network = _network(potentials)
             fields, graph = self._graphs(network.scores(params, inputs))(inputs)
             flat = read_labels(Y, fields.node_ptr, graph)
             classes = np.unique(flat)
@@ -155,6 +158,9 @@ class NeuralCRF(ConditionalField):
             sampler = Sampler.of(fields, rng) if self.inference == "gibbs" else None
             trained, losses, stopped = self._train(jax, network, params, inputs, fields, labels, sampler, rng)
             self.params_ = jax.tree.map(np.asarray, trained)
+            self._function = potentials
+            if whole is not None:
+                self.module_, self.transitions_ = whole(self.params_)
         self.classes_ = classes
         self.loss_curve_ = losses
         self.n_iter_ = len(losses)
@@ -283,13 +289,58 @@ class NeuralCRF(ConditionalField):
         self._need_fit()
         listed = list(inputs)
         with x64():
-            found = _network(self.potentials).scores(self.params_, listed)
+            found = _network(self._function).scores(self.params_, listed)
         fields, graph = self._graphs(found)(listed)
         sizes = np.diff(fields.edge_ptr).tolist()
         spread = [
             np.broadcast_to(edge, (m, *edge.shape[-2:])) for (_, edge), m in zip(found, sizes, strict=True)
         ]
         return Scored(fields, np.concatenate([node for node, _ in found]), np.concatenate(spread), graph)
+
+
+def _parts(potentials: Any, params: Any, inputs: list[Any]) -> tuple[Potentials, Any, Any]:
+    """Return a function of arrays and an input, the arrays to start from, and what makes a module of trained ones."""
+    import jax
+
+    numeric = all(np.asarray(leaf).dtype.kind in "fiub" for leaf in jax.tree.leaves(params))
+    if params is not None and numeric:
+        return potentials, params, None
+    import equinox as eqx
+
+    given = potentials if params is None else params
+    arrays, rest = eqx.partition(given, eqx.is_inexact_array)
+    if not jax.tree.leaves(arrays):
+        raise InvalidArgument(
+            "params= has no arrays to train; give a pytree of arrays, or an Equinox module as potentials="
+        )
+    if params is not None:
+        return (
+            lambda held, x: potentials(eqx.combine(held, rest), x),
+            arrays,
+            lambda held: (eqx.combine(held, rest), None),
+        )
+    if not inputs:
+        raise InvalidArgument("there is no instance; give a list with at least one")
+    first = jax.tree.map(np.asarray, inputs[0])
+    call = given
+    try:
+        shape = jax.eval_shape(call, first)
+    except (TypeError, ValueError):  # a module for one node
+        shape = jax.eval_shape(jax.vmap(given), first)
+        call = None
+
+    def scores(held: Any, x: Any) -> Any:
+        module = eqx.combine(held, rest)
+        return module(x) if call is not None else jax.vmap(module)(x)
+
+    if isinstance(shape, tuple):
+        return scores, arrays, lambda held: (eqx.combine(held, rest), None)
+    start = {"module": arrays, "edges": np.zeros((shape.shape[-1],) * 2)}
+    return (
+        lambda held, x: (scores(held["module"], x), held["edges"]),
+        start,
+        lambda held: (eqx.combine(held["module"], rest), held["edges"]),
+    )
 
 
 class _Network:
