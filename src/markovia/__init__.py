@@ -45,7 +45,8 @@ Asking
 Learning
     counts, EM, Discretizer, priors
     fit_log_linear, posterior_regularisation
-    learn_structure, structure_methods, Knowledge, score_graph, independence_test, pairwise_direction
+    learn_structure, learn_dynamic_structure, structure_methods, Knowledge, score_graph, independence_test, granger,
+    pairwise_direction
     bootstrap_structure, edge_posterior, edge_strength, edges_over_time
     scores, ci_tests                what structure learning takes as score= and test=
     entity_scores                   precision, recall and F1 of labelled spans

@@ -72,6 +72,7 @@ from markovia.models.graphical.markov_network import MarkovNetwork as MarkovNetw
 from markovia.models.temporal.arima import ARIMA as ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFactor
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
+from markovia.models.temporal.dynamic_structure import learn_dynamic_structure as learn_dynamic_structure
 from markovia.models.temporal.hidden_semi_markov import HiddenSemiMarkov as HiddenSemiMarkov
 from markovia.models.temporal.hmm import HMM as HMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
@@ -86,6 +87,7 @@ from markovia.structure.confidence.edge_strength import edge_strength as edge_st
 from markovia.structure.confidence.posterior_edges import edge_posterior as edge_posterior
 from markovia.structure.functional.pairwise_direction import pairwise_direction as pairwise_direction
 from markovia.structure.independence_test import independence_test as independence_test
+from markovia.structure.ci_tests.granger import granger as granger
 from markovia.structure.learn import learn_structure as learn_structure
 from markovia.structure.methods import structure_methods as structure_methods
 from markovia.structure.score_graph import score_graph as score_graph

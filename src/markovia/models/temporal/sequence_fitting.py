@@ -91,11 +91,12 @@ def fit_sequences(
     if gaps:
         assert settings is not None
         tables, counts, more = _by_em(learner, counter, settings)
+        told = counter.told(tables, counts)
         hidden = [n for n in names if gaps.get(n) == evidence.offsets[-1]]
         details |= {"hidden": hidden, "missing_steps": gaps, **more.pop("details")}
     else:
         counts, more = counter.complete(), {}
-        tables = learner.estimate(counts)
+        tables, told = learner.estimate(counts), counts
     for kind, network in enumerate(networks):
         own = {t.variable.name: t for t, k in zip(tables, kinds, strict=True) if k == kind}
         variables = {n: known[split_name(n)[0]].renamed(n) for n in network.variables}
@@ -110,7 +111,7 @@ def fit_sequences(
         dict(zip(labels, scores, strict=True)),
         learner.n_parameters(tables),
         sum(gaps.values()),
-        unseen_rows=unseen_rows(learner, [_cleared(n) for n in counts], labels),
+        unseen_rows=unseen_rows(learner, [_cleared(n) for n in told], labels),
         seconds=now() - start,
         details=details,
         **more,
@@ -221,15 +222,37 @@ class _Counter:
         flat = np.concatenate([np.ravel(c) for c in complete])  # type: ignore[arg-type]
         return _Rows(layout, flat, np.ones(len(self.kind)))
 
-    def expect(self, tables: Sequence[Conditional]) -> Expectation:
-        """Return expected counts under some tables."""
+    def _engine(self, tables: Sequence[Conditional]) -> Interface:
         steps: list[list[Node]] = [[] for _ in range(self.n_kinds)]
         for table, kind in zip(tables, self.kinds, strict=True):
             scope = tuple(map(split_name, table.names))
             steps[kind].append(Node(table.variable.name, scope, table.values))
         sizes = {f.variable.name: len(f.variable) for f in self.families}
         seen = Seen(self.evidence.offsets, self.evidence.weights, self.evidence.codes)
-        engine = Interface(Slices(sizes, steps), seen)
+        return Interface(Slices(sizes, steps), seen)
+
+    def told(self, tables: Sequence[Conditional], counts: Sequence[Counts]) -> list[Counts]:
+        """Return the expected counts of the steps at which a family's own variable was seen.
+
+        What is counted at other steps is the tables' own guess, and tells nothing about them. Variables that are never seen
+        keep their counts.
+        """
+        engine = self._engine(tables)
+        found = list(counts)
+        for i, (family, kind) in enumerate(zip(self.families, self.kinds, strict=True)):
+            codes = self.codes[family.variable.name]
+            if (codes >= 0).all() or (codes < 0).all():
+                continue
+            total = np.zeros(family.shape)
+            for steps, rows in engine.joint(tuple(map(split_name, family.scope))):
+                here = (self.kind[steps] == kind) & (codes[steps] >= 0)
+                total += rows[here].sum(axis=0)
+            found[i] = total
+        return found
+
+    def expect(self, tables: Sequence[Conditional]) -> Expectation:
+        """Return expected counts under some tables."""
+        engine = self._engine(tables)
         counts = [n for nodes in engine.expected() for n in nodes]
         if (engine.stuck >= 0).any():
             step = int(engine.stuck[np.argmax(engine.stuck >= 0)])

@@ -81,15 +81,13 @@ def add_emissions(network: BayesianNetwork, emission: Emission, T: int) -> None:
 
 def two_slices(start: Array, transition: Array, emission: Emission) -> DynamicBayesianNetwork:
     """Return the dynamic network of states `z` and observations `x`; see `HMM.network`."""
-    symbols = _symbols(emission)
     first, later = BayesianNetwork(), BayesianNetwork()
     states = list(range(len(start)))
     first.add("z", states=states, p=start)
     later.add("z@-1", states=states)
     later.add("z", states=states, parents=["z@-1"], p=transition)
     for network in (first, later):
-        for name, (known, table) in symbols.items():
-            network.add(name, states=known, parents=["z"], p=table)
+        _emit(network, emission, len(states))
     return DynamicBayesianNetwork(first, later)
 
 
@@ -108,9 +106,20 @@ def two_slices_durations(
     later.add("z", states=states, parents=["z@-1", "c@-1"], p=moved)
     later.add("c", states=left, parents=["z", "c@-1"], p=counted)
     for network in (first, later):
-        for name, (known, table) in _symbols(emission).items():
-            network.add(name, states=known, parents=["z"], p=table)
+        _emit(network, emission, k)
     return DynamicBayesianNetwork(first, later)
+
+
+def _emit(network: BayesianNetwork, emission: Emission, k: int) -> None:
+    """Add the observations of a step, given its state `z`."""
+    if isinstance(emission, Gaussian):
+        d = emission.means.shape[1]
+        names = ["x"] if d == 1 else [f"x_{j}" for j in range(d)]
+        for j, name in enumerate(names):
+            network.add(name, {i: _given_earlier(emission, i, j, names) for i in range(k)}, parents=["z"])
+        return
+    for name, (known, table) in _symbols(emission).items():
+        network.add(name, states=known, parents=["z"], p=table)
 
 
 def _symbols(emission: Emission) -> dict[str, tuple[list[Any], Array]]:
