@@ -25,6 +25,7 @@ import figures_bayesian_more
 import figures_fitting
 import figures_learning
 import figures_map
+import figures_processes
 import figures_structure
 import figures_structure_more
 import figures_taggers
@@ -162,6 +163,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_structure.FIGURES,
     *figures_structure_more.FIGURES,
     *figures_taggers.FIGURES,
+    *figures_processes.FIGURES,
 )
 
 

@@ -71,6 +71,57 @@ def test_a_dynamic_network_answers_as_its_enumeration(target, given):
     np.testing.assert_allclose(bn.query(target, given=given).values, kept / kept.sum(), atol=1e-12)
 
 
+def two_slices():
+    process = mk.DynamicBayesianNetwork()
+    process.add("a", states=2, parents=["a@-1"], p=[[0.75, 0.25], [0.1, 0.9]], initial=[0.6, 0.4])
+    later = [[[0.9, 0.1], [0.45, 0.55]], [[0.35, 0.65], [0.05, 0.95]]]
+    process.add("b", states=2, parents=["a", "b@-1"], p=later, initial=[[0.8, 0.2], [0.3, 0.7]])
+    return process
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [{"b": [1, None]}, {"a": [0, None]}, {"b": [1, 0]}, {"b": [1, None, None]}, {"b": [None, None, 1]}],
+)
+def test_a_dynamic_network_that_is_not_unrolled_answers_as_its_enumeration(seen):
+    # pgmpy #1638, #1583, #1737 (run): evidence on an interface variable gave 0.4308 instead of 0.2722
+    process = two_slices()
+    ((name, column),) = seen.items()
+    steps = len(column)
+    given = {f"{name}@{t}": v for t, v in enumerate(column) if v is not None}
+    joint = process.unroll(steps)
+    smoothed = process.smooth(seen, targets=["a", "b"])
+    for m in ("a", "b"):
+        for t in range(steps):
+            weights = np.zeros(2)
+            for codes in np.ndindex((2,) * (2 * steps)):
+                row = dict(zip(joint.variables, codes, strict=True))
+                if all(row[n] == v for n, v in given.items()):
+                    weights[row[f"{m}@{t}"]] += np.exp(joint.log_prob({n: [v] for n, v in row.items()})[0])
+            np.testing.assert_allclose(smoothed[m][0][t], weights / weights.sum(), atol=1e-12)
+
+
+def test_a_long_dynamic_series_is_filtered_at_once():
+    # pgmpy #1679: minutes for a few hundred steps
+    rng = np.random.default_rng(0)
+    process = two_slices()
+    found = process.filter({"b": rng.integers(0, 2, size=20_000)}, targets="a")
+    assert found["a"][0].shape == (20_000, 2)
+    np.testing.assert_allclose(found["a"][0].sum(axis=1), 1.0, atol=1e-9)
+
+
+def test_a_dynamic_network_takes_evidence_that_begins_late_and_names_what_it_does_not_know():
+    # pgmpy #1744, #2511: evidence that is missing at the first step, or names that are none, end in a KeyError
+    process = two_slices()
+    late = process.forecast({"b": [None, None, 1]}, 2)["a"][0]
+    truth = process.unroll(5).query("a@4", given={"b@2": 1}).values
+    np.testing.assert_allclose(late[1], truth, atol=1e-12)
+    with pytest.raises(mk.errors.UnknownVariable, match="'c'"):
+        process.smooth({"c": [1]})
+    with pytest.raises(mk.errors.UnknownState, match="step 1 of sequence 0"):
+        process.smooth([{"b": [1, 7]}])
+
+
 def test_loopy_networks_are_answered_exactly_and_say_so():
     # pyAgrum LBP (run), pomegranate #816: 0.5985 instead of 0.6471, without a warning
     answer = mk.examples.sprinkler().query("wet")
