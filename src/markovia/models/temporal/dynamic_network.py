@@ -27,8 +27,8 @@ from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic_answers import Beliefs, BestPaths
-from markovia.models.temporal.dynamic_language import (
+from markovia.models.temporal.processes.dynamic_answers import Beliefs, BestPaths
+from markovia.models.temporal.processes.dynamic_language import (
     Declaration,
     declared,
     missing_parents,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from markovia.models.temporal.dynamic_stream import DynamicStream
     from markovia.models.temporal.linear_state_space import LinearStateSpace
+    from markovia.models.temporal.processes.dynamic_stream import DynamicStream
 
 
 def at(name: str, step: int) -> str:
@@ -406,7 +406,7 @@ class DynamicBayesianNetwork:
         >>> best[0]["rain"].tolist(), round(float(best.log_prob[0]), 4)
         (['yes', 'yes', 'no', 'yes', 'yes'], -4.459)
         """
-        from markovia.models.temporal.dynamic_inference import decode
+        from markovia.models.temporal.processes.dynamic_inference import decode
 
         return decode(self, evidence, lengths, by)
 
@@ -415,7 +415,7 @@ class DynamicBayesianNetwork:
         self, evidence: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
     ) -> Array:
         """Return the log probability of what was seen of each sequence; minus infinity where it is impossible."""
-        from markovia.models.temporal.dynamic_inference import log_prob
+        from markovia.models.temporal.processes.dynamic_inference import log_prob
 
         return log_prob(self, evidence, lengths, by)
 
@@ -431,7 +431,7 @@ class DynamicBayesianNetwork:
         >>> round(stream.update({"umbrella": "yes"})["rain"]["yes"], 3), round(stream.update({})["rain"]["yes"], 3)
         (0.818, 0.627)
         """
-        from markovia.models.temporal.dynamic_stream import DynamicStream
+        from markovia.models.temporal.processes.dynamic_stream import DynamicStream
 
         return DynamicStream(self)
 
@@ -441,7 +441,7 @@ class DynamicBayesianNetwork:
         Its state stacks the variables of a step (and of the steps before that are looked back at), and all variables of a
         step are its observations: hidden ones are missing.
         """
-        from markovia.models.temporal.dynamic_gaussian import state_space_of
+        from markovia.models.temporal.processes.dynamic_gaussian import state_space_of
 
         return state_space_of(self.ready())
 
@@ -456,7 +456,7 @@ class DynamicBayesianNetwork:
         settings: Mapping[str, Any],
         steps: int = 0,
     ) -> Beliefs:
-        from markovia.models.temporal.dynamic_inference import beliefs
+        from markovia.models.temporal.processes.dynamic_inference import beliefs
 
         return beliefs(self, what, evidence, lengths, by, targets, engine, settings, steps)
 
@@ -524,7 +524,7 @@ class DynamicBayesianNetwork:
         >>> process.fit(weeks).transition["rain"].values.round(3).tolist()
         [[0.667, 0.333], [0.5, 0.5]]
         """
-        from markovia.models.temporal.sequence_fitting import fit_sequences
+        from markovia.models.temporal.processes.sequence_fitting import fit_sequences
 
         if self._waiting:
             self.ready()

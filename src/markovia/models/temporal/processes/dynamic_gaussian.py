@@ -14,10 +14,10 @@ from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.result import Info
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic_answers import Beliefs
-from markovia.models.temporal.dynamic_evidence import Evidence
-from markovia.models.temporal.dynamic_language import own_variables, split_name
 from markovia.models.temporal.linear_state_space import LinearStateSpace
+from markovia.models.temporal.processes.dynamic_answers import Beliefs
+from markovia.models.temporal.processes.dynamic_evidence import Evidence
+from markovia.models.temporal.processes.dynamic_language import own_variables, split_name
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 

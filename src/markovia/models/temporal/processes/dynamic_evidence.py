@@ -20,7 +20,7 @@ from markovia.factors.tables.evidence import Not, is_missing, read_finding
 from markovia.factors.tables.variable import Variable
 from markovia.inference.sequences.slices import Node, Place, Seen, Slices
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic_language import own_variables, split_name
+from markovia.models.temporal.processes.dynamic_language import own_variables, split_name
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from markovia.learning.tables.row_counts import Counts, RowCounts, family_log_li
 from markovia.learning.tables.table_learner import Family, TableLearner, weighted_log
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.fitting import unseen_rows
-from markovia.models.temporal.dynamic_evidence import Evidence, read_columns, read_evidence
-from markovia.models.temporal.dynamic_language import own_variables, split_name
+from markovia.models.temporal.processes.dynamic_evidence import Evidence, read_columns, read_evidence
+from markovia.models.temporal.processes.dynamic_language import own_variables, split_name
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 from markovia.runtime.progress import progress_bar

@@ -16,8 +16,8 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.inference.result import Info
 from markovia.inference.sequences.interface import Interface
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic_answers import Beliefs, BestPaths
-from markovia.models.temporal.dynamic_evidence import (
+from markovia.models.temporal.processes.dynamic_answers import Beliefs, BestPaths
+from markovia.models.temporal.processes.dynamic_evidence import (
     Evidence,
     compiled,
     is_gaussian,
@@ -76,13 +76,13 @@ def beliefs(
             )
         asked = [n for n in asked if n not in numbers]
     if engine in ("auto", "interface") and is_gaussian(networks):
-        from markovia.models.temporal.dynamic_gaussian import gaussian_beliefs
+        from markovia.models.temporal.processes.dynamic_gaussian import gaussian_beliefs
 
         found = gaussian_beliefs(networks, variables, asked, evidence, smooth=what == "smooth", begin=begin)
     elif engine in ("auto", "interface"):
         found = _exact(process, networks, asked, evidence, what == "smooth", settings.get("memory"), begin)
     else:
-        from markovia.models.temporal.dynamic_approximation import approximate
+        from markovia.models.temporal.processes.dynamic_approximation import approximate
 
         found = approximate(process, networks, asked, evidence, engine, settings, begin)
     return found if ahead is None else found.rows(ahead, steps)
@@ -162,7 +162,7 @@ def log_prob(
     variables = {n: networks[0].variable(n) for n in process.variables}
     evidence = read_evidence(variables, data, lengths, by)
     if is_gaussian(networks):
-        from markovia.models.temporal.dynamic_gaussian import gaussian_log_prob
+        from markovia.models.temporal.processes.dynamic_gaussian import gaussian_log_prob
 
         return gaussian_log_prob(networks, evidence)
     slices = compiled(process, networks)

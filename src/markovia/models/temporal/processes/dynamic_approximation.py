@@ -18,9 +18,15 @@ from markovia.inference.sequences.boyen_koller import (
 from markovia.inference.sequences.interface import Interface
 from markovia.inference.weighted_draws.resampling import resample
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic_answers import Beliefs
-from markovia.models.temporal.dynamic_evidence import Evidence, compiled, first_steps, is_gaussian, seen_of
-from markovia.models.temporal.dynamic_language import own_variables, split_name
+from markovia.models.temporal.processes.dynamic_answers import Beliefs
+from markovia.models.temporal.processes.dynamic_evidence import (
+    Evidence,
+    compiled,
+    first_steps,
+    is_gaussian,
+    seen_of,
+)
+from markovia.models.temporal.processes.dynamic_language import own_variables, split_name
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.clock import now
@@ -97,7 +103,7 @@ def _measured(
     first = first_steps(evidence, steps)
     try:
         if is_gaussian(networks):
-            from markovia.models.temporal.dynamic_gaussian import gaussian_beliefs
+            from markovia.models.temporal.processes.dynamic_gaussian import gaussian_beliefs
 
             variables = {n: networks[0].variable(n) for n in mean}
             exact = gaussian_beliefs(networks, variables, list(mean), first, smooth=False, begin=now())

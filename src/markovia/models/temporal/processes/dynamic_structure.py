@@ -14,9 +14,9 @@ import numpy as np
 from markovia.data.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
-from markovia.models.temporal.dynamic_evidence import read_columns
-from markovia.models.temporal.dynamic_language import lagged, split_name
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.processes.dynamic_evidence import read_columns
+from markovia.models.temporal.processes.dynamic_language import lagged, split_name
 from markovia.runtime.checks import check_count
 from markovia.structure.learn import learn_structure
 from markovia.structure.task.result import LearnedStructure
