@@ -11,7 +11,8 @@ few parameters, and plain graphs. A file is one object:
                       {"variable": "wet", "parents": ["rain"], "rows": [[0.9, 0.1], [0.2, 0.8]]}]}
 
 - `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `gaussian-markov-network`, `dynamic-bayesian-network`,
-  `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf` or `memm`, taggers (`markovia.io.native.native_taggers`). A
+  `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf` or `memm`, taggers (`markovia.io.native.native_taggers`);
+  or `hidden-markov-model` or `markov-chain` (`markovia.io.native.native_sequences`). A
   dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
   steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
@@ -50,6 +51,7 @@ from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.native.json_paths import Node, parse_json
 from markovia.io.native.native_local import read_local, write_local
+from markovia.io.native.native_sequences import read_chain, read_hmm, write_chain, write_hmm
 from markovia.io.native.native_taggers import read_chain_crf, read_memm, tagger_content
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import brief, shown
@@ -61,6 +63,8 @@ from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.hmm import HMM
+from markovia.models.temporal.markov_chain import MarkovChain
 
 VERSION = 1
 MAX_STATES = 2**20
@@ -73,6 +77,8 @@ Thing = (
     | FactorModel
     | GaussianMarkovNetwork
     | ChainCRF
+    | HMM
+    | MarkovChain
     | MEMM
     | DAG
     | UndirectedGraph
@@ -170,6 +176,10 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return kind, {**_header(model), "factors": factors}
     if isinstance(model, GaussianMarkovNetwork):
         return "gaussian-markov-network", _field_content(model)
+    if isinstance(model, HMM):
+        return "hidden-markov-model", write_hmm(model)
+    if isinstance(model, MarkovChain):
+        return "markov-chain", write_chain(model)
     if isinstance(model, ChainCRF | MEMM):
         return tagger_content(model)
     if isinstance(model, DAG | UndirectedGraph):
@@ -417,6 +427,8 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
     "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
     "gaussian-markov-network": _read_field,
+    "hidden-markov-model": read_hmm,
+    "markov-chain": read_chain,
     "chain-crf": read_chain_crf,
     "memm": read_memm,
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),

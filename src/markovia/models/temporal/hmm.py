@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ from markovia.models.temporal.emission_families import family_of
 from markovia.models.temporal.state_learning import StateLearning
 from markovia.models.temporal.state_questions import Asked, StateQuestions
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Interval, Whole, check
 from markovia.runtime.parallel_tasks import task_results
@@ -286,6 +288,10 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         self.__dict__.pop("sums_", None)  # what pieces said before
         self.n_iter_ = len(found.history)
         self.n_features_in_ = data.values.shape[1]
+        if data.columns:
+            self.feature_names_in_ = np.array(data.columns, dtype=object)
+        else:
+            self.__dict__.pop("feature_names_in_", None)
         say_hungry(found.hungry)
         if not found.converged and self.tol > 0.0 and self.max_iter > 1:
             warnings.warn(
@@ -495,6 +501,10 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         drawn = model.emission.draw(states.ravel(), rng)
         drawn = drawn.reshape(count, steps, -1)
         return (drawn[0], states[0]) if n is None else (list(drawn), list(states))
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the model to a file; `markovia.load` reads it back."""
+        ports.call("save", self, path, format=format)
 
     def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
         """Return the Bayesian network of T steps: states `z0`, `z1`, ... and observations `x0`, `x1`, ...

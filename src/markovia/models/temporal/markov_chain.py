@@ -6,6 +6,7 @@ periods, stationary laws, hitting times) holds for it too, and comes from `infer
 
 from collections.abc import Hashable, Iterable
 from itertools import product
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from markovia.learning.sequences.history_tables import history_table, require_ro
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.unrolled import markov_chain
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Whole, check
 from markovia.runtime.seeds import Seed, generator
@@ -308,6 +310,10 @@ class MarkovChain(FiniteChain):
         return 2.0 * self.n_free - 2.0 * self.score(sequences, lengths, by=by)
 
     # -- the graph -----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the chain to a file; `markovia.load` reads it back."""
+        ports.call("save", self, path, format=format)
 
     def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
         """Return the Bayesian network of T steps, `x0`, `x1`, ..., each with as many parents as the order says.

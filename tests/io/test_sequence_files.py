@@ -1,0 +1,51 @@
+"""Hidden Markov models and Markov chains in native files: their numbers survive, and bad files are refused."""
+
+import numpy as np
+import pytest
+
+import markovia as mk
+from markovia.errors import ParseError, UnsupportedModel
+
+
+@pytest.mark.parametrize(
+    "emission", ["categorical", "gaussian", "gmm", "student-t", "poisson", "bernoulli", "multinomial"]
+)
+@pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
+def test_a_fitted_hmm_is_the_same_after_a_file(emission, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, size=(80, 1 if emission == "categorical" else 2)) + (
+        rng.normal(size=(80, 2)) if emission in ("gaussian", "gmm", "student-t") else 0
+    )
+    hmm = mk.HMM(2, emission=emission, max_iter=5, random_state=0).fit(x)
+    hmm.save(tmp_path / "m.json")
+    again = mk.load(tmp_path / "m.json", kind=mk.HMM)
+    assert again.log_prob([x]) == pytest.approx(hmm.log_prob([x]), rel=1e-13)
+    assert again.transmat_ == pytest.approx(hmm.transmat_, rel=1e-13)
+    assert again.decode(x)[0].tolist() == hmm.decode(x)[0].tolist()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_chain_is_the_same_after_a_file(order, tmp_path):
+    chain = mk.MarkovChain(order=order, smoothing=0.5).fit([list("abcabba"), list("cab")])
+    chain.save(tmp_path / "c.json")
+    again = mk.load(tmp_path / "c.json", kind=mk.MarkovChain)
+    assert again.symbols == chain.symbols
+    assert (again.table == chain.table).all()
+    assert (again.start == chain.start).all()
+    assert (again.order, again.smoothing) == (order, 0.5)
+
+
+def test_what_a_file_cannot_hold_is_refused(tmp_path):
+    hmm = mk.HMM(2, emission="poisson", structure="left-right", random_state=0).fit([1, 2, 9, 8])
+    with pytest.raises(UnsupportedModel, match="pickle"):
+        hmm.save(tmp_path / "m.json")
+    with pytest.raises(UnsupportedModel, match="strings or numbers"):
+        mk.MarkovChain([[0, 1], [1, 0]], [(0,), (1,)]).save(tmp_path / "m.json")
+    text = mk.io.dumps(mk.MarkovChain([[0.5, 0.5], [1, 0]]), "json")
+    with pytest.raises(ParseError, match="table of a Markov chain"):
+        mk.io.loads(text.replace("[1.0, 0.0]", "[1.0, 0.5]"), "json")
+    text = mk.io.dumps(
+        mk.HMM(1, start=[1], transition=[[1]], emission_params={"probs": [[0.5, 0.5]]}), "json"
+    )
+    with pytest.raises(ParseError, match="values of a hidden Markov model"):
+        mk.io.loads(text.replace("[[0.5, 0.5]]", "[[0.5, 0.9]]"), "json")
