@@ -31,8 +31,9 @@ ROOMS = {
     ],
     "inference": [
         ("",),
-        ("exact", "flat_graphs", "sequences"),
+        ("exact", "flat_graphs"),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
+        ("sequences",),
         ("variational", "markov_chains", "theory", "gaussian"),
         ("differentiable",),
         ("density_engines",),

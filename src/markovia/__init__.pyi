@@ -83,6 +83,7 @@ from markovia.models.temporal.nonlinear_state_space import NonlinearStateSpace a
 from markovia.models.temporal.particle_filter import ParticleFilter as ParticleFilter
 from markovia.models.temporal.sequence_mixture import SequenceMixture as SequenceMixture
 from markovia.models.temporal.structural_series import StructuralSeries as StructuralSeries
+from markovia.models.temporal.switching_state_space import SwitchingStateSpace as SwitchingStateSpace
 from markovia.structure.changing.changing_network import edges_over_time as edges_over_time
 from markovia.structure.confidence.bootstrap import bootstrap_structure as bootstrap_structure
 from markovia.structure.confidence.edge_strength import edge_strength as edge_strength

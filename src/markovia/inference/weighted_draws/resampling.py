@@ -79,23 +79,33 @@ def resample(
         left = n - len(kept)
         if left <= 0:
             return kept[:n]
-        return np.concatenate([kept, _invert(rest, np.sort(rng.random(left)))])
+        return np.concatenate([kept, positions(rest, np.sort(rng.random(left)))])
     if scheme == "multinomial":
         u = np.sort(rng.random(n))
     elif scheme == "stratified":
         u = (np.arange(n) + rng.random(n)) / n
     else:
         u = (np.arange(n) + rng.random()) / n
-    return _invert(shares, u)
-
-
-def _invert(weights: Array, u: Array) -> NDArray[np.int64]:
-    """Return the positions at which the cumulative share passes each u; never one of weight zero."""
-    edges = np.cumsum(weights)
-    at = np.searchsorted(edges, u * edges[-1], side="right")
-    last = int(np.flatnonzero(weights)[-1])
-    found: NDArray[np.int64] = np.minimum(at, last).astype(np.int64)
+    found: NDArray[np.int64] = positions(shares, u)
     return found
+
+
+def positions(weights: Any, u: Any, library: Any = np) -> Any:
+    """Return the places at which the cumulative share passes each u; never one of weight zero.
+
+    Parameters
+    ----------
+    weights
+        Not negative, with a positive sum.
+    u
+        Numbers from 0 up to 1, sorted or not.
+    library
+        `numpy`, or `jax.numpy` for arrays of JAX.
+    """
+    edges = library.cumsum(weights)
+    at = library.searchsorted(edges, u * edges[-1], side="right")
+    last = len(weights) - 1 - library.argmax(weights[::-1] > 0)
+    return library.minimum(at, last).astype(library.int64)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,13 @@ from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
-from markovia.factors.gaussian.linear_gaussian import LinearGaussian
 from markovia.inference.sequences.kalman_filter import Form, KalmanFilter, offsets_by_row, simulate
 from markovia.inference.sequences.kalman_results import Filtered, Smoothed
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_em import LEARNED, fit_em
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
+from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
 from markovia.runtime.seeds import generator
@@ -313,30 +313,19 @@ observation_offset_
         )
         network = BayesianNetwork()
 
-        def add(
-            kind: str, t: int, bias: Array, matrix: Array, parents: Sequence[str], cov: Array
-        ) -> list[str]:
-            names = [f"{kind}{i}@{t}" for i in range(len(bias))]
-            for i, name in enumerate(names):
-                # each number given those before it in the same step
-                on = np.linalg.pinv(cov[:i, :i], hermitian=True) @ cov[:i, i]
-                weights = dict(zip(parents, (matrix[i] - on @ matrix[:i]).tolist(), strict=True))
-                weights |= dict(zip(names[:i], on.tolist(), strict=True))
-                weights = {parent: w for parent, w in weights.items() if w != 0.0}
-                noise = max(0.0, float(cov[i, i] - on @ cov[:i, i]))
-                network.add(name, LinearGaussian(float(bias[i] - on @ bias[:i]), weights, noise))
-            return names
-
         def at(stack: Array, t: int) -> Array:
             return np.asarray(stack[t if len(stack) > 1 else 0])
 
-        none = np.zeros((space.n_states, 0))
-        states = add("x", 0, space.initial_mean, none, [], space.initial_cov)
+        states: list[str] = []
         for t in range(T):
+            before, states = states, [f"x{i}@{t}" for i in range(space.n_states)]
+            law = (space.initial_mean, np.zeros((space.n_states, 0)), space.initial_cov)
             if t:
-                now, noise = at(space.transition, t - 1), at(space.transition_cov, t - 1)
-                states = add("x", t, at(c, t - 1), now, states, noise)
-            add("y", t, at(d, t), at(space.observation, t), states, at(space.observation_cov, t))
+                law = (at(c, t - 1), at(space.transition, t - 1), at(space.transition_cov, t - 1))
+            add_vector(network, states, law[0][None], law[1][None], before, law[2][None])
+            names = [f"y{j}@{t}" for j in range(space.n_observed)]
+            shown, noise = at(space.observation, t), at(space.observation_cov, t)
+            add_vector(network, names, at(d, t)[None], shown[None], states, noise[None])
         return network
 
     # -- learning ----------------------------------------------------------------------------------------------

@@ -1,0 +1,562 @@
+"""Switching state-space models: linear Gaussian dynamics whose matrices a hidden Markov chain of regimes chooses.
+
+    s[t+1] ~ M[s[t]],  x[t+1] = A[s[t+1]] x[t] + b[s[t+1]] + N(0, Q[s[t+1]]),  y[t] = C[s[t]] x[t] + d[s[t]] + N(0, R[s[t]])
+
+Answers are those of `markovia.inference.sequences.switching_filter`, learning is expectation-maximisation.
+"""
+
+# ruff: noqa: N803, N806 (letters of the literature)
+
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from markovia.data.sequences import Sequences, read_sequences
+from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
+from markovia.inference.sequences.padded import PerSequence, padded
+from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
+from markovia.inference.sequences.state_space import StateSpace, state_space
+from markovia.inference.sequences.switching_filter import (
+    Back,
+    Forward,
+    Method,
+    Regimes,
+    exact_program,
+    filter_program,
+    sample_program,
+    smoother_program,
+)
+from markovia.learning.sequences.switching_em import Sums, observed_sums, regressed
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.forecast import Forecast, longer
+from markovia.models.temporal.unrolled_gaussian import add_vector
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.double_precision import x64
+from markovia.runtime.progress import progress_bar
+from markovia.runtime.seeds import Seed, generator
+
+MATRICES = (
+    "transition", "transition_cov", "observation", "observation_cov", "initial_mean", "initial_cov", "transition_offset",
+    "observation_offset",
+)  # fmt: skip
+LEARNED = (*MATRICES[:6], "regime_start", "regime_transition")
+MOST_PATHS = 2**16
+
+
+class SwitchingStateSpace(BaseEstimator):  # type: ignore[misc]
+    """A linear Gaussian state-space model for each of some regimes, which follow a Markov chain.
+
+    Parameters
+    ----------
+    transition, transition_cov, observation, observation_cov, initial_mean, initial_cov
+        As `LinearStateSpace` has them, either once for all regimes or with one a regime along a first axis. The regime of
+        a step has moved the state there.
+    transition_offset, observation_offset
+        Added to the next state and to the observation; likewise.
+    regime_transition
+        The chain: one row a regime. By default a regime stays with probability 0.95.
+    regime_start
+        The probability of each first regime; equal by default.
+    method
+        "gpb2" and "imm" (merged Gaussians), "rao-blackwell" (particles with a Kalman filter each), or "exact" (all paths
+        of regimes, for some ten steps).
+    particles, paths
+        Of "rao-blackwell": how many paths the filter keeps, and how many are drawn backwards to smooth.
+    learn
+        The names of what `fit` learns; everything but offsets by default. What regimes share stays shared.
+    max_iter, tol
+        `fit` stops after so many iterations, or when the log likelihood changes by less than this share of it.
+    random_state
+        The seed of particles.
+    progress
+        Whether `fit` shows a progress bar; by default on a terminal if it takes long.
+
+    Attributes
+    ----------
+    transition_, transition_cov_, observation_, observation_cov_, initial_mean_, initial_cov_, transition_offset_, \
+observation_offset_, regime_start_, regime_transition_
+        What was learned, with one entry a regime.
+    log_likelihoods_, n_iter_, converged_
+        The log likelihood before each iteration, how many there were, and whether they settled.
+
+    Examples
+    --------
+    >>> model = SwitchingStateSpace(
+    ...     transition=1.0, transition_cov=[[[0.01]], [[4.0]]], observation=1.0, observation_cov=0.1,
+    ...     regime_transition=[[0.9, 0.1], [0.1, 0.9]],
+    ... )
+    >>> found = model.smooth([0.0, 0.1, 0.0, 3.0, 5.0, 2.0])
+    >>> found.regimes[0][:, 1].round(1).tolist()
+    [0.3, 0.3, 0.4, 1.0, 1.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        transition: ArrayLike = 1.0,
+        transition_cov: ArrayLike = 1.0,
+        observation: ArrayLike = 1.0,
+        observation_cov: ArrayLike = 1.0,
+        initial_mean: ArrayLike = 0.0,
+        initial_cov: ArrayLike = 1.0,
+        *,
+        transition_offset: ArrayLike | None = None,
+        observation_offset: ArrayLike | None = None,
+        regime_transition: ArrayLike | None = None,
+        regime_start: ArrayLike | None = None,
+        method: Method = "gpb2",
+        particles: int = 500,
+        paths: int = 100,
+        learn: Sequence[str] | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        random_state: Seed = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.transition = transition
+        self.transition_cov = transition_cov
+        self.observation = observation
+        self.observation_cov = observation_cov
+        self.initial_mean = initial_mean
+        self.initial_cov = initial_cov
+        self.transition_offset = transition_offset
+        self.observation_offset = observation_offset
+        self.regime_transition = regime_transition
+        self.regime_start = regime_start
+        self.method = method
+        self.particles = particles
+        self.paths = paths
+        self.learn = learn
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.progress = progress
+
+    # -- the model ---------------------------------------------------------------------------------------------
+
+    @property
+    def n_regimes(self) -> int:
+        """How many regimes there are."""
+        if self.regime_transition is not None:
+            return len(np.atleast_1d(np.asarray(self.regime_transition)))
+        stacked = [len(np.asarray(v)) for name in MATRICES if (v := self._apart(name)) is not None]
+        return stacked[0] if stacked else 1
+
+    def _apart(self, name: str) -> Any:
+        """Return a parameter that has one entry a regime, else None."""
+        value = getattr(self, name)
+        deep = 2 if name.endswith(("mean", "offset")) else 3
+        return None if value is None or np.ndim(value) != deep else value
+
+    @property
+    def _regimes(self) -> Regimes:
+        return self._regimes_ if hasattr(self, "_regimes_") else self._given()
+
+    def _given(self) -> Regimes:
+        K = self.n_regimes
+        spaces: list[StateSpace] = []
+        for k in range(K):
+            own = {}
+            for name in MATRICES:
+                value, apart = getattr(self, name), self._apart(name)
+                if apart is not None and len(np.asarray(apart)) != K:
+                    raise InvalidArgument(
+                        f"{name}= is there for {len(np.asarray(apart))} regimes, not for {K}"
+                    )
+                own[name] = value if apart is None else np.asarray(apart)[k]
+            spaces.append(state_space(**own))
+            if spaces[-1].diffuse.any():
+                raise InvalidArgument(
+                    "a switching model has no diffuse start; give initial_cov= finite variances"
+                )
+        stay = np.where(np.eye(K, dtype=bool), 0.95, 0.05 / max(1, K - 1)) if K > 1 else np.ones((1, 1))
+        moves = (
+            stay if self.regime_transition is None else np.asarray(self.regime_transition, dtype=np.float64)
+        )
+        start = (
+            np.full(K, 1 / K)
+            if self.regime_start is None
+            else np.asarray(self.regime_start, dtype=np.float64)
+        )
+        for name, value, shape in (("regime_transition", moves, (K, K)), ("regime_start", start, (K,))):
+            if value.shape != shape or (value < 0).any() or (np.abs(value.sum(axis=-1) - 1) > 1e-6).any():
+                raise InvalidArgument(f"{name}= has probabilities of {K} regimes that sum to 1 in each row")
+        with np.errstate(divide="ignore"):
+            chain = (np.log(start / start.sum()), np.log(moves / moves.sum(axis=1, keepdims=True)))
+
+        def every(name: str) -> Array:
+            first = name.startswith("initial")
+            return np.array([getattr(s, name) if first else getattr(s, name)[0] for s in spaces])
+
+        return Regimes(
+            *chain,
+            *map(every, ("transition", "transition_offset", "transition_cov")),
+            *map(
+                every, ("observation", "observation_offset", "observation_cov", "initial_mean", "initial_cov")
+            ),
+        )
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def log_prob(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> Array:
+        """Return the log likelihood of each sequence, as the method approximates it; NaN is missing."""
+        rows = read_sequences(sequences, lengths, by=by)
+        return np.array([float(one.log_prob) for one in self._forward(rows)])
+
+    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
+        """Return the log likelihood of all sequences."""
+        return float(self.log_prob(sequences, lengths, by=by).sum())
+
+    def filter(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> FilteredStates:
+        """Return states and regimes given what was observed up to each step.
+
+        Parameters
+        ----------
+        sequences, lengths, by
+            One array a sequence, one array with lengths, or a frame with a column of ids; NaN is missing.
+        """
+        rows = read_sequences(sequences, lengths, by=by)
+        model, found = self._regimes, self._forward(rows)
+        parts: list[Any] = []
+        for one in found:
+            expected, spread = _seen(model, one)
+            parts.append(
+                (
+                    *_together(np.exp(one.logs), one.mean, one.cov),
+                    *_together(np.exp(one.prior_logs), one.prior_mean, one.prior_cov),
+                    *_together(np.exp(one.prior_logs), expected, spread),
+                    np.exp(one.logs),
+                )
+            )
+        names = ("mean", "cov", "predicted_mean", "predicted_cov", "expected", "expected_cov", "regimes")
+        named: dict[str, Any] = {
+            name: PerSequence([part[i] for part in parts], single=rows.single) for i, name in enumerate(names)
+        }
+        y = PerSequence.of(rows.numbers(), rows.offsets, rows.single)
+        return FilteredStates(y=y, log_prob=np.array([float(one.log_prob) for one in found]), **named)
+
+    def smooth(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> SmoothedStates:
+        """Return states and regimes given whole sequences."""
+        rows = read_sequences(sequences, lengths, by=by)
+        found = self._back(rows, self._regimes)
+        both = [_together(np.exp(one.logs), one.mean, one.cov) for one in found]
+        return SmoothedStates(
+            PerSequence([m for m, _ in both], single=rows.single),
+            PerSequence([c for _, c in both], single=rows.single),
+            np.array([float(one.log_prob) for one in found]),
+            PerSequence([np.exp(one.logs) for one in found], single=rows.single),
+        )
+
+    def forecast(
+        self,
+        sequences: Any,
+        steps: int,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        level: float = 0.95,
+    ) -> Forecast:
+        """Return what comes after each sequence; intervals are those of the mixture of regimes.
+
+        Parameters
+        ----------
+        sequences, lengths, by
+            As in `filter`.
+        steps
+            How many steps ahead.
+        level
+            The probability of the intervals.
+        """
+        check_count("steps", steps, 1)
+        check_level("level", level)
+        rows = read_sequences(sequences, lengths, by=by)
+        known = longer(rows, rows.numbers(), np.full((steps, rows.values.shape[1]), np.nan))
+        model, parts = self._regimes, []
+        for one in self._forward(known):
+            expected, spread = (part[-steps:] for part in _seen(model, one))
+            w = np.exp(one.prior_logs[-steps:])
+            sd = np.sqrt(np.einsum("tkii->tki", spread))
+            parts.append(
+                (
+                    *_together(w, expected, spread),
+                    _quantile(w, expected, sd, 0.5 - level / 2),
+                    _quantile(w, expected, sd, 0.5 + level / 2),
+                    *_together(w, one.prior_mean[-steps:], one.prior_cov[-steps:]),
+                    w,
+                )
+            )
+        mean, cov, lower, upper, state, state_cov, regimes = (
+            PerSequence(list(part), single=rows.single) for part in zip(*parts, strict=True)
+        )
+        return Forecast(mean, cov, lower, upper, state, state_cov, level, regimes)
+
+    def sample(
+        self, steps: int, n: int = 1, *, seed: Seed = None
+    ) -> tuple[list[Array], list[Array], list[Array]]:
+        """Draw n sequences of so many steps; returns lists of observations, states and regimes."""
+        check_count("steps", steps, 1)
+        check_count("n", n, 1)
+        with x64():
+            s, x, y = sample_program(steps)(self._regimes, _keys(generator(seed), n))
+        return list(np.array(y)), list(np.array(x)), list(np.array(s))
+
+    def unroll(self, T: int) -> BayesianNetwork:
+        """Return the network over T steps: regimes `s@0`, states `x0@0`, ... and observations `y0@0`, ....
+
+        Examples
+        --------
+        >>> model = SwitchingStateSpace(1.0, [[[0.01]], [[4.0]]], 1.0, 0.1)
+        >>> net = model.unroll(2)
+        >>> p = net.query("s@1", given={"y0@0": 0.0, "y0@1": 4.0})[1]
+        >>> bool(abs(p - model.filter([0.0, 4.0]).regimes[0][1, 1]) < 1e-8)
+        True
+        """
+        check_count("T", T, 1)
+        model, network = self._regimes, BayesianNetwork()
+        K, n, p = len(model.start), model.mean.shape[1], model.d.shape[1]
+        states: list[str] = []
+        for t in range(T):
+            regime, before = f"s@{t}", states
+            if t:
+                network.add(regime, states=list(range(K)), parents=[f"s@{t - 1}"], p=np.exp(model.moves))
+            else:
+                network.add(regime, states=list(range(K)), p=np.exp(model.start))
+            states = [f"x{i}@{t}" for i in range(n)]
+            none = np.zeros((K, n, 0))
+            bias, matrix, cov = (model.b, model.A, model.Q) if t else (model.mean, none, model.cov)
+            add_vector(network, states, bias, matrix, before, cov, regime)
+            add_vector(network, [f"y{j}@{t}" for j in range(p)], model.d, model.C, states, model.R, regime)
+        return network
+
+    # -- learning ----------------------------------------------------------------------------------------------
+
+    def fit(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Self:
+        """Learn what `learn` names by expectation-maximisation, from what is given on.
+
+        Expectations are the method's: with "exact" the likelihood never falls, else it may by their error, and the best
+        model of all iterations is taken.
+        """
+        check_count("max_iter", self.max_iter, 1)
+        check_number("tol", self.tol)
+        learn = LEARNED if self.learn is None else tuple(self.learn)
+        unknown = sorted(set(learn) - {*LEARNED, *MATRICES})
+        if unknown:
+            raise InvalidArgument(
+                f"learn= names {unknown[0]!r}; a model learns {', '.join(dict.fromkeys((*LEARNED, *MATRICES)))}"
+            )
+        rows = read_sequences(sequences, lengths, by=by)
+        model = best = self._given()
+        history: list[float] = []
+        converged = False
+        with progress_bar(self.progress, self.max_iter, name="EM") as advance:
+            for _ in range(self.max_iter):
+                found = self._back(rows, model)
+                history.append(float(sum(float(one.log_prob) for one in found)))
+                if history[-1] >= max(history):
+                    best = model
+                if len(history) > 1 and abs(history[-1] - history[-2]) <= self.tol * max(
+                    1.0, abs(history[-1])
+                ):
+                    converged = True
+                    break
+                model = self._improved(model, found, rows, learn)
+                advance(1)
+        if not converged and self.max_iter > 1:
+            warnings.warn(
+                f"EM did not settle within {self.max_iter} iterations; raise max_iter= or tol=",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._regimes_ = best
+        names = (
+            "transition",
+            "transition_offset",
+            "transition_cov",
+            "observation",
+            "observation_offset",
+            "observation_cov",
+        )
+        for name, value in zip((*names, "initial_mean", "initial_cov"), best[2:], strict=True):
+            setattr(self, f"{name}_", np.asarray(value))
+        self.regime_start_, self.regime_transition_ = np.exp(best.start), np.exp(best.moves)
+        self.log_likelihoods_, self.n_iter_, self.converged_ = history, len(history), converged
+        return self
+
+    def _improved(self, model: Regimes, found: list[Back], rows: Sequences, learn: Sequence[str]) -> Regimes:
+        pairs: list[Any] = [np.sum([one.pairs[i] for one in found], axis=0) for i in range(6)]
+        w = [np.exp(one.logs) for one in found]
+
+        def trio(part: str, sums: Sums, now: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            matrix, offset, cov = now
+            n = matrix.shape[2]
+            free = np.array([part in learn] * n + [f"{part}_offset" in learn])
+            alike = np.array([self._apart(part) is None] * n + [self._apart(f"{part}_offset") is None])
+            both, new = regressed(
+                sums, np.concatenate([matrix, offset[:, :, None]], axis=2), cov, free, alike,
+                cov_free=f"{part}_cov" in learn, cov_alike=self._apart(f"{part}_cov") is None,
+            )  # fmt: skip
+            return both[:, :, :-1], both[:, :, -1], new
+
+        moved: Any = (model.A, model.b, model.Q)
+        if pairs[0].sum() > 0:
+            moved = trio("transition", Sums(pairs[0].sum(axis=0), *pairs[1:]), moved)
+        x, V = np.concatenate([one.mean for one in found]), np.concatenate([one.cov for one in found])
+        shown: Any = trio(
+            "observation",
+            observed_sums(rows.numbers(), np.concatenate(w), x, V, model.C, model.d, model.R),
+            (model.C, model.d, model.R),
+        )
+        first = np.array([one[0] for one in w])
+        mean, cov = _first(
+            first, np.array([o.mean[0] for o in found]), np.array([o.cov[0] for o in found]),
+            (model.mean, model.cov), [name in learn for name in MATRICES[4:6]],
+            [self._apart(name) is None for name in MATRICES[4:6]],
+        )  # fmt: skip
+        start, moves = model.start, model.moves
+        with np.errstate(divide="ignore"):
+            if "regime_start" in learn:
+                start = np.log(first.mean(axis=0))
+            if "regime_transition" in learn:
+                left = pairs[0].sum(axis=1, keepdims=True)
+                moves = np.where(
+                    left > 1e-9, np.log(pairs[0] / np.where(left > 1e-9, left, 1.0)), model.moves
+                )
+        return Regimes(start, moves, moved[0], moved[1], moved[2], shown[0], shown[1], shown[2], mean, cov)
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def _check(self, rows: Sequences, model: Regimes) -> Array:
+        check_choice("method", self.method, get_args(Method))
+        check_count("particles", self.particles, 1)
+        check_count("paths", self.paths, 1)
+        values: Array = rows.numbers()
+        if values.shape[1] != model.d.shape[1]:
+            raise InvalidArgument(
+                f"the sequences have {values.shape[1]} numbers a step, but the model observes {model.d.shape[1]}"
+            )
+        return values
+
+    def _forward(self, rows: Sequences) -> list[Forward]:
+        model = self._regimes
+        values = self._check(rows, model)
+        if self.method == "exact":
+            return [one for one, _ in self._all_paths(rows, values, model)]
+        run = filter_program(self.method, self.particles if self.method == "rao-blackwell" else 0)
+        return self._scan(run, rows, values, model, Forward, 6)
+
+    def _back(self, rows: Sequences, model: Regimes) -> list[Back]:
+        values = self._check(rows, model)
+        if self.method == "exact":
+            return [one for _, one in self._all_paths(rows, values, model)]
+        drawn = (self.particles, self.paths) if self.method == "rao-blackwell" else (0, 0)
+        return self._scan(smoother_program(self.method, *drawn), rows, values, model, Back, 3)
+
+    def _scan(
+        self, run: Any, rows: Sequences, values: Array, model: Regimes, kind: Any, timed: int
+    ) -> list[Any]:
+        """Run a program over padded sequences; the first `timed` parts of what it finds have one row a step."""
+        import jax
+
+        with x64():
+            found = run(
+                model,
+                padded(values, rows.offsets),
+                rows.lengths,
+                _keys(generator(self.random_state), len(rows)),
+            )
+            found = jax.tree.map(np.array, found)
+        if not np.isfinite(found.log_prob).all():
+            name = rows.names[int(np.argmin(np.isfinite(found.log_prob)))]
+            raise InvalidArgument(
+                f"sequence {name!r} has an observation that no regime can have, or a covariance is singular; give "
+                "observation_cov= some noise"
+            )
+        each = [jax.tree.map(lambda part, i=i: part[i], found) for i in range(len(rows))]
+        lengths = rows.lengths.tolist()
+        return [
+            kind(*(part[:T] for part in one[:timed]), *one[timed:])
+            for one, T in zip(each, lengths, strict=True)
+        ]
+
+    def _all_paths(self, rows: Sequences, values: Array, model: Regimes) -> list[tuple[Forward, Back]]:
+        import jax
+
+        K, found = len(model.start), []
+        for name, y in zip(rows.names, rows.split(values), strict=True):
+            if K ** len(y) > MOST_PATHS:
+                raise UnsupportedModel(
+                    f"sequence {name!r} has {K}^{len(y)} paths of regimes, too many for method='exact'; take 'gpb2' or "
+                    "'rao-blackwell'"
+                )
+            paths = np.array(list(product(range(K), repeat=len(y))), dtype=np.int32)
+            with x64():
+                found.append(jax.tree.map(np.array, exact_program()(model, y, paths)))
+        return found
+
+
+def _first(
+    w: Array,
+    m: Array,
+    V: Array,
+    now: tuple[Array, Array],
+    free: list[bool],
+    alike: list[bool],
+) -> tuple[Array, Array]:
+    """Return the mean and covariance of first states from their (sequences, regimes) weights and moments."""
+    mean, cov = now
+    total = w.sum(axis=0)
+    seen = total > 1e-9
+    if free[0]:
+        sums = np.einsum("sk,ska->ka", w, m)
+        own = np.where(seen[:, None], sums / np.where(seen, total, 1.0)[:, None], mean)
+        mean = np.broadcast_to(sums.sum(axis=0) / total.sum(), mean.shape) if alike[0] else own
+    if free[1]:
+        away = m - mean
+        sums = np.einsum("sk,skab->kab", w, V) + np.einsum("sk,ska,skb->kab", w, away, away)
+        own = np.where(seen[:, None, None], sums / np.where(seen, total, 1.0)[:, None, None], cov)
+        cov = np.broadcast_to(sums.sum(axis=0) / total.sum(), cov.shape) if alike[1] else own
+    return np.array(mean), np.array(cov)
+
+
+def _seen(model: Regimes, one: Forward) -> tuple[Array, Array]:
+    """Return what each regime expects to be observed at each step."""
+    expected = np.einsum("kab,tkb->tka", model.C, one.prior_mean) + model.d
+    return expected, model.C @ one.prior_cov @ model.C.swapaxes(1, 2) + model.R
+
+
+def _together(w: Array, m: Array, V: Array) -> tuple[Array, Array]:
+    """Return the mean and covariance of the mixture of regimes at each step."""
+    mean = np.einsum("tk,tka->ta", w, m)
+    away = m - mean[:, None]
+    return mean, np.einsum("tk,tkab->tab", w, V) + np.einsum("tk,tka,tkb->tab", w, away, away)
+
+
+def _quantile(w: Array, m: Array, sd: Array, level: float) -> Array:
+    """Return the level's quantile of each number's mixture, by bisection."""
+    from scipy.special import ndtr, ndtri
+
+    ends = m + sd * float(ndtri(level))
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    for _ in range(60):
+        middle = (low + high) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            below = np.einsum("tk,tka->ta", w, ndtr((middle[:, None] - m) / sd)) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
+
+
+def _keys(rng: np.random.Generator, n: int) -> Any:
+    import jax
+
+    return jax.random.split(jax.random.key(int(rng.integers(2**31))), n)
