@@ -272,6 +272,46 @@ def test_the_same_seed_gives_the_same_numbers_and_equal_shapes_compile_once(monk
     assert pf.set_params(random_state=10).log_prob(Y[:20] + 1) != first
 
 
+@pytest.mark.parametrize(("method", "n"), [("metropolis", 60), ("gibbs", 20)])
+def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
+    pf = mk.ParticleFilter(
+        LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), LINEAR["observation"],
+        parameters={"phi": dist.Uniform(-1, 1)}, n_particles=n, random_state=0,
+    )  # fmt: skip
+    series = [Y[:12], Y[12:20]]
+    post = pf.posterior(series, method=method, draws=1000, warmup=200, chains=2)
+    grid = np.linspace(-1, 1, 201)
+    logs = np.array([mk.LinearStateSpace(phi, 0.16, 1, 0.25, 0, 1).log_prob(series).sum() for phi in grid])
+    p = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    mean = p @ grid
+    row = post.summary().loc["phi"]
+    assert row["ess_bulk"] > 100
+    assert row["r_hat"] < 1.05
+    assert abs(row["mean"] - mean) < 4 * row["mcse"]
+    assert row["sd"] == pytest.approx(np.sqrt(p @ (grid - mean) ** 2), rel=0.25)
+    assert post.draws["phi"].shape == (2, 1000)
+    if method == "gibbs":
+        assert post.draws["state"].shape == (2, 1000, 20)
+        states = pf.set_params(parameters={"phi": mean}, n_particles=4000).smooth(series).mean
+        np.testing.assert_allclose(post.draws["state"].mean(axis=(0, 1)), np.concatenate(states), atol=0.2)
+
+
+def test_unknown_parameters_are_refused_where_a_number_is_needed():
+    pf = mk.ParticleFilter(
+        LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), LINEAR["observation"],
+        parameters={"phi": dist.Uniform(-1, 1)},
+    )  # fmt: skip
+    with pytest.raises(mk.MarkoviaError, match="'phi' is unknown"):
+        pf.filter(Y)
+    with pytest.raises(mk.MarkoviaError, match="no parameter is unknown"):
+        pf.set_params(parameters={"phi": 0.9}).posterior(Y)
+    np.testing.assert_allclose(
+        pf.set_params(random_state=0).log_prob(Y),
+        mk.ParticleFilter(**LINEAR, random_state=0).log_prob(Y),
+        atol=1e-9,
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
@@ -319,3 +359,53 @@ def test_a_joint_observation_cannot_miss_a_part():
     )
     with pytest.raises(mk.MarkoviaError, match="step 1 of sequence 0 misses a part"):
         pf.filter(np.array([[0, 0], [np.nan, 1]]))
+
+
+def mixed_network():
+    """Return a process of a hidden regime and a level that it moves, seen by a number and an alarm."""
+    process = mk.DynamicBayesianNetwork()
+    process.add(
+        "regime",
+        states=["calm", "wild"],
+        parents=["regime@-1"],
+        p=[[0.9, 0.1], [0.3, 0.7]],
+        initial=[0.8, 0.2],
+    )
+    process.add(
+        "level",
+        {
+            "calm": mk.LinearGaussian(0, {"level@-1": 0.9}, 0.1),
+            "wild": mk.LinearGaussian(0.5, {"level@-1": 0.9}, 2.0),
+        },
+        parents=["regime"],
+        initial={"calm": mk.LinearGaussian(0, {}, 1.0), "wild": mk.LinearGaussian(1.0, {}, 2.0)},
+    )
+    process.add("reading", mk.LinearGaussian(0.1, {"level": 1.0}, 0.3))
+    process.add("alarm", states=["off", "on"], parents=["regime"], p=[[0.95, 0.05], [0.4, 0.6]])
+    return process
+
+
+def test_a_network_of_discrete_and_continuous_nodes_agrees_with_the_exact_answer():
+    process = mixed_network()
+    data = {"reading": [0.1, 0.3, 2.5, None, 2.0], "alarm": ["off", "off", "on", None, "off"]}
+    given = {f"{name}@{t}": v for name, column in data.items() for t, v in enumerate(column) if v is not None}
+    pf = mk.ParticleFilter.from_network(process, ["reading", "alarm"], n_particles=40_000, random_state=0)
+    found = pf.filter({**data, "reading": [np.nan if v is None else v for v in data["reading"]]})
+    exact = process.unroll(5)
+    assert found.log_evidence[0] == pytest.approx(exact.log_evidence(given), abs=0.03)
+    assert found.probs[0]["regime"][-1, 1] == pytest.approx(exact.query("regime@4", given)["wild"], abs=0.015)
+    assert found.mean[0]["level"][-1] == pytest.approx(exact.query("level@4", given).mean(), abs=0.02)
+
+
+def test_a_network_that_is_no_state_space_is_refused_by_name():
+    process = mk.DynamicBayesianNetwork()
+    process.add("x", states=2, parents=["y@-1"], p=[[0.7, 0.3], [0.3, 0.7]], initial=[0.5, 0.5])
+    process.add("y", states=2, parents=["x"], p=[[0.8, 0.2], [0.1, 0.9]])
+    with pytest.raises(mk.MarkoviaError, match="'x' depends on 'y@-1'"):
+        mk.ParticleFilter.from_network(process, "y")
+    with pytest.raises(mk.MarkoviaError, match="unknown variable 'z'"):
+        mk.ParticleFilter.from_network(process, "z")
+    with pytest.raises(mk.MarkoviaError, match="unknown state 'loud' for 'alarm'"):
+        mk.ParticleFilter.from_network(mixed_network(), ["reading", "alarm"]).filter(
+            {"reading": [0.0], "alarm": ["loud"]}
+        )

@@ -146,6 +146,17 @@ class Filter:
 
         return jax.lax.fori_loop(1, count, step, (cloud, records))  # type: ignore[no-any-return]
 
+    def log_likelihood(self, keys: Any, seen: Seen, count: Any, parameters: Any) -> Any:
+        """Return the estimated log likelihood of the first `count` steps of a sequence."""
+        import jax
+
+        def step(t: Any, cloud: Any) -> Any:
+            now = jax.tree.map(lambda x: x[t], seen)
+            return self.go_on(keys[t], cloud, t, now, parameters)[0]
+
+        first, _ = self.begin(keys[0], jax.tree.map(lambda x: x[0], seen), parameters)
+        return jax.lax.fori_loop(1, count, step, first).log_evidence
+
     def compiled_run(self, keys: Any, seen: Seen, count: Any, parameters: Any) -> tuple[Cloud, Record]:
         """Run compiled code, made once for equal functions and shapes; call inside `x64()`."""
         args = (keys, seen, count, parameters)

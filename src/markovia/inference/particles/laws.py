@@ -41,7 +41,8 @@ def _said(value: Any) -> str:
 def distribution(entry: Any, known: Mapping[str, Any], role: str) -> Any:
     """Return an entry's distribution of one state: batch axes are independent numbers of the same state."""
     if not hasattr(entry, "log_prob"):
-        names = tuple(inspect.signature(entry).parameters)
+        names = getattr(entry, "needs", None)
+        names = tuple(inspect.signature(entry).parameters) if names is None else names
         for name in names:
             if name not in known:
                 raise InvalidArgument(

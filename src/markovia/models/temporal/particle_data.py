@@ -29,6 +29,12 @@ class ParticleData:
         """Steps that compiled code has room for: rounded up, so that similar lengths share it."""
         return max(LEAST_ROOM, 1 << (int(self.read.lengths.max()) - 1).bit_length())
 
+    @property
+    def stacked(self) -> Seen:
+        """All sequences, one a row."""
+        every = [self.of(i) for i in range(len(self.read))]
+        return Seen(*(_stacked([one[k] for one in every]) for k in range(3)))
+
     def at(self, i: int, t: int) -> str:
         """Return where step t of sequence i is, in words."""
         return self.read.at(int(self.read.offsets[i]) + t)
@@ -43,6 +49,14 @@ class ParticleData:
         y = value_of({n: part(x) for n, x in self.y.items()})
         missing = value_of({n: part(x) for n, x in self.missing.items()})
         return Seen(y, missing, None if self.u is None else part(self.u))
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if parts[0] is None:
+        return None
+    if isinstance(parts[0], dict):
+        return {name: np.stack([p[name] for p in parts]) for name in parts[0]}
+    return np.stack(parts)
 
 
 def particle_data(read: Sequences, shape: Shape, inputs: Array | None) -> ParticleData:
