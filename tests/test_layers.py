@@ -49,7 +49,7 @@ ROOMS = {
         ("", "trees", "dag_search", "classes_and_orders", "constraint", "functional", "changing"),
         ("exact", "incomplete", "confidence"),
     ],
-    "models": [("graphical",), ("temporal", "crf", "classifiers", "gaussian"), ("gallery",), ("",)],
+    "models": [("graphical",), ("hidden",), ("temporal", "crf", "classifiers", "gaussian"), ("gallery",), ("",)],
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {

@@ -226,7 +226,10 @@ class HiddenChain:
                 return Expected(both.sums, both.starts, pairs, np.array([both.log_prob]), fine)
         k, m, count, parts = len(self.start), len(self.tables), len(seen.offsets) - 1, len(self._parts(seen))
         sums = np.zeros((1 if own else parts, size, k))
-        starts, pairs = np.zeros((parts, k)), np.zeros((parts, m if counted else 0, k, k))
+        # where no two steps share a table, parts write into different ones
+        apart = 1 < m == len(self.moves) == len(np.unique(self.moves))
+        starts = np.zeros((parts, k))
+        pairs = np.zeros((1 if apart else parts, m if counted else 0, k, k))
         log_probs, stuck = np.empty(count), np.empty(count, dtype=np.int64)
 
         def arguments(i: int) -> tuple[Any, ...]:
@@ -234,7 +237,7 @@ class HiddenChain:
                 *self._sums(seen),
                 into,
                 starts[i],
-                pairs[i],
+                pairs[0 if apart else i],
                 sums[0 if own else i],
                 log_probs,
                 stuck,

@@ -171,6 +171,7 @@ def learn(
 
 def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> Training:
     """Learn from sequences whose states are all known: by counting."""
+    states = model.path_of(states, seen.offsets) if hasattr(model, "path_of") else states
     expected = counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
     found = made.chain_over(seen).expect(seen.seen_by(made.emission))

@@ -21,9 +21,9 @@ from markovia.learning.sequences.semi_markov import SemiMarkov
 from markovia.learning.sequences.tied_emissions import expanded
 from markovia.learning.sequences.transition_masks import Structure, allowed_moves, fixed_moves
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.hidden.state_questions import Asked
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hmm import HMM
-from markovia.models.temporal.state_questions import Asked
 from markovia.models.temporal.unrolled_hmm import two_slices_durations, unrolled_durations
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, Whole, check
@@ -62,6 +62,12 @@ class HiddenSemiMarkov(HMM):
     """
 
     algorithm: Any = "baum-welch"
+    batch_size = 32
+    learning_decay = 0.7
+    order = 1
+    lags = 0
+    inputs_to: Any = "both"
+    input_penalty = 0.0
     _counts = False
 
     def __init__(
@@ -126,7 +132,7 @@ class HiddenSemiMarkov(HMM):
         durations: Durations = self._model().durations
         return durations.means
 
-    def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
+    def unroll(self, T: int, *, inputs: Any = None) -> BayesianNetwork:  # noqa: N803
         """Return the network of T steps: states `z0`, ..., the steps `c0`, ... that a visit still lasts, and `x0`, ...
 
         The last visit may go on; where it ends with the sequence, the last `c` is 1.
@@ -183,8 +189,15 @@ class HiddenSemiMarkov(HMM):
         return family.of(self.n_states, self.max_duration, given)
 
     def _law(
-        self, rng: np.random.Generator, start: Array | None, transition: Array | None, emission: Emission
+        self,
+        rng: np.random.Generator,
+        start: Array | None,
+        transition: Array | None,
+        emission: Emission,
+        inputs: int = 0,
     ) -> SemiMarkov:
+        if inputs:
+            raise UnsupportedModel("a chain of visits has no inputs; HMM has")
         durations = self._given_durations()
         if durations is None:
             durations = DURATIONS[self.durations].started(self.n_states, self.max_duration, rng)
@@ -214,6 +227,6 @@ class HiddenSemiMarkov(HMM):
         found: int = self._model().n_free(self._fixed_moves())
         return found
 
-    def _ahead(self, asked: Asked, now: Array, steps: int) -> Array:
+    def _ahead(self, asked: Asked, now: Array, steps: int, future: Any) -> Array:
         found: Array = self._model().ahead(asked.seen, steps)
         return found

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
-from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
 from markovia.learning.sequences.baum_welch import (
     Algorithm,
     HiddenMarkov,
@@ -28,24 +28,25 @@ from markovia.learning.sequences.baum_welch import (
     learn_told,
     refuse,
     say_hungry,
-    started_chain,
-    with_told,
 )
-from markovia.learning.sequences.discrete_emissions import Categorical, read_symbols
-from markovia.learning.sequences.emissions import Emission, Observations, checked_prior, probabilities
+from markovia.learning.sequences.chain_laws import Driven
+from markovia.learning.sequences.emissions import (
+    Observations,
+)
 from markovia.learning.sequences.gaussian_emissions import CovarianceType
 from markovia.learning.sequences.online_em import learn_by_batches, require_sums
-from markovia.learning.sequences.tied_emissions import Tied, expanded, read_groups, untied
-from markovia.learning.sequences.transition_masks import STRUCTURES, Structure, fixed_moves, free_entries
+from markovia.learning.sequences.tied_emissions import expanded, untied
+from markovia.learning.sequences.transition_masks import Structure, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.hidden.driving_inputs import asked_inputs, coming_inputs, drawn_after, read_inputs
+from markovia.models.hidden.hmm_settings import HMMSettings
+from markovia.models.hidden.state_questions import Asked, StateQuestions
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
-from markovia.models.temporal.emission_families import family_of
 from markovia.models.temporal.state_learning import StateLearning
-from markovia.models.temporal.state_questions import Asked, StateQuestions
-from markovia.models.temporal.unrolled_hmm import two_slices, unrolled
+from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled_law
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Interval, Whole, check
+from markovia.runtime.checks import Whole, check
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
@@ -53,7 +54,7 @@ UNKNOWN = -1
 """The label of a step whose state is not known."""
 
 
-class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
+class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
     """A hidden Markov model, with scikit-learn's habits.
 
     Sequences are a list of arrays; one array, with `lengths` where it holds several; or a frame, with `by` for the column
@@ -80,13 +81,25 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
     tied
         Groups of states that share an emission, as [[0, 1], [2]]. Emission parameters are then those of groups; states
         that are in no group come after them.
+    order
+        How many states the next one depends on. `transition` and `transmat_` then have that many axes and one more, `start`
+        and `startprob_` are the joint distribution of the first `order` states.
+    lags
+        How many earlier observations an emission depends on, for "gaussian" (a linear regression in each state; the first
+        `lags` steps are taken as given) and "categorical" (a table of the last symbols in each state).
+    inputs_to, input_penalty
+        What the `inputs` of `fit` drive: "both", "transitions" (a multinomial logit in each state, with this penalty on half
+        the squares of its weights) or "emissions" (a linear regression in each state, for "gaussian").
     symbols
         The symbols of "categorical"; by default whole numbers from 0, or what is found in the data.
     start, transition, emission_params
         Known values, or those that learning begins with. Zeros of start and transition stay zero. `emission_params` has
         {"probs": ...} for "categorical" (states, symbols), "multinomial" and "bernoulli"; {"rates"} for "poisson";
         {"means", "covariances"} for "gaussian", with {"weights"} for "gmm"; {"means", "scales", "df"} for "student-t"; the
-        arguments of a distribution or function, one entry a state; {"networks"} for a network, one a state.
+        arguments of a distribution or function, one entry a state; {"networks"} for a network, one a state. Regressions have
+        {"lags"} (states, lags, columns, columns) and {"inputs"} (states, columns, inputs) too; lagged symbols have {"probs"}
+        (states, symbols, ..., symbols), earlier symbols first, and {"first"} (states, symbols). A `transition` with three
+        axes (states, states, 1 + inputs) has the weights of multinomial logits, intercepts first.
     init
         "keep" begins with the values that are given and makes up the others from the data; "data" makes up the
         emissions even where some are given.
@@ -147,6 +160,10 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         band: int | None = None,
         transition_mask: Any = None,
         tied: Sequence[Sequence[int]] | None = None,
+        order: int = 1,
+        lags: int = 0,
+        inputs_to: Literal["both", "transitions", "emissions"] = "both",
+        input_penalty: float = 1e-2,
         symbols: Sequence[Any] | None = None,
         start: Any = None,
         transition: Any = None,
@@ -173,6 +190,10 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         self.band = band
         self.transition_mask = transition_mask
         self.tied = tied
+        self.order = order
+        self.lags = lags
+        self.inputs_to = inputs_to
+        self.input_penalty = input_penalty
         self.symbols = symbols
         self.start = start
         self.transition = transition
@@ -200,6 +221,7 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         *,
         by: str | None = None,
         labels: Any = None,
+        inputs: Any = None,
         sample_weight: Any = None,
     ) -> Self:
         """Learn from sequences and return the model itself; on an error it stays as it was.
@@ -211,6 +233,9 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         labels
             The states of the steps, where some are known: a list of arrays of 0 ... n_states-1 or one array in the order
             of the steps, with -1 (or NaN) for unknown ones. Where all are known, learning is counting.
+        inputs
+            What drives the sequences: a list of arrays with a row for each step, or one array in the order of the steps. The
+            inputs of a step drive the move into it and what it emits.
         sample_weight
             How much each sequence counts; all the same by default.
 
@@ -227,7 +252,7 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         """
         self._check()
         data = read_sequences(sequences, lengths, by=by)
-        seen, options = self._observations(data)
+        seen, options = self._observations(data, None if inputs is None else read_inputs(inputs, data))
         if sample_weight is not None:
             seen = replace(seen, shares=data.weights(sample_weight))
         states = None if labels is None else self._labels(labels, data)
@@ -238,7 +263,7 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         if whole and states is not None:
             runs = [learn_told(begins[0], seen, states, priors)]
         elif self.algorithm == "stochastic":
-            require_sums(begins[0].emission)
+            require_sums(_plain(begins)[0].emission)
             runs = [
                 learn_by_batches(
                     one, seen if states is None else seen.told(states), priors, batch_size=self.batch_size,
@@ -265,14 +290,6 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         self._take(max(runs, key=lambda found: found.objective), data)
         return self
 
-    def _priors(self) -> Priors:
-        return Priors(
-            _concentration(self.start_prior, "start_prior"),
-            _concentration(self.transition_prior, "transition_prior"),
-            checked_prior(self._family(), self.emission_prior),
-            self._fixed_moves(),
-        )
-
     def _prepared(
         self, data: Sequences, runs: int, rng: np.random.Generator
     ) -> tuple[Observations, Priors, list[HiddenMarkov]]:
@@ -280,7 +297,7 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         self._check()
         seen, options = self._observations(data)
         priors = self._priors()
-        return seen, priors, self._begins(seen, options, priors, None, runs, rng)
+        return seen, priors, _plain(self._begins(seen, options, priors, None, runs, rng))
 
     def _take(self, found: Training, data: Sequences) -> None:
         self._keep(found.model)
@@ -301,138 +318,10 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
             )
 
     def _keep(self, model: Any) -> None:
-        self.startprob_, self.transmat_, self.emission_ = model
-
-    def _check(self) -> None:
-        check("n_states", self.n_states, Whole(1, 32_000))
-        self._family()
-        check("covariance_type", self.covariance_type, Choice(("full", "diag", "tied", "spherical")))
-        check("n_mixtures", self.n_mixtures, Whole(1))
-        check("structure", self.structure, Choice(STRUCTURES))
-        check("band", self.band, Whole(0, none=True))
-        check("init", self.init, Choice(("keep", "data")))
-        check("algorithm", self.algorithm, Choice(("baum-welch", "viterbi", "stochastic")))
-        check("max_iter", self.max_iter, Whole(1))
-        check("batch_size", self.batch_size, Whole(1))
-        check(
-            "learning_decay", self.learning_decay, Interval(0.5, 1.0, open="low", said="above 0.5, up to 1")
-        )
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
-        self._given_chain()
-
-    def _given_chain(self) -> tuple[Array | None, Array | None]:
-        k, fixed = self.n_states, self._fixed_moves()
-        start = None if self.start is None else probabilities(self.start, "start=", (k,))
-        transition = (
-            None if self.transition is None else probabilities(self.transition, "transition=", (k, k))
-        )
-        if start is None and self.structure == "left-right":
-            start = np.eye(k)[0]
-        if transition is not None and fixed is not None:
-            apart = np.abs(np.where(np.isnan(fixed), transition, fixed) - transition)
-            if apart.max() > 1e-6:
-                i, j = np.unravel_index(int(apart.argmax()), apart.shape)
-                raise InvalidArgument(
-                    f"transition= has {transition[i, j]:g} for the move from state {i} to {j}, which is fixed at "
-                    f"{fixed[i, j]:g}"
-                )
-        return start, transition
-
-    def _fixed_moves(self) -> Array | None:
-        """Return the moves whose probability is fixed, NaN for others; None where all are free."""
-        if self.structure == "ergodic" and self.transition_mask is None:
-            return None
-        return fixed_moves(self.structure, self.n_states, self.band, self.transition_mask)
-
-    def _family(self) -> Any:
-        return family_of(self.emission, self.emission_params)
-
-    def _emits(self) -> str:
-        """Name the emission in a message."""
-        if isinstance(self.emission, str):
-            return repr(self.emission)
-        return str(getattr(self.emission, "__name__", type(self.emission).__name__))
-
-    def _given_emission(self) -> Emission | None:
-        if self.emission_params is None:
-            return None
-        family = self._family()
-        given = dict(self.emission_params)
-        if set(given) != set(family.names):
-            raise InvalidArgument(
-                f"emission_params= of {self._emits()} has {', '.join(family.names)}, not {', '.join(given) or 'nothing'}"
-            )
-        groups = read_groups(self.tied, self.n_states)
-        count = self.n_states if groups is None else int(groups.max()) + 1
-        return self._tied(family.of(count, given, **self._options(self.symbols)))
-
-    def _tied(self, emission: Emission) -> Emission:
-        groups = read_groups(self.tied, self.n_states)
-        return emission if groups is None else Tied(emission, groups, np.arange(self.n_states))
-
-    def _options(self, symbols: Sequence[Any] | None, *, making: bool = False) -> dict[str, Any]:
-        """Return what a family needs to be made, besides parameters."""
-        if self.emission == "categorical":
-            return {"symbols": symbols}
-        if self.emission in ("gaussian", "gmm", "student-t"):
-            more = {"parts": self.n_mixtures} if making and self.emission == "gmm" else {}
-            return {"kind": self.covariance_type, **more}
-        return {}
-
-    def _observations(self, data: Sequences) -> tuple[Observations, dict[str, Any]]:
-        symbols: Sequence[Any] | None = None
-        if self.emission == "categorical":
-            given = untied(self._given_emission())
-            symbols = given.symbols if isinstance(given, Categorical) else self.symbols
-            symbols = Categorical.symbols_in(data) if symbols is None else tuple(symbols)
-            seen = read_symbols(data, symbols)
-        else:
-            seen = self._family().read(data)
-        if (seen.codes == len(seen.rows)).all():
-            raise InvalidArgument("all steps of the sequences are missing")
-        return seen, self._options(symbols, making=True)
-
-    def _begins(
-        self,
-        seen: Observations,
-        options: dict[str, Any],
-        priors: Priors,
-        states: Ints | None,
-        runs: int,
-        rng: np.random.Generator,
-    ) -> list[Any]:
-        """Return starting values for each run."""
-        start, transition = self._given_chain()
-        given = self._given_emission()
-        if given is not None:
-            counting = self.emission in ("poisson", "bernoulli", "multinomial")
-            width = next(iter(given.params.values())).shape[-1] if counting else 0
-            if counting and width != seen.rows.shape[1]:
-                raise InvalidArgument(
-                    f"the sequences have {seen.rows.shape[1]} columns, emission_params= {width}"
-                )
-        groups = read_groups(self.tied, self.n_states)
-        count = self.n_states if groups is None else int(groups.max()) + 1
-        found = []
-        for i in range(runs):
-            kept = given is not None and self.init == "keep" and i == 0
-            emission = (
-                given
-                if kept and given is not None
-                else self._tied(self._family().started(seen, count, rng, **options))
-            )
-            one = self._law(rng, start, transition, emission)
-            found.append(one if states is None or kept else with_told(one, seen, states, priors))
-        return found
-
-    def _law(
-        self, rng: np.random.Generator, start: Array | None, transition: Array | None, emission: Emission
-    ) -> Any:
-        """Return a model to begin with, from emissions and what is given of the chain."""
-        return HiddenMarkov(
-            *started_chain(self.n_states, rng, start, transition, self._fixed_moves()), emission
-        )
+        self._chain_law = None if isinstance(model, HiddenMarkov) else model
+        self.startprob_, self.transmat_, self.emission_ = model.start, model.transition, model.emission
+        if isinstance(model, Driven):
+            self.input_weights_ = model.weights
 
     def _labels(self, labels: Any, data: Sequences) -> Ints:
         """Return the state of each step, -1 where it is not known."""
@@ -456,17 +345,29 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
     # -- questions ---------------------------------------------------------------------------------------------
 
     def forecast(
-        self, sequences: Any, steps: int, lengths: Iterable[int] | None = None, *, by: str | None = None
+        self,
+        sequences: Any,
+        steps: int,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+        future: Any = None,
     ) -> list[Array]:
-        """Return the distribution of the states of the next steps, one array (steps, states) a sequence."""
+        """Return the distribution of the states of the next steps, one array (steps, states) a sequence.
+
+        Where inputs drive the chain, `future` are those of the next steps, one array (steps, inputs) a sequence.
+        """
         check("steps", steps, Whole(1))
-        asked = self._ask(sequences, lengths, by)
+        asked = self._ask(sequences, lengths, by, inputs)
         found = asked.chain.filter(asked.seen)
         refuse(found.stuck, asked.data.at)
-        return list(asked.states(self._ahead(asked, found.now, steps)))
+        return list(asked.states(self._ahead(asked, found.now, steps, future)))
 
-    def _ahead(self, asked: Asked, now: Array, steps: int) -> Array:
-        found: Array = self._model().ahead(now[asked.data.offsets[1:] - 1], asked.data.lengths, steps)
+    def _ahead(self, asked: Asked, now: Array, steps: int, future: Any) -> Array:
+        model = self._model()
+        driving = coming_inputs(future, model, len(asked.data), steps, "future=")
+        found: Array = model.ahead(now[asked.data.offsets[1:] - 1], asked.data.lengths, steps, driving)
         return found
 
     def expected_durations(self) -> Array:
@@ -478,13 +379,22 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         ...     emission_params={"probs": [[1, 0], [0, 1]]}).expected_durations().round(6).tolist()
         [10.0, 2.0]
         """
+        if not isinstance(self._model(), HiddenMarkov):
+            raise UnsupportedModel(
+                "visits have no single mean duration in a chain of higher order or with inputs"
+            )
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / (1.0 - np.diag(self._model().transition)))
 
     # -- handing over ------------------------------------------------------------------------------------------
 
-    def sample(self, steps: int = 1, n: int | None = None, *, seed: Any = None) -> tuple[Any, Any]:
+    def sample(
+        self, steps: int = 1, n: int | None = None, *, seed: Any = None, inputs: Any = None
+    ) -> tuple[Any, Any]:
         """Draw a sequence: its observations and its states; lists of n of both where `n` is given.
+
+        `inputs` is one array (steps, inputs) for all, or a list of n. With lags of a Gaussian, zeros lie before the first
+        step.
 
         Examples
         --------
@@ -497,20 +407,24 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         check("n", n, Whole(1, none=True))
         model, rng = self._model(), generator(seed)
         count = 1 if n is None else n
-        states = model.draw_states(count, steps, rng)
-        drawn = model.emission.draw(states.ravel(), rng)
-        drawn = drawn.reshape(count, steps, -1)
+        driving = coming_inputs(inputs, model, count, steps, "inputs=")
+        states = model.draw_states(count, steps, rng, driving)
+        if hasattr(untied(model.emission), "draw_after"):
+            drawn = drawn_after(model.emission, states, driving, rng)
+        else:
+            drawn = model.emission.draw(states.ravel(), rng).reshape(count, steps, -1)
         return (drawn[0], states[0]) if n is None else (list(drawn), list(states))
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the model to a file; `markovia.load` reads it back."""
         ports.call("save", self, path, format=format)
 
-    def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
+    def unroll(self, T: int, *, inputs: Any = None) -> BayesianNetwork:  # noqa: N803
         """Return the Bayesian network of T steps: states `z0`, `z1`, ... and observations `x0`, `x1`, ...
 
         An observation of several columns has a node each: `x0_0`, `x0_1`, ... It is for categorical, Bernoulli and
-        Gaussian emissions.
+        Gaussian emissions; where inputs drive the chain, those of the T steps are needed. The first steps of Gaussians with
+        lags are standard normal, and are to be given.
 
         Examples
         --------
@@ -519,6 +433,9 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         ['z0', 'x0', 'z1', 'x1', 'z2', 'x2']
         """
         model = self._model()
+        if not isinstance(model, HiddenMarkov) or hasattr(untied(model.emission), "draw_after"):
+            driving = coming_inputs(inputs, model, 1, T, "inputs=")
+            return unrolled_law(model, self.n_states, None if driving is None else driving[0], T)
         return unrolled(model.start, model.transition, expanded(model.emission), T)
 
     def network(self) -> DynamicBayesianNetwork:
@@ -531,23 +448,28 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         0.14
         """
         model = self._model()
+        if not isinstance(model, HiddenMarkov):
+            raise UnsupportedModel("a chain of higher order or with inputs is handed over by unroll(T)")
         return two_slices(model.start, model.transition, expanded(model.emission))
 
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _model(self) -> Any:
         if hasattr(self, "emission_"):
-            return HiddenMarkov(self.startprob_, self.transmat_, self.emission_)
+            law = getattr(self, "_chain_law", None)
+            return HiddenMarkov(self.startprob_, self.transmat_, self.emission_) if law is None else law
         self._check()
         (start, transition), emission = self._given_chain(), self._given_emission()
         if start is None or transition is None or emission is None:
             raise IncompleteModel(
                 "this HMM has no values yet; call fit(sequences), or give start=, transition= and emission_params="
             )
-        return HiddenMarkov(start, transition, emission)
+        return self._law(generator(0), start, transition, emission)
 
     def _n_free(self) -> int:
         model = self._model()
+        if not isinstance(model, HiddenMarkov):
+            return int(model.n_free)
         start = max(int((model.start > 0.0).sum()) - 1, 0)
         return int(model.emission.n_free + start + free_entries(model.transition, self._fixed_moves()))
 
@@ -557,7 +479,9 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         model = self._model()
         data = read_sequences(sequences, lengths, by=by)
         emission: Any = untied(model.emission)
-        seen = emission.read(data)
+        driving = asked_inputs(inputs, model, data)
+        seen = emission.read_with(data, driving) if hasattr(emission, "read_with") else emission.read(data)
+        seen = replace(seen, inputs=driving)
         width = data.values.shape[1]
         wanted = emission.width
         if wanted is not None and width != wanted:
@@ -591,12 +515,12 @@ class HMM(StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
         return self._learned("rates")
 
 
+def _plain(begins: list[Any]) -> list[HiddenMarkov]:
+    """Refuse chains that are not given by one matrix."""
+    if not isinstance(begins[0], HiddenMarkov):
+        raise UnsupportedModel("this is for chains of order 1 that no inputs drive; fit() learns the others")
+    return begins
+
+
 def _is_list(labels: Any) -> bool:
     return isinstance(labels, list | tuple) and len(labels) > 0 and np.ndim(labels[0]) > 0
-
-
-def _concentration(value: Any, name: str) -> Array:
-    found = np.asarray(value, dtype=np.float64)
-    if not (found > 0.0).all():
-        raise InvalidArgument(f"{name}= is a concentration, above 0, not {value!r}")
-    return found

@@ -1,14 +1,18 @@
 """A hidden Markov model as a Bayesian network of some steps, and as a dynamic network."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from markovia.errors import UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
+from markovia.learning.sequences.chain_laws import Driven, HigherOrder
 from markovia.learning.sequences.discrete_emissions import Bernoulli, Categorical
 from markovia.learning.sequences.emissions import Emission
 from markovia.learning.sequences.gaussian_emissions import Gaussian
+from markovia.learning.sequences.regression_emissions import LaggedCategorical, RegressionGaussian
+from markovia.learning.sequences.tied_emissions import expanded
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.unrolled import hidden_markov_model, markov_chain
@@ -45,6 +49,59 @@ def unrolled_durations(
             network.add(f"c{t}", states=left, parents=[f"z{t}", f"c{t - 1}"], p=counted)
     add_emissions(network, emission, T)
     return network
+
+
+def unrolled_law(model: Any, k: int, inputs: Array | None, T: int) -> BayesianNetwork:  # noqa: N803
+    """Return the network of T steps of a chain of higher order, one that inputs drive, or of emissions with lags."""
+    network = BayesianNetwork(name="hidden_markov_model")
+    states = list(range(k))
+    tables = model.tables(inputs) if isinstance(model, Driven) and inputs is not None else None
+    for t in range(T):
+        if isinstance(model, HigherOrder):
+            table = model.starts[t] if t < model.order else model.transition
+        elif t == 0:
+            table = model.start
+        else:
+            table = model.transition if tables is None else tables[t]
+        parents = [f"z{t - back}" for back in range(table.ndim - 1, 0, -1)]
+        network.add(f"z{t}", states=states, parents=parents, p=table)
+    emission = expanded(model.emission)
+    if isinstance(
+        model, HigherOrder
+    ):  # states of the answering chain from 0 to k-1 end in the states themselves
+        emission = replace(emission, **{name: value[:k] for name, value in emission.params.items()})
+    if isinstance(emission, LaggedCategorical):
+        for t in range(T):
+            past = [f"x{t - back}" for back in range(emission.memory, 0, -1)] if t >= emission.memory else []
+            table = emission.probs if past else emission.first
+            network.add(f"x{t}", states=list(emission.symbols), parents=[f"z{t}", *past], p=table)
+    elif isinstance(emission, RegressionGaussian):
+        _add_regressions(network, emission, inputs, T)
+    else:
+        add_emissions(network, emission, T)
+    return network
+
+
+def _add_regressions(
+    network: BayesianNetwork,
+    emission: RegressionGaussian,
+    inputs: Array | None,
+    T: int,  # noqa: N803
+) -> None:
+    if emission.means.shape[1] > 1:
+        raise UnsupportedModel("regressions are unrolled for observations of one column only")
+    for t in range(T):
+        if t < emission.memory:
+            network.add(f"x{t}", LinearGaussian(0.0, {}, 1.0))
+            continue
+        by_state = {}
+        for z in range(emission.n_states):
+            more = 0.0 if inputs is None else float(emission.inputs[z, 0] @ inputs[t])
+            past = {f"x{t - 1 - back}": float(w) for back, w in enumerate(emission.lags[z, :, 0, 0])}
+            by_state[z] = LinearGaussian(
+                float(emission.means[z, 0]) + more, past, float(emission.covariances[z, 0, 0])
+            )
+        network.add(f"x{t}", by_state, parents=[f"z{t}"])
 
 
 def _counters(transition: Array, lengths: Array) -> tuple[Array, Array]:

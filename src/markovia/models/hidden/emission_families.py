@@ -8,7 +8,7 @@ from markovia.learning.sequences.discrete_emissions import Bernoulli, Categorica
 from markovia.learning.sequences.function_emissions import DistributionFamily
 from markovia.learning.sequences.gaussian_emissions import Gaussian, GaussianMixture, StudentT
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.network_emissions import NetworkFamily
+from markovia.models.hidden.network_emissions import NetworkFamily
 from markovia.runtime.checks import Choice, check
 
 EMISSIONS: dict[str, Any] = {

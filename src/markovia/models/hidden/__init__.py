@@ -1,0 +1,1 @@
+"""What models of hidden states share: their settings, emissions, inputs and questions."""
