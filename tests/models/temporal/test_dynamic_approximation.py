@@ -176,6 +176,23 @@ def test_numbers_that_were_seen_are_summed_with_exactly():
     assert best.log_prob[0] == pytest.approx(max(scored.values()), abs=1e-9)
 
 
+def test_readings_may_be_functions_that_return_distributions():
+    import markovia.distributions as dist
+
+    process = mk.DynamicBayesianNetwork()
+    process.add("k", states=2, parents=["k@-1"], p=[[0.9, 0.1], [0.2, 0.8]], initial=[0.6, 0.4])
+    process.add("calls", lambda k: dist.Poisson(3.0 if k == 0 else 8.0))
+    counts = [2, 9, None, 7]
+    hmm = mk.HMM(
+        2, emission="poisson", start=[0.6, 0.4], transition=[[0.9, 0.1], [0.2, 0.8]],
+        emission_params={"rates": [[3.0], [8.0]]},
+    )  # fmt: skip
+    rows = np.array([[2.0], [9.0], [np.nan], [7.0]])
+    found = process.smooth({"calls": counts})
+    np.testing.assert_allclose(found["k"][0], hmm.smooth([rows])[0], atol=1e-6)
+    assert found.log_prob[0] == pytest.approx(hmm.log_prob([rows])[0], abs=1e-5)
+
+
 def test_bad_settings_are_refused():
     process = two_chains()
     with pytest.raises(mk.errors.InvalidArgument, match="engine="):

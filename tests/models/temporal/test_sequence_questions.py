@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from markovia.inference.sequences import interface as interface_module
 from markovia.inference.sequences.interface_runs import ChainRun, TableRun, pick_run
+from markovia.io.pyagrum_interop import to_pyagrum
 from random_processes import (
     as_given,
     path_log_prob,
@@ -102,3 +103,18 @@ def test_forecasts_agree_with_the_unrolled_network(seed):
             np.testing.assert_allclose(ahead[m][0][j], expected, rtol=0, atol=1e-9)
     prior = process.forecast(steps=2)["v0"][0]
     np.testing.assert_allclose(prior[1], network.query("v0@1").values, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smoothing_agrees_with_pyagrum_on_the_unrolled_network(seed):
+    gum = pytest.importorskip("pyagrum")
+    rng = np.random.default_rng(seed)
+    process, sizes = random_process(rng, 3, 1)
+    (sequence,) = random_evidence(rng, sizes, [6], soft=False)
+    theirs = gum.LazyPropagation(to_pyagrum(process.unroll(6)))
+    theirs.setEvidence({n: str(v) for n, v in as_given(sequence).items()})
+    theirs.makeInference()
+    found = process.smooth(sequence, targets=list(sizes))
+    for m in sizes:
+        for t in range(6):
+            np.testing.assert_allclose(found[m][0][t], theirs.posterior(f"{m}@{t}").toarray(), atol=1e-9)

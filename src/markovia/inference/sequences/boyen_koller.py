@@ -8,6 +8,7 @@ factored frontier the sizes of the tables.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -114,19 +115,24 @@ class BoyenKoller(_Frontier):
                 tables.append(belief[which].reshape(len(which), *self.slices.shape(past)))
         size = np.broadcast_to(self._sums(scopes, (), tables), (len(which),))
         self._add_logs(which, steps, size)
-        found = {}
-        for name in targets:
-            rows = self._sums(scopes, ((name, 0),), tables)
-            found[name] = np.broadcast_to(rows, (len(which), rows.shape[-1])) / size[:, None]
+        found: dict[str, Array] = {}
         after = []
         for group in self.clusters:
             keep = self._cluster(group, kind)
-            rows = np.broadcast_to(
-                self._sums(scopes, keep, tables), (len(which), *self.slices.shape(keep))
-            ).reshape(len(which), -1)
-            belief = np.zeros((len(self.log_probs), rows.shape[1]))
-            belief[which] = rows / size[:, None]
+            shape = (len(which), *self.slices.shape(keep))
+            rows = np.broadcast_to(self._sums(scopes, keep, tables), shape) / size.reshape(
+                -1, *(1,) * len(keep)
+            )
+            for i, (name, lag) in enumerate(keep):
+                if name in targets and not lag:
+                    found[name] = rows.sum(axis=tuple(k for k in range(1, len(shape)) if k != i + 1))
+            belief = np.zeros((len(self.log_probs), prod(shape[1:])))
+            belief[which] = rows.reshape(len(which), -1)
             after.append(belief)
+        for name in targets:
+            if name not in found:
+                rows = self._sums(scopes, ((name, 0),), tables)
+                found[name] = np.broadcast_to(rows, (len(which), rows.shape[-1])) / size[:, None]
         self._beliefs = after
         return found
 

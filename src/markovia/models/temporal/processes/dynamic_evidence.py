@@ -15,7 +15,7 @@ from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, Unkn
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
-from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.conditional import Conditional, uniform_table
 from markovia.factors.tables.evidence import Not, is_missing, read_finding
 from markovia.factors.tables.variable import Variable
 from markovia.inference.sequences.slices import Node, Place, Seen, Slices
@@ -268,11 +268,6 @@ def _density(
     evidence: Evidence,
 ) -> Array:
     """Return the log density of a node at each of some steps, for all states of its discrete places."""
-    if isinstance(table, FunctionNode):
-        raise UnsupportedModel(
-            f"{node.name!r} is a function of its parents, which sequences are not summed over; ask the unrolled network: "
-            f"query('{node.name}@3', given=...)"
-        )
     shape = slices.shape(node.scope)
     found = np.zeros((len(steps), *shape))
     places: list[Place] = [split_name(v) for v in table.names]
@@ -299,5 +294,25 @@ def _density(
             numbers[p][rows] if p in numbers else np.full(rows.sum(), fixed[p]) for p in places
         ]
         at: Any = (rows, *codes)
-        found[at] = table.log_prob(columns[-1], columns[:-1])
+        found[at] = _log_density(table, columns)
+    return found
+
+
+def _log_density(table: Conditional, columns: Sequence[Any]) -> Array:
+    """Return log p(child | parents) for columns of codes and numbers, the child's last."""
+    if not isinstance(table, FunctionNode) or not len(columns[-1]):
+        return table.log_prob(columns[-1], columns[:-1])
+    # a function is called by a whole model, so it gets one with roots for its parents, whose share is taken off again
+    roots: list[Conditional] = []
+    rows: dict[str, Any] = {table.variable.name: columns[-1]}
+    for parent, column in zip(table.parents, columns, strict=False):
+        if isinstance(parent, Quantity):
+            roots.append(GaussianConditional(parent, (), (), 0.0, np.zeros(0), 1.0))
+            rows[parent.name] = column
+        else:
+            roots.append(uniform_table(parent, ()))
+            rows[parent.name] = [parent.states[i] for i in column.astype(int)]
+    total = BayesianNetwork.from_conditionals([*roots, table]).log_prob(rows)
+    shares = [root.log_prob(column, ()) for root, column in zip(roots, columns, strict=False)]
+    found: Array = np.asarray(total) - sum(shares)
     return found

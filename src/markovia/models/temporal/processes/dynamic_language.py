@@ -14,6 +14,7 @@ import numpy as np
 
 from markovia.errors import IncompleteModel, InvalidArgument, InvalidGraph
 from markovia.factors.distributions.finite_distributions import is_distribution
+from markovia.factors.functions.reading import as_function_node
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian, as_recipe, continuous_parents
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
@@ -199,4 +200,12 @@ def _variable(known: Mapping[str, Variable], said: Declaration) -> Variable:
     if said.states is None and form is None:
         raise InvalidArgument(f"say the states of {said.name!r} with states=")
     whole = not said.lags or said.initial is not None
+    if callable(form):
+        listed = same if whole else list(said.parents)
+        there = {q: known[b] for q in listed for b, _ in [split_name(q)] if b in known}
+        node = as_function_node(
+            there, said.name, form, said.states, None if is_distribution(form) else listed
+        )
+        if node is not None:
+            return node.variable
     return variable_of(said.name, form, said.states, tuple(known[q] for q in same) if whole else ())
