@@ -62,10 +62,10 @@ def minimise_smooth(
         if float(np.abs(gradient).max(initial=0.0)) <= tolerance:
             break
         way = direction(gradient, moves)
-        slope = float(gradient @ way)
+        slope = dot(gradient, way)
         if not slope < 0.0:
             moves.clear()
-            way, slope = -gradient, -float(gradient @ gradient)
+            way, slope = -gradient, -dot(gradient, gradient)
         size = 1.0 if moves else min(1.0, 1.0 / float(np.sqrt(-slope)))
         tried, change = function(point + size * way)
         calls += 1
@@ -82,8 +82,8 @@ def minimise_smooth(
             moves.clear()
             continue
         step, turn = size * way, change - gradient
-        bend = float(step @ turn)
-        if bend > 1e-14 * float(step @ step):
+        bend = dot(step, turn)
+        if bend > 1e-14 * dot(step, step):
             moves.append((step, turn, 1.0 / bend))
             del moves[:-MEMORY]
         fall = value - tried
@@ -93,6 +93,11 @@ def minimise_smooth(
         if fall <= flat * max(abs(value), abs(value + fall), 1.0) and flat > 0.0:
             break
     return point, value, float(np.abs(gradient).max(initial=0.0)), calls
+
+
+def dot(left: Array, right: Array) -> float:
+    """Return the product of two vectors; without linear algebra, whose threads spin beside compiled work."""
+    return float(np.einsum("i,i->", left, right))
 
 
 def direction(gradient: Array, moves: list[tuple[Array, Array, float]]) -> Array:
@@ -121,4 +126,4 @@ def direction(gradient: Array, moves: list[tuple[Array, Array, float]]) -> Array
 def _add_and_multiply(share: float, change: Array, vector: Array, other: Array) -> float:
     if share:
         vector += share * change
-    return float(vector @ other)
+    return dot(vector, other)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from markovia.optimise.limited_memory_bfgs import MEMORY, direction
+from markovia.optimise.limited_memory_bfgs import MEMORY, direction, dot
 from markovia.runtime.array_types import Array
 
 
@@ -38,7 +38,7 @@ def minimise_sparse(
     """
     point = np.array(start, dtype=np.float64)
     smooth, gradient = function(point)
-    value = smooth + float(lasso @ np.abs(point))
+    value = smooth + dot(lasso, np.abs(point))
     calls = 1
     moves: list[tuple[Array, Array, float]] = []
     steepest = _steepest(point, gradient, lasso)
@@ -47,10 +47,10 @@ def minimise_sparse(
             break
         way = direction(steepest, moves)
         way[(way * steepest >= 0.0) & (lasso > 0.0)] = 0.0
-        slope = float(steepest @ way)
+        slope = dot(steepest, way)
         if not slope < 0.0:
             moves.clear()
-            way, slope = -steepest, -float(steepest @ steepest)
+            way, slope = -steepest, -dot(steepest, steepest)
         side = np.where(point != 0.0, np.sign(point), -np.sign(steepest))
         size = 1.0 if moves else min(1.0, 1.0 / float(np.sqrt(-slope)))
         while True:
@@ -58,8 +58,8 @@ def minimise_sparse(
             tried[(tried * side < 0.0) & (lasso > 0.0)] = 0.0
             smooth, change = function(tried)
             calls += 1
-            total = smooth + float(lasso @ np.abs(tried))
-            if total <= value + 1e-4 * float(steepest @ (tried - point)) or size <= 1e-10:
+            total = smooth + dot(lasso, np.abs(tried))
+            if total <= value + 1e-4 * dot(steepest, tried - point) or size <= 1e-10:
                 break
             size *= 0.5
         if not total < value:
@@ -68,8 +68,8 @@ def minimise_sparse(
             moves.clear()
             continue
         step, turn = tried - point, change - gradient
-        bend = float(step @ turn)
-        if bend > 1e-14 * float(step @ step):
+        bend = dot(step, turn)
+        if bend > 1e-14 * dot(step, step):
             moves.append((step, turn, 1.0 / bend))
             del moves[:-MEMORY]
         fall = value - total

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.tokens import MISSING, FewWeights, Tokens
+from markovia.optimise.limited_memory_bfgs import dot
 from markovia.runtime.array_types import Array, Ints
 
 MOST_DENSE = 1 << 25
@@ -206,7 +207,7 @@ class ChainObjective:
             observed = self._features(tokens, codes) if self._labelled else None
         weights = self.unpack(theta)
         pull = share * self.decay * theta
-        value, gradient = float(pull @ theta), 2.0 * pull
+        value, gradient = dot(pull, theta), 2.0 * pull
         if not len(codes):
             return value, gradient
         scores = weights.scores(tokens)
@@ -219,7 +220,7 @@ class ChainObjective:
             tied = np.where((codes < 0)[:, None] | (_one_hot(codes, self.k) > 0.0), scores, -np.inf)
             least, observed = self._sum_out(tokens, tied, weights.transitions)
         else:
-            least = float(observed @ theta)
+            least = dot(observed, theta)
         gradient += more
         gradient -= observed
         return value + most - least, gradient

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from markovia.optimise.limited_memory_bfgs import minimise_smooth
+from markovia.optimise.limited_memory_bfgs import dot, minimise_smooth
 from markovia.optimise.orthant_wise import minimise_sparse
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
@@ -123,7 +123,7 @@ def minimise(
             total += float(lasso @ (point[:n] + point[n:]))
             gradient = np.concatenate([gradient + lasso, lasso - gradient])
         if sparse and not split and lasso is not None:
-            total += float(lasso @ np.abs(theta))
+            total += dot(lasso, np.abs(theta))
         if total < best[0]:
             best = (total, theta.copy())
         return (smooth if sparse and not split else total) / scale, gradient / scale
@@ -203,7 +203,7 @@ def descend(
                     value, gradient = objective(theta, np.sort(which))
                     calls += 1
                     share = len(which) / n
-                    total += value + share * float(objective.lasso @ np.abs(theta))
+                    total += value + share * dot(objective.lasso, np.abs(theta))
                     slope = gradient / max(len(which), 1)
                     squares += slope**2
                     rate = learning_rate / np.sqrt(squares + 1e-12)
