@@ -58,6 +58,17 @@ def crf_segmentation() -> Any:
         return _example("crf_segmentation").segmentation_figure()
 
 
+def state_choice() -> Any:
+    """Show the criterion of one to five hidden states, where three are right; as in `guide/learning_hmms.md`."""
+    levels = mk.HMM(
+        3, emission="gaussian", start=[1, 0, 0], transition=[[0.9, 0.1, 0.0], [0.0, 0.9, 0.1], [0.1, 0.0, 0.9]],
+        emission_params={"means": [-4.0, 0.0, 4.0], "covariances": [1.0, 1.0, 1.0]},
+    )  # fmt: skip
+    data = levels.sample(60, 6, seed=0)[0]
+    template = mk.HMM(emission="gaussian", n_init=3)
+    return mk.choose_states(template, data, range(1, 6), seed=0).plot()
+
+
 def _visits(n: int, seed: int) -> tuple[Array, NDArray[np.str_]]:
     """Return three noisy copies of one measurement, and who is sick; as in `guide/classifiers.md`."""
     rng = np.random.default_rng(seed)
@@ -76,4 +87,4 @@ def _polynomial(degree: int, x: Array, y: Array, points: Array) -> Array:
     return np.asarray(fitted(points))
 
 
-FIGURES: tuple[Callable[[], Any], ...] = (calibration, bias_variance, crf_segmentation)
+FIGURES: tuple[Callable[[], Any], ...] = (calibration, bias_variance, crf_segmentation, state_choice)

@@ -44,7 +44,7 @@ Asking
     inference                       the problem that a model hands to an engine
 Learning
     counts, EM, Discretizer, priors
-    fit_log_linear, posterior_regularisation
+    fit_log_linear, posterior_regularisation, choose_states, compare_states
     learn_structure, learn_dynamic_structure, structure_methods, Knowledge, score_graph, independence_test, granger,
     pairwise_direction
     bootstrap_structure, edge_posterior, edge_strength, edges_over_time
@@ -85,6 +85,7 @@ _ports.bind("plot-calibration", "markovia.plotting:plot_calibration")
 _ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
 _ports.bind("plot-comparison", "markovia.plotting.comparison_plot:plot_comparison")
 _ports.bind("plot-ranks", "markovia.plotting.rank_plot:plot_ranks")
+_ports.bind("plot-state-choice", "markovia.plotting.state_choice_plot:plot_state_choice")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 _ports.bind("plot-draws", "markovia.plotting.draws_plot:plot_draws")
 

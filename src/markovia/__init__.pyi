@@ -40,6 +40,7 @@ from markovia.learning.regression.regressions import (
 )
 from markovia.learning.prediction.entity_scores import entity_scores as entity_scores
 from markovia.learning.tables import priors as priors
+from markovia.models.choosing_states import choose_states as choose_states, compare_states as compare_states
 from markovia.models.classifiers.label_propagation import LabelPropagation as LabelPropagation
 from markovia.models.classifiers.mixed_naive_bayes import NaiveBayes as NaiveBayes
 from markovia.models.classifiers.naive_bayes import (

@@ -344,6 +344,26 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
 
     # -- questions ---------------------------------------------------------------------------------------------
 
+    def predict(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Ints:
+        """Return the most probable path of all sequences in one array, as hmmlearn does; `decode` has one a sequence."""
+        return np.concatenate(self.decode(sequences, lengths, by=by))
+
+    def predict_proba(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Array:
+        """Return p(state | all) of all steps in one array, as hmmlearn does; `smooth` has one a sequence."""
+        return np.concatenate(self.smooth(sequences, lengths, by=by))
+
     def forecast(
         self,
         sequences: Any,
