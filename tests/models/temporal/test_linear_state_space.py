@@ -215,3 +215,35 @@ def test_clones_and_pickles_keep_what_they_are():
         model.fit(y)
     assert pickle.loads(pickle.dumps(model)).score(y) == model.score(y)
     assert clone(model).score(y) == pytest.approx(model.log_likelihoods_[0])
+
+
+@pytest.mark.parametrize("varying", [False, True])
+def test_scans_parallel_in_time_have_the_same_values(varying):
+    rng = np.random.default_rng(12)
+    more = {"transition": 0.5 * rng.normal(size=(24, 2, 2))} if varying else {}
+    model = random_model(rng, **more)
+    ys = [rng.normal(size=(k, 2)) for k in (24, 1)]
+    ys[0][rng.random((24, 2)) < 0.3] = np.nan
+    np.testing.assert_allclose(model.log_prob(ys, parallel="time"), model.log_prob(ys), rtol=1e-10)
+    found, exact = model.filter(ys, parallel="time"), model.filter(ys)
+    smoothed, truth = model.smooth(ys, parallel="time"), model.smooth(ys)
+    for k in range(2):
+        np.testing.assert_allclose(found.mean[k], exact.mean[k], atol=1e-9)
+        np.testing.assert_allclose(found.cov[k], exact.cov[k], atol=1e-9)
+        np.testing.assert_allclose(found.innovations[k], exact.innovations[k], atol=1e-9)
+        np.testing.assert_allclose(smoothed.mean[k], truth.mean[k], atol=1e-9)
+        np.testing.assert_allclose(smoothed.cov[k], truth.cov[k], atol=1e-9)
+    with pytest.raises(mk.MarkoviaError, match="diffuse start is not run in parallel"):
+        mk.LinearStateSpace().filter(ys[0][:, :1], parallel="time")
+
+
+def test_results_of_one_array_are_that_array_to_numpy():
+    model = random_model(np.random.default_rng(13))
+    y = np.random.default_rng(14).normal(size=(6, 2))
+    alone, listed = model.smooth(y), model.smooth([y])
+    assert np.asarray(alone.mean).shape == (6, 2)
+    assert np.asarray(listed.mean).shape == (1, 6, 2)
+    np.testing.assert_array_equal(alone.mean[0], listed.mean[0])
+    np.testing.assert_array_equal(alone.mean[:, 1], listed.mean[0][:, 1])
+    assert np.asarray(model.forecast(y, 3).mean).shape == (3, 2)
+    assert alone.cov.shape == (6, 2, 2)

@@ -43,15 +43,13 @@ def normal_forecast(
     from scipy.special import ndtri
 
     width = [float(ndtri(0.5 + level / 2)) * np.sqrt(np.einsum("tii->ti", c)) for c in cov]
-    parts = (
-        mean,
-        cov,
-        [m - w for m, w in zip(mean, width, strict=True)],
-        [m + w for m, w in zip(mean, width, strict=True)],
-        state_mean,
-        state_cov,
-    )
-    return Forecast(*(PerSequence(part, single=single) for part in parts), level=level)
+    lower = [m - w for m, w in zip(mean, width, strict=True)]
+    upper = [m + w for m, w in zip(mean, width, strict=True)]
+
+    def each(arrays: Any) -> PerSequence:
+        return PerSequence(arrays, single=single)
+
+    return Forecast(each(mean), each(cov), each(lower), each(upper), each(state_mean), each(state_cov), level)
 
 
 def longer(rows: Sequences, values: Array, more: Array) -> Sequences:

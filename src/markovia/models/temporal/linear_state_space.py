@@ -19,6 +19,8 @@ from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.kalman_filter import Form, KalmanFilter, offsets_by_row, simulate
 from markovia.inference.sequences.kalman_results import Filtered, Smoothed
+from markovia.inference.sequences.parallel_kalman import Parallel, in_parallel_time
+from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_em import LEARNED, fit_em
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -139,6 +141,7 @@ observation_offset_
         *,
         by: str | None = None,
         inputs: Any = None,
+        parallel: Parallel = None,
     ) -> Array:
         """Return the log likelihood of each sequence.
 
@@ -148,7 +151,11 @@ observation_offset_
             One array a sequence, one array with lengths, or a frame with a column of ids; NaN is missing.
         inputs
             Known inputs, in the same form, where the model has matrices for them.
+        parallel
+            "time" for associative scans in JAX, for one long sequence on a GPU; the same values.
         """
+        if parallel is not None:
+            return self._in_parallel(sequences, lengths, by, inputs, parallel)[0].log_prob
         return self._run(sequences, lengths, by, inputs).log_prob
 
     def score(
@@ -169,7 +176,8 @@ observation_offset_
         *,
         by: str | None = None,
         inputs: Any = None,
-    ) -> Filtered:
+        parallel: Parallel = None,
+    ) -> Filtered | FilteredStates:
         """Return the states given what was observed up to each step, with innovations and their tests.
 
         Examples
@@ -179,6 +187,8 @@ observation_offset_
         >>> found.mean[0][:, 0].round(3).tolist(), found.innovations[1][:, 0].tolist()
         ([1.0, 1.667, 3.125], [0.0, 1.0])
         """
+        if parallel is not None:
+            return self._in_parallel(sequences, lengths, by, inputs, parallel, smoothing=False)[0]
         return self._run(sequences, lengths, by, inputs).filtered
 
     def smooth(
@@ -188,8 +198,11 @@ observation_offset_
         *,
         by: str | None = None,
         inputs: Any = None,
-    ) -> Smoothed:
+        parallel: Parallel = None,
+    ) -> Smoothed | SmoothedStates:
         """Return the states given whole sequences, with the covariances of neighbouring states."""
+        if parallel is not None:
+            return self._in_parallel(sequences, lengths, by, inputs, parallel, smoothing=True)[1]
         return self._run(sequences, lengths, by, inputs).smoothed
 
     def sample_states(
@@ -385,6 +398,23 @@ observation_offset_
     ) -> KalmanFilter:
         rows = read_sequences(sequences, lengths, by=by)
         return self._run_rows(rows, self._read_inputs(inputs, lengths, by))
+
+    def _in_parallel(
+        self,
+        sequences: Any,
+        lengths: Any,
+        by: str | None,
+        inputs: Any,
+        parallel: str,
+        *,
+        smoothing: bool = False,
+    ) -> tuple[FilteredStates, SmoothedStates]:
+        check_choice("parallel", parallel, ("time",))
+        rows = read_sequences(sequences, lengths, by=by)
+        c, d = self._offsets(rows, self._read_inputs(inputs, lengths, by))
+        return in_parallel_time(
+            self.space, rows.numbers(), rows.offsets, c, d, rows.single, smoothing=smoothing
+        )
 
     def _read_inputs(self, inputs: Any, lengths: Iterable[int] | None, by: str | None) -> Array | None:
         return None if inputs is None else read_sequences(inputs, lengths, by=by).numbers(missing=False)
