@@ -125,9 +125,8 @@ def _coded(rows: Sequences, column: Any, variable: Variable) -> tuple[Ints, Arra
     """Return which likelihood each step has, and the likelihoods: one a state, none at all, then soft ones."""
     k = len(variable)
     plain = np.vstack([np.eye(k), np.ones((1, k))])
-    soft = column.dtype == object and any(
-        isinstance(c, list | tuple | dict | np.ndarray | Not) for c in column
-    )
+    kinds = set(map(type, column)) if column.dtype == object else set()
+    soft = any(issubclass(kind, list | tuple | dict | np.ndarray | Not) for kind in kinds)
     if not soft:
         try:
             codes = np.asarray(column_codes(variable.name, column, variable)[1], dtype=np.int64)
