@@ -42,6 +42,8 @@ SEQUENCES = {
     "GridCRF",
     "HMM",
     "HiddenSemiMarkov",
+    "FactorialHMM",
+    "CoupledHMM",
     "MEMM",
     "NeuralCRF",
     "SegmentCRF",

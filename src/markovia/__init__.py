@@ -16,8 +16,8 @@ The names here are those that are typed first; `help(mk.BayesianNetwork)` says m
 
 Models
     BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
-    HMM, HiddenSemiMarkov, SequenceMixture, LinearStateSpace, NonlinearStateSpace, SwitchingStateSpace,
-    ParticleFilter, StructuralSeries, ARIMA, DynamicFactor
+    HMM, HiddenSemiMarkov, FactorialHMM, CoupledHMM, SequenceMixture
+    LinearStateSpace, NonlinearStateSpace, SwitchingStateSpace, ParticleFilter, StructuralSeries, ARIMA, DynamicFactor
     ChainCRF, MEMM, SegmentCRF, CRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation

@@ -78,6 +78,8 @@ from markovia.models.temporal.processes.dynamic_structure import (
 )
 from markovia.models.temporal.hidden_semi_markov import HiddenSemiMarkov as HiddenSemiMarkov
 from markovia.models.temporal.hmm import HMM as HMM
+from markovia.models.temporal.joint_hmm import CoupledHMM as CoupledHMM
+from markovia.models.temporal.joint_hmm import FactorialHMM as FactorialHMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
 from markovia.models.temporal.markov_chain import MarkovChain as MarkovChain
 from markovia.models.temporal.nonlinear_state_space import NonlinearStateSpace as NonlinearStateSpace

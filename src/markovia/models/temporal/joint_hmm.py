@@ -1,0 +1,433 @@
+"""Factorial and coupled hidden Markov models: several hidden chains behind one series.
+
+In a factorial model the chains move on their own and are seen together: x_t depends on all their states. In a coupled one
+each chain emits a column of its own, and its next state depends on the states of all chains.
+References: Ghahramani and Jordan (1997); Brand, Oliver and Pentland (1997). Cost of an answer: steps times the square of the
+number of joint states.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from markovia.data.sequences import Sequences, read_sequences
+from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
+from markovia.learning.sequences.baum_welch import Priors, learn, refuse
+from markovia.learning.sequences.discrete_emissions import Categorical, chosen
+from markovia.learning.sequences.emissions import Emission, Observations, distinct, parameter, probabilities
+from markovia.learning.sequences.gaussian_emissions import Gaussian
+from markovia.learning.sequences.joint_chains import AdditiveGaussian, ByChain, JointChains, members
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.seeds import generator
+
+MOST = 2_000
+"""Joint states up to which answers are exact; there are none beyond."""
+
+
+class _JointHMM(BaseEstimator):  # type: ignore[misc]
+    """Several hidden chains, answered as one."""
+
+    _coupled = False
+
+    def __init__(
+        self,
+        n_states: Sequence[int] = (2, 2),
+        *,
+        emission: Literal["gaussian", "categorical"] = "gaussian",
+        start: Any = None,
+        transition: Any = None,
+        emission_params: Mapping[str, Any] | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-2,
+        n_init: int = 1,
+        random_state: Any = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_states = n_states
+        self.emission = emission
+        self.start = start
+        self.transition = transition
+        self.emission_params = emission_params
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Self:
+        """Learn by expectation-maximisation from the values that are given, or from others made up from the data."""
+        sizes = self._sizes()
+        data = read_sequences(sequences, lengths, by=by)
+        seen = self._read(data)
+        rng = generator(self.random_state)
+        runs = []
+        for i in range(self.n_init):
+            emission = self._given_emission() if i == 0 else None
+            emission = self._started(seen, rng) if emission is None else emission
+            starts, transitions = self._chains(rng)
+            model = JointChains(sizes, starts, transitions, emission)
+            none = Priors(1.0, 1.0, {})
+            runs.append(
+                learn(
+                    model,
+                    seen,
+                    none,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    progress=self.progress,
+                    where=data.at,
+                )
+            )
+        best = max(runs, key=lambda found: found.objective)
+        self.model_: JointChains = best.model
+        self.startprob_, self.transmat_, self.emission_ = best.model[1:]
+        self.history_, self.converged_, self.n_iter_ = best.history, best.converged, len(best.history)
+        self.n_features_in_ = data.values.shape[1]
+        if not best.converged and self.tol > 0.0 and self.max_iter > 1:
+            warnings.warn(
+                f"learning still gained after {self.max_iter} iterations; raise max_iter= or tol=",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def log_prob(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> Array:
+        """Return log p(x) of each sequence; minus infinity for an impossible one."""
+        model, _, seen = self._ask(sequences, lengths, by)
+        return model.chain.filter(seen.seen_by(model.emission)).log_probs
+
+    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
+        """Return log p(x) of all sequences together."""
+        return float(self.log_prob(sequences, lengths, by=by).sum())
+
+    def filter(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> list[tuple[Array, ...]]:
+        """Return p(z_t | x_0 ... x_t) of each chain, one tuple of arrays (steps, states) a sequence."""
+        model, data, seen = self._ask(sequences, lengths, by)
+        found = model.chain.filter(seen.seen_by(model.emission))
+        refuse(found.stuck, data.at)
+        return self._by_chain(model, data, found.now)
+
+    def smooth(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> list[tuple[Array, ...]]:
+        """Return p(z_t | x) of each chain, one tuple of arrays (steps, states) a sequence."""
+        model, data, seen = self._ask(sequences, lengths, by)
+        found = model.chain.smooth(seen.seen_by(model.emission))
+        refuse(found.stuck, data.at)
+        return self._by_chain(model, data, found.sums)
+
+    def decode(
+        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+    ) -> list[Ints]:
+        """Return the most probable states of all chains together, one array (steps, chains) a sequence."""
+        model, data, seen = self._ask(sequences, lengths, by)
+        observed = seen.seen_by(model.emission)
+        paths, log_probs = model.chain.best(observed)
+        if (log_probs == -np.inf).any():
+            refuse(model.chain.filter(observed).stuck, data.at)
+        return data.split(members(model.sizes)[paths])
+
+    def sample(self, steps: int = 1, n: int | None = None, *, seed: Any = None) -> tuple[Any, Any]:
+        """Draw a sequence: its observations and its states (steps, chains); lists of n of both where `n` is given."""
+        check("steps", steps, Whole(1))
+        check("n", n, Whole(1, none=True))
+        model, rng = self._model(), generator(seed)
+        count = 1 if n is None else n
+        chain = model.chain
+        states = np.empty((count, steps), dtype=np.int64)
+        states[:, 0] = chosen(np.repeat(chain.start[None], count, axis=0), rng)
+        for t in range(1, steps):
+            states[:, t] = chosen(chain.tables[0][states[:, t - 1]], rng)
+        drawn: Any = model.emission
+        drawn = drawn.draw(states.ravel(), rng).reshape(count, steps, -1)
+        shown = members(model.sizes)[states]
+        return (drawn[0], shown[0]) if n is None else (list(drawn), list(shown))
+
+    def network(self) -> DynamicBayesianNetwork:
+        """Return the dynamic network with states `z_0`, `z_1`, ... and what is seen, for categorical emissions."""
+        model = self._model()
+        first, later = BayesianNetwork(), BayesianNetwork()
+        names = [f"z_{i}" for i in range(len(model.sizes))]
+        for name, size in zip(names, model.sizes, strict=True):
+            later.add(f"{name}@-1", states=list(range(size)))
+        for i, (name, size) in enumerate(zip(names, model.sizes, strict=True)):
+            states, table = list(range(size)), model.transitions[i]
+            first.add(name, states=states, p=model.starts[i])
+            own = [f"{name}@-1"] if not self._coupled else [f"{other}@-1" for other in names]
+            shape = (size,) if not self._coupled else model.sizes
+            later.add(name, states=states, parents=own, p=table.reshape((*shape, size)))
+        emission = model.emission
+        for network in (first, later):
+            if isinstance(emission, Categorical):
+                table = emission.probs.reshape((*model.sizes, -1))
+                network.add("x", states=list(emission.symbols), parents=names, p=table)
+            elif isinstance(emission, ByChain) and isinstance(emission.parts[0], Categorical):
+                for i, part in enumerate(emission.parts):
+                    network.add(f"x_{i}", states=list(part.symbols), parents=[names[i]], p=part.probs)
+            else:
+                raise UnsupportedModel("categorical emissions are handed over, and these are none")
+        return DynamicBayesianNetwork(first, later)
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _by_chain(self, model: JointChains, data: Sequences, joint: Array) -> list[tuple[Array, ...]]:
+        of = members(model.sizes)
+        each = [joint @ np.eye(n)[of[:, i]] for i, n in enumerate(model.sizes)]
+        return list(zip(*(data.split(one) for one in each), strict=True))
+
+    def _sizes(self) -> tuple[int, ...]:
+        check("emission", self.emission, Choice(("gaussian", "categorical")))
+        check("max_iter", self.max_iter, Whole(1))
+        check("tol", self.tol, NOT_NEGATIVE)
+        check("n_init", self.n_init, Whole(1))
+        sizes = tuple(self.n_states) if isinstance(self.n_states, list | tuple | np.ndarray) else ()
+        if not sizes or any(not Whole(1).admits(n) for n in sizes):
+            raise InvalidArgument(f"n_states= has the number of states of each chain, not {self.n_states!r}")
+        if np.prod(sizes, dtype=float) > MOST:
+            raise InvalidArgument(
+                f"n_states= makes {int(np.prod(sizes, dtype=float)):,} joint states; answers are exact up to {MOST:,}"
+            )
+        return tuple(int(n) for n in sizes)
+
+    def _chains(self, rng: np.random.Generator | None) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        sizes = self._sizes()
+        joint = int(np.prod(sizes))
+        starts, transitions = [], []
+        for given, what in ((self.start, "start="), (self.transition, "transition=")):
+            if given is not None and len(given) != len(sizes):
+                raise InvalidArgument(f"{what} has one entry for each of the {len(sizes)} chains")
+            if given is None and rng is None:
+                raise IncompleteModel(
+                    "this model has no values yet; call fit(sequences), or give start=, transition= and emission_params="
+                )
+        for i, size in enumerate(sizes):
+            rows = joint if self._coupled else size
+            if self.start is None:
+                starts.append(np.full(size, 1.0 / size))
+            else:
+                starts.append(probabilities(self.start[i], f"start=[{i}]", (size,)))
+            if self.transition is not None:
+                table = np.asarray(self.transition[i], dtype=np.float64).reshape(-1, size)
+                transitions.append(probabilities(table, f"transition=[{i}]", (rows, size)))
+            elif rng is not None:
+                stay = np.eye(size)[members(sizes)[:, i]] if self._coupled else np.eye(size)
+                transitions.append(0.6 * stay + 0.4 * rng.dirichlet(np.full(size, 5.0), rows))
+        return tuple(starts), tuple(transitions)
+
+    def _model(self) -> JointChains:
+        if hasattr(self, "model_"):
+            return self.model_
+        starts, transitions = self._chains(None)
+        emission = self._given_emission()
+        if emission is None:
+            raise IncompleteModel(
+                "this model has no emissions yet; call fit(sequences), or give emission_params="
+            )
+        return JointChains(self._sizes(), starts, transitions, emission)
+
+    def _ask(
+        self, sequences: Any, lengths: Iterable[int] | None, by: str | None
+    ) -> tuple[JointChains, Sequences, Observations]:
+        model = self._model()
+        data = read_sequences(sequences, lengths, by=by)
+        return model, data, self._read(data, model.emission)
+
+    def _named(self, *names: str) -> list[Any] | None:
+        if self.emission_params is None:
+            return None
+        if set(self.emission_params) != set(names):
+            raise InvalidArgument(
+                f"emission_params= of {self.emission!r} has {', '.join(names)}, not {', '.join(self.emission_params)}"
+            )
+        return [self.emission_params[name] for name in names]
+
+    def _read(self, data: Sequences, emission: Any = None) -> Observations:
+        raise NotImplementedError
+
+    def _given_emission(self) -> Emission | None:
+        raise NotImplementedError
+
+    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
+        raise NotImplementedError
+
+
+class FactorialHMM(_JointHMM):
+    """Hidden chains that move on their own and are seen together.
+
+    Parameters
+    ----------
+    n_states
+        The number of states of each chain. Answers are exact, by the chain of joint states, up to 2,000 of those.
+    emission
+        "gaussian", with a mean that is the sum of a row of each chain, or "categorical", a table of the joint state.
+    start, transition
+        The start and the transition of each chain, in lists; known, or to begin with.
+    emission_params
+        {"means"} (a list with an array (states, columns) for each chain) and {"covariance"}, or {"probs"}, an array with
+        an axis for each chain and one for symbols 0, 1, ...
+    max_iter, tol, n_init, random_state, progress
+        As in `HMM`.
+
+    Attributes
+    ----------
+    startprob_, transmat_, emission_
+        The learned chains, in tuples, and emissions.
+    n_iter_, history_, converged_
+        As in `HMM`.
+
+    Examples
+    --------
+    >>> loads = FactorialHMM([2, 2], start=[[1, 0], [1, 0]], transition=[[[0.9, 0.1], [0.1, 0.9]]] * 2,
+    ...     emission_params={"means": [[[0.0], [1.0]], [[0.0], [5.0]]], "covariance": [[0.1]]})
+    >>> loads.decode([0.1, 1.0, 1.1, 6.2, 5.1])[0].tolist()
+    [[0, 0], [1, 0], [1, 0], [1, 1], [0, 1]]
+    """
+
+    def _read(self, data: Sequences, emission: Any = None) -> Observations:
+        if self.emission == "gaussian":
+            return Gaussian.read(data)
+        symbols = Categorical.symbols_in(data) if emission is None else emission.symbols
+        return Categorical(np.empty((0, len(symbols))), symbols).read(data)
+
+    def _given_emission(self) -> Emission | None:
+        sizes = self._sizes()
+        if self.emission == "categorical":
+            found = self._named("probs")
+            if found is None:
+                return None
+            probs = np.asarray(found[0], dtype=np.float64)
+            checked = probabilities(probs, "emission_params['probs']", (*sizes, None))
+            return Categorical.of(int(np.prod(sizes)), {"probs": checked.reshape(-1, checked.shape[-1])})
+        found = self._named("means", "covariance")
+        if found is None:
+            return None
+        covariance = parameter(found[1], "emission_params['covariance']", (None, None))
+        d = len(covariance)
+        if len(found[0]) != len(sizes):
+            raise InvalidArgument(
+                f"emission_params['means'] has an array for each of the {len(sizes)} chains"
+            )
+        means = [
+            parameter(one, f"emission_params['means'][{i}]", (sizes[i], d)) for i, one in enumerate(found[0])
+        ]
+        if not np.allclose(covariance, covariance.T) or np.linalg.eigvalsh(covariance)[0] <= 0.0:
+            raise InvalidArgument("emission_params['covariance'] is not symmetric and positive definite")
+        return AdditiveGaussian(tuple(means), covariance)
+
+    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
+        sizes = self._sizes()
+        if self.emission == "categorical":
+            return Categorical(
+                rng.dirichlet(np.ones(len(seen.rows)), int(np.prod(sizes))), tuple(range(len(seen.rows)))
+            )
+        spread, centre = seen.rows.std(axis=0), seen.rows.mean(axis=0) / len(sizes)
+        means = [
+            centre + spread * rng.normal(size=(n, seen.rows.shape[1])) / np.sqrt(len(sizes)) for n in sizes
+        ]
+        return AdditiveGaussian(tuple(means), np.diag(np.where(spread > 0.0, spread, 1.0) ** 2))
+
+
+class CoupledHMM(_JointHMM):
+    """Hidden chains that each emit a column of their own, and each depend on the states of all before.
+
+    Parameters
+    ----------
+    n_states
+        The number of states of each chain, one a column. Answers are exact up to 2,000 joint states.
+    emission
+        "gaussian" or "categorical" (symbols 0, 1, ...).
+    start, transition
+        The start of each chain, and its transition with an axis for each chain's state before and one for its next.
+    emission_params
+        {"means"} and {"variances"}, or {"probs"}, each a list with an array for each chain.
+    max_iter, tol, n_init, random_state, progress
+        As in `HMM`.
+
+    Attributes
+    ----------
+    startprob_, transmat_, emission_
+        The learned chains, in tuples (rows of a transition are joint states), and emissions.
+    n_iter_, history_, converged_
+        As in `HMM`.
+
+    Examples
+    --------
+    >>> follow = np.array([[[0.9, 0.1], [0.1, 0.9]], [[0.9, 0.1], [0.1, 0.9]]])  # chain 0 goes where chain 1 was
+    >>> pair = CoupledHMM([2, 2], emission="categorical", start=[[1, 0], [0.5, 0.5]],
+    ...     transition=[follow, follow], emission_params={"probs": [np.eye(2), [[0.5, 0.5], [0.5, 0.5]]]})
+    >>> pair.smooth(np.array([[0, 0], [1, 0], [1, 1]]))[0][1].round(2).tolist()
+    [[0.02, 0.98], [0.02, 0.98], [0.12, 0.88]]
+    """
+
+    _coupled = True
+
+    def _read(self, data: Sequences, emission: Any = None) -> Observations:
+        sizes = self._sizes()
+        if data.values.shape[1] != len(sizes):
+            raise InvalidArgument(
+                f"the sequences have {data.values.shape[1]} columns for {len(sizes)} chains"
+            )
+        if self.emission == "gaussian":
+            return Gaussian.read(data)
+        values = data.numbers()
+        wrong = (values < 0) | (values != np.floor(values))
+        if emission is not None:
+            wrong |= values >= np.array([len(part.symbols) for part in emission.parts])
+        wrong &= ~np.isnan(values)
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            raise InvalidArgument(
+                f"{data.at(int(i))} has {values[i, j]:g}, which is none of the symbols 0, 1, ..."
+            )
+        gaps = np.isnan(values)
+        if (gaps.any(axis=1) != gaps.all(axis=1)).any():
+            row = int(np.argmax(gaps.any(axis=1) != gaps.all(axis=1)))
+            raise InvalidArgument(
+                f"{data.at(row)} misses some of its entries; steps are there or missing in whole"
+            )
+        return distinct(values, ~gaps.all(axis=1), data.offsets)
+
+    def _given_emission(self) -> Emission | None:
+        sizes = self._sizes()
+        names = ("probs",) if self.emission == "categorical" else ("means", "variances")
+        found = self._named(*names)
+        if found is None:
+            return None
+        if any(len(one) != len(sizes) for one in found):
+            raise InvalidArgument(f"emission_params= have an entry for each of the {len(sizes)} chains")
+        if self.emission == "categorical":
+            return ByChain(tuple(Categorical.of(n, {"probs": found[0][i]}) for i, n in enumerate(sizes)))
+        return ByChain(
+            tuple(
+                Gaussian.of(
+                    n,
+                    {
+                        "means": np.reshape(found[0][i], (n, 1)),
+                        "covariances": np.reshape(found[1][i], (n, 1, 1)),
+                    },
+                )
+                for i, n in enumerate(sizes)
+            )
+        )
+
+    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
+        parts: list[Any] = []
+        for i, n in enumerate(self._sizes()):
+            column = seen.rows[:, i : i + 1]
+            own = Observations(column, np.arange(len(column)), np.array([0, len(column)]))
+            if self.emission == "categorical":
+                symbols = tuple(range(int(column.max()) + 1))
+                parts.append(Categorical(rng.dirichlet(np.ones(len(symbols)), n), symbols))
+            else:
+                parts.append(Gaussian.started(own, n, rng))
+        return ByChain(tuple(parts))
