@@ -39,6 +39,12 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path):
     hmm = mk.HMM(2, emission="poisson", structure="left-right", random_state=0).fit([1, 2, 9, 8])
     with pytest.raises(UnsupportedModel, match="pickle"):
         hmm.save(tmp_path / "m.json")
+    for settings in ({"order": 2}, {"lags": 1}):
+        shaped = mk.HMM(2, emission="gaussian", random_state=0, max_iter=2, tol=0.0, **settings).fit(
+            np.arange(12.0) % 5
+        )
+        with pytest.raises(UnsupportedModel, match="pickle"):
+            shaped.save(tmp_path / "m.json")
     with pytest.raises(UnsupportedModel, match="strings or numbers"):
         mk.MarkovChain([[0, 1], [1, 0]], [(0,), (1,)]).save(tmp_path / "m.json")
     text = mk.io.dumps(mk.MarkovChain([[0.5, 0.5], [1, 0]]), "json")

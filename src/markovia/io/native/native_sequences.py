@@ -7,11 +7,13 @@ import numpy as np
 from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import Node
 from markovia.io.source import brief
+from markovia.learning.sequences.baum_welch import HiddenMarkov
+from markovia.models.hidden.emission_families import EMISSIONS
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 
 _PLAIN = (str, int, float, bool)
-_SHAPE = {"structure": "ergodic", "band": None, "tied": None, "transition_mask": None}
+_SHAPE = {"order": 1, "lags": 0, "structure": "ergodic", "band": None, "tied": None, "transition_mask": None}
 _COMMON = ("format", "version", "kind")
 
 
@@ -28,6 +30,8 @@ def write_hmm(model: HMM) -> dict[str, Any]:
             "the native format holds HMMs whose emission has a name; pickle keeps the others"
         )
     values = model._model()
+    if type(values) is not HiddenMarkov or type(values.emission) is not EMISSIONS[model.emission]:
+        raise UnsupportedModel("the native format holds HMMs that no inputs drive; pickle keeps the others")
     params = {name: np.asarray(value).tolist() for name, value in values.emission.params.items()}
     content: dict[str, Any] = {
         "states": model.n_states,
