@@ -26,6 +26,7 @@ import figures_fitting
 import figures_learning
 import figures_map
 import figures_processes
+import figures_state_space
 import figures_structure
 import figures_structure_more
 import figures_taggers
@@ -164,6 +165,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_structure_more.FIGURES,
     *figures_taggers.FIGURES,
     *figures_processes.FIGURES,
+    *figures_state_space.FIGURES,
 )
 
 
