@@ -84,7 +84,7 @@ def two_slices():
     [{"b": [1, None]}, {"a": [0, None]}, {"b": [1, 0]}, {"b": [1, None, None]}, {"b": [None, None, 1]}],
 )
 def test_a_dynamic_network_that_is_not_unrolled_answers_as_its_enumeration(seen):
-    # pgmpy #1638, #1583, #1737 (run): evidence on an interface variable gave 0.4308 instead of 0.2722
+    # pgmpy #1638 (run): evidence on an interface variable gave 0.4308 instead of 0.2722
     process = two_slices()
     ((name, column),) = seen.items()
     steps = len(column)
@@ -102,7 +102,7 @@ def test_a_dynamic_network_that_is_not_unrolled_answers_as_its_enumeration(seen)
 
 
 def test_a_long_dynamic_series_is_filtered_at_once():
-    # pgmpy #1679: minutes for a few hundred steps
+    # pgmpy #1679: inference takes a long time
     rng = np.random.default_rng(0)
     process = two_slices()
     found = process.filter({"b": rng.integers(0, 2, size=20_000)}, targets="a")
@@ -110,16 +110,30 @@ def test_a_long_dynamic_series_is_filtered_at_once():
     np.testing.assert_allclose(found["a"][0].sum(axis=1), 1.0, atol=1e-9)
 
 
-def test_a_dynamic_network_takes_evidence_that_begins_late_and_names_what_it_does_not_know():
-    # pgmpy #1744, #2511: evidence that is missing at the first step, or names that are none, end in a KeyError
+def test_likelihoods_are_evidence_in_a_dynamic_network_too():
+    # pgmpy #1629, #2511: virtual evidence in dynamic networks is not supported, or raises
     process = two_slices()
-    late = process.forecast({"b": [None, None, 1]}, 2)["a"][0]
-    truth = process.unroll(5).query("a@4", given={"b@2": 1}).values
-    np.testing.assert_allclose(late[1], truth, atol=1e-12)
-    with pytest.raises(mk.errors.UnknownVariable, match="'c'"):
-        process.smooth({"c": [1]})
+    found = process.smooth({"b": [[0.2, 0.9], None, 1]}, targets=["a", "b"])
+    network = process.unroll(3)
+    for m, t in (("a", 0), ("b", 0), ("a", 2)):
+        truth = network.query(f"{m}@{t}", given={"b@0": [0.2, 0.9], "b@2": 1}).values
+        np.testing.assert_allclose(found[m][0][t], truth, atol=1e-12)
+
+
+def test_a_fitted_dynamic_network_is_asked_at_once_by_its_own_states():
+    # pgmpy #1737, #1744: inference after fit ends in a KeyError
+    process = mk.DynamicBayesianNetwork(
+        mk.BayesianNetwork("loan->score"), mk.BayesianNetwork("loan@-1->loan->score")
+    )
+    process.fit(
+        [
+            {"loan": ["yes", "no", "no"], "score": [650, 700, 650]},
+            {"loan": ["no", "yes"], "score": [700, 650]},
+        ]
+    )
+    assert process.filter({"score": [650, 700]})["loan"][0].shape == (2, 2)
     with pytest.raises(mk.errors.UnknownState, match="step 1 of sequence 0"):
-        process.smooth([{"b": [1, 7]}])
+        process.filter([{"score": [650, 7]}])
 
 
 def test_loopy_networks_are_answered_exactly_and_say_so():
