@@ -8,6 +8,7 @@ so that reading costs one look into a table an attribute. Attributes that traini
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from markovia.data.sequences import read_sequences
 from markovia.errors import InvalidArgument
+from markovia.kernels.compiled_code import preferred
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
@@ -79,6 +81,10 @@ class Tokens:
         n, d = self.dense.shape
         return np.arange(n + 1) * d, np.tile(np.arange(d, dtype=np.int32), n), self.dense.ravel()
 
+    def often(self, k: int) -> AbstractContextManager[None]:
+        """Return a context for work that asks many times with k labels: compiled code pays there from few tokens on."""
+        return preferred() if max(len(self.columns), len(self)) * k > SMALL else nullcontext()
+
     def split(self, steps: Any) -> list[Any]:
         """Return an array with one entry a token as a list of arrays, one a sequence."""
         ends = self.offsets.tolist()
@@ -123,7 +129,7 @@ class Tokens:
 
     def _share(self, name: str, k: int, arguments: Any, parts: int) -> None:
         steps = len(self.columns) * k
-        work = either(f"{KERNELS}:{name}", 2 * steps)
+        work = either(f"{KERNELS}:{name}", 6 * steps)
         ends = np.searchsorted(self.ptr, np.linspace(0, len(self.columns), parts + 1)[1:-1])
         bounds = [0, *ends.tolist(), len(self)] if steps > SMALL else [0, len(self)]
         fixed = (self.ptr, self.columns, self.values)

@@ -194,7 +194,8 @@ class ChainCRF(Tagger):
             allowed=allowed,
             margin=self.solver == "max-margin",
         )
-        found = self._minimise(objective)
+        with tokens.often(len(classes)):
+            found = self._minimise(objective)
         warn_of_training(found)
         weights = objective.unpack(found.theta)
         self.classes_ = classes

@@ -109,14 +109,15 @@ class MEMM(Tagger):
                 "ChainCRF also on partial ones"
             )
         objective = LocalObjective(tokens, codes, len(classes), C=self.C, apart=self.per_label)
-        found = minimise(
-            objective,
-            np.zeros(objective.size),
-            scale=max(len(tokens.names), 1),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            progress=self.progress,
-        )
+        with tokens.often(len(classes)):
+            found = minimise(
+                objective,
+                np.zeros(objective.size),
+                scale=max(len(tokens.names), 1),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                progress=self.progress,
+            )
         warn_of_training(found)
         self.classes_ = classes
         self.training_ = found

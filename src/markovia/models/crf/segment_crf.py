@@ -116,14 +116,15 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         later = np.flatnonzero(~segments.first)
         repeat = bool((segments.labels[later] == segments.labels[later - 1]).any())
         objective = SegmentObjective(tokens, codes, segments, len(classes), longest, C=self.C, repeat=repeat)
-        found = minimise(
-            objective,
-            np.zeros(objective.bounds[-1]),
-            scale=max(len(tokens.names), 1),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            progress=self.progress,
-        )
+        with tokens.often(len(classes)):
+            found = minimise(
+                objective,
+                np.zeros(objective.bounds[-1]),
+                scale=max(len(tokens.names), 1),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                progress=self.progress,
+            )
         warn_of_training(found)
         self.classes_ = classes
         self._vocabulary = tokens.vocabulary
