@@ -42,7 +42,7 @@ def write_hmm(model: HMM) -> dict[str, Any]:
         "parameters": params,
     }
     if model.emission == "categorical":
-        content["symbols"] = _symbols(values.emission.symbols)
+        content["symbols"] = _symbols(values.emission.symbols)  # type: ignore[attr-defined]
     if hasattr(model, "feature_names_in_"):
         content["columns"] = [str(c) for c in model.feature_names_in_]
     return content
