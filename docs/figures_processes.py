@@ -56,4 +56,38 @@ def dynamic_network() -> Any:
     return figure
 
 
-FIGURES: tuple[Callable[[], Any], ...] = (dynamic_network,)
+def hidden_regimes() -> Any:
+    """Show a series of two regimes, and what an HMM and a model with explicit durations believe about them."""
+    truth = mk.HiddenSemiMarkov(
+        2,
+        emission="gaussian",
+        start=[1, 0],
+        transition=[[0, 1], [1, 0]],
+        max_duration=80,
+        duration_params={"rates": [40.0, 20.0]},
+        emission_params={"means": [[0.3], [-0.5]], "covariances": [[[0.3]], [[2.0]]]},
+    )
+    (series,), (states,) = truth.sample(300, 1, seed=4)
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, height_ratios=(3, 2))
+    top.plot(series[:, 0], color="0.35", linewidth=0.8)
+    low, high = float(series.min()), float(series.max())
+    top.fill_between(range(300), low, high, where=states == 1, step="mid", color="0.9", label="wild in truth")
+    top.set(ylabel="series", ylim=(low, high), xlim=(0, 299))
+    top.legend(loc="upper left")
+    models = (
+        (mk.HMM(2, emission="gaussian", random_state=0), FIRST, "HMM"),
+        (
+            mk.HiddenSemiMarkov(2, emission="gaussian", max_duration=80, random_state=0),
+            SECOND,
+            "HiddenSemiMarkov",
+        ),
+    )
+    for model, colour, name in models:
+        wild = int(np.argmax(model.fit(series).covars_[:, 0, 0]))
+        bottom.plot(model.smooth(series)[0][:, wild], color=colour, label=name)
+    bottom.set(xlabel="step", ylabel="p(wild | series)", ylim=(-0.02, 1.02))
+    bottom.legend(loc="upper left")
+    return figure
+
+
+FIGURES: tuple[Callable[[], Any], ...] = (dynamic_network, hidden_regimes)

@@ -1,5 +1,7 @@
 """HMMs that remember more, or are driven: higher orders, lags, inputs; against the unrolled network, and learned."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -255,6 +257,16 @@ def test_regressions_of_several_columns_gain_at_each_step(kind):
 def test_bad_input_is_named(act, said):
     with pytest.raises(InvalidArgument, match=said):
         act()
+
+
+def test_shapes_that_a_file_does_not_hold_are_refused_and_pickle_keeps_them(tmp_path):
+    x, u = [[0, 1, 1, 0, 1]], [[0.0, 1, 2, 1, 0]]
+    for settings, more in (({"order": 2}, {}), ({"lags": 1}, {}), ({}, {"inputs": u})):
+        hmm = mk.HMM(2, random_state=0, tol=9, **settings).fit(x, **more)
+        with pytest.raises(UnsupportedModel, match="pickle keeps"):
+            hmm.save(tmp_path / "model.json")
+        again = pickle.loads(pickle.dumps(hmm))
+        assert again.log_prob(x, **more) == pytest.approx(hmm.log_prob(x, **more))
 
 
 def test_many_steps_with_inputs_of_their_own_are_shared_out_alike():

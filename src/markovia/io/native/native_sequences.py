@@ -19,11 +19,15 @@ _COMMON = ("format", "version", "kind")
 
 def write_hmm(model: HMM) -> dict[str, Any]:
     """Return the content of a hidden Markov model that has values."""
-    if type(model) is not HMM or any(
-        getattr(model, n) is not v and getattr(model, n) != v for n, v in _SHAPE.items()
+    if (
+        type(model) is not HMM
+        or any(getattr(model, n) is not v and getattr(model, n) != v for n, v in _SHAPE.items())
+        or getattr(model, "_chain_law", None) is not None
+        or np.ndim(model.transition) == 3
     ):
         raise UnsupportedModel(
-            "the native format holds plain HMMs, without masks or tied states; pickle keeps the others"
+            "the native format holds plain HMMs, without masks, tied states, lags, inputs or a higher order; pickle keeps "
+            "the others"
         )
     if not isinstance(model.emission, str):
         raise UnsupportedModel(
