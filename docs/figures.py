@@ -25,6 +25,7 @@ import figures_bayesian_more
 import figures_fitting
 import figures_learning
 import figures_map
+import figures_particles
 import figures_processes
 import figures_state_space
 import figures_structure
@@ -166,6 +167,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_taggers.FIGURES,
     *figures_processes.FIGURES,
     *figures_state_space.FIGURES,
+    *figures_particles.FIGURES,
 )
 
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import markovia as mk
 import markovia.distributions as dist
+from markovia.errors import ConvergenceWarning
 from markovia.models.temporal.particle_state import ParticleState
 
 LINEAR = {
@@ -294,6 +295,15 @@ def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
         assert post.draws["state"].shape == (2, 1000, 20)
         states = pf.set_params(parameters={"phi": mean}, n_particles=4000).smooth(series).mean
         np.testing.assert_allclose(post.draws["state"].mean(axis=(0, 1)), np.concatenate(states), atol=0.2)
+
+
+def test_chains_that_stick_warn():
+    pf = mk.ParticleFilter(
+        LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), lambda x: dist.Normal(x, 0.05),
+        parameters={"phi": dist.Uniform(-1, 1)}, n_particles=20, random_state=0,
+    )  # fmt: skip
+    with pytest.warns(ConvergenceWarning, match="chains disagree"):
+        assert not pf.posterior(Y, draws=30, warmup=10, chains=3).info.converged
 
 
 def test_unknown_parameters_are_refused_where_a_number_is_needed():

@@ -7,16 +7,19 @@ needs fewer particles, and mixes slowly where parameters are tied to the path. R
 (2010); Lindsten, Jordan and Schön (2014). Cost: O(draws x steps x particles).
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from markovia.errors import ConvergenceWarning, outside
 from markovia.inference.differentiable.compiled_functions import compiled
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
 from markovia.inference.differentiable.random_keys import random_keys
+from markovia.inference.markov_chains.diagnostics import rhat
 from markovia.inference.particles.filtering import Filter
 from markovia.inference.particles.laws import draw_all, log_density
 from markovia.inference.particles.model import Where
@@ -29,6 +32,8 @@ from markovia.runtime.double_precision import x64
 from markovia.runtime.progress import progress_bar
 
 ROWS = 100
+MIXED = 1.1
+ADVICE = "more n_particles=, method='guided' of the filter, or more draws= and warmup= help"
 WALKS = 10
 """Steps of the random walk for each path, in Gibbs."""
 
@@ -58,9 +63,19 @@ class ParameterChains:
             # paths have room for the longest sequence: the steps that there are, one sequence after the other
             rows[name] = np.concatenate([rows[name][:, :, i, :n] for i, n in enumerate(self.counts)], axis=2)
         stats = DrawStats(np.stack([one[1] for one in found]), np.stack([one[2] for one in found]))
+        worst = max((rhat(x) for name in self.unknown.priors for x in _scalars(rows[name])), default=1.0)
         info = Info(
-            f"particle {method}", exact=False, iterations=warmup + draws, seconds=seconds_now() - begin
+            f"particle {method}",
+            exact=False,
+            converged=not worst > MIXED,
+            iterations=warmup + draws,
+            seconds=seconds_now() - begin,
+            advice="" if worst <= MIXED else ADVICE,
         )
+        if worst > MIXED:
+            warnings.warn(
+                f"the chains disagree (R-hat {worst:.2f}); {ADVICE}", ConvergenceWarning, stacklevel=outside()
+            )
         return DrawnPosterior(list(self.unknown.priors), rows, info, stats=stats)
 
     def _chain(
@@ -254,6 +269,10 @@ class ParameterChains:
 
         last = jax.random.categorical(keys[2], log_weights).astype(jnp.int32)
         return jax.lax.fori_loop(0, count, back, (last, jax.tree.map(jnp.zeros_like, old)))[1]
+
+
+def _scalars(values: Any) -> list[Any]:
+    return [values[(slice(None), slice(None), *at)] for at in np.ndindex(*values.shape[2:])]
 
 
 def _cut(tree: Any, rows: int) -> Any:
