@@ -184,3 +184,18 @@ def test_what_is_wrong_is_said(change, words):
         random_model("gpb2").set_params(**change).filter(np.zeros((20, 2)))
     with pytest.raises(mk.MarkoviaError, match="learn= names 'noise'"):
         random_model("gpb2", learn=["noise"]).fit(np.zeros((3, 2)))
+
+
+@pytest.mark.filterwarnings("ignore:EM did not settle")
+def test_one_regime_learns_what_a_linear_model_learns_with_numbers_missing():
+    rng = np.random.default_rng(6)
+    given = {
+        "transition": [[0.9, 0.1], [0.0, 0.7]], "transition_cov": covariance(rng, 2),
+        "observation": np.eye(2), "observation_cov": covariance(rng, 2), "initial_mean": [1.0, 0.0],
+        "initial_cov": np.eye(2), "max_iter": 3, "tol": 0.0,
+    }  # fmt: skip
+    ys = mk.LinearStateSpace(**given).sample(15, 2, seed=1)[0]
+    for y in ys:
+        y[rng.random(y.shape) < 0.3] = np.nan
+    line, model = mk.LinearStateSpace(**given).fit(ys), mk.SwitchingStateSpace(**given).fit(ys)
+    assert model.log_likelihoods_ == pytest.approx(line.log_likelihoods_, abs=1e-8)
