@@ -205,3 +205,9 @@ def test_bad_input_is_refused_and_the_chain_stays_as_it_was():
         random_chain(np.random.default_rng(0), 2, 2).forecast([[1]])
     with pytest.raises(TooLarge, match="lower order="):
         mk.MarkovChain(order=9).fit(np.arange(10))
+
+
+def test_what_comes_after_the_targets_does_not_delay_them():
+    chain = mk.MarkovChain([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+    assert chain.hitting_times(1).tolist() == [2.0, 0.0, np.inf]
+    assert chain.hitting_probabilities(1).tolist() == [1.0, 1.0, 0.0]
