@@ -46,6 +46,7 @@ SEQUENCES = {
     "CoupledHMM",
     "MEMM",
     "NeuralCRF",
+    "NonlinearStateSpace",
     "SegmentCRF",
     "SequenceMixture",
 }
