@@ -47,8 +47,10 @@ SEQUENCES = {
     "MEMM",
     "NeuralCRF",
     "NonlinearStateSpace",
+    "ParticleFilter",
     "SegmentCRF",
     "SequenceMixture",
+    "SwitchingStateSpace",
 }
 """Estimators whose rows are sequences or images, which the checks cannot make."""
 SETTINGS = {
