@@ -150,6 +150,35 @@ def filter_steps(
         )
 
 
+@inner(fastmath=REORDERED)
+def smooth_back(a, b, now, tables, moves, filtered, ahead, into, starts, pairs, sums):
+    """Smooth steps a ... b-1 backwards from `now`, p(z_b-1 | all), which ends as that of step a; see `smooth_steps`."""
+    k = len(now)
+    counted = len(pairs) > 0
+    shared = len(moves) == 1
+    later = np.empty(k)
+    for j in range(k):
+        sums[into[b - 1], j] += now[j]
+    for t in range(b - 2, a - 1, -1):
+        row = t - a
+        m = moves[0] if shared else moves[t + 1]
+        for j in range(k):
+            later[j] = now[j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
+        o = into[t]
+        for i in range(k):
+            f = filtered[row, i]
+            value = 0.0
+            for j in range(k):
+                value += tables[m, i, j] * later[j]
+            if counted:
+                for j in range(k):
+                    pairs[m, i, j] += f * later[j]
+            now[i] = f * value
+            sums[o, i] += now[i]
+    for j in range(k):
+        starts[j] += now[j]
+
+
 @kernel(fastmath=REORDERED)
 def smooth_steps(
     first,
@@ -175,15 +204,12 @@ def smooth_steps(
     empty, nothing is.
     """
     k = len(start)
-    counted = len(pairs) > 0
-    shared = len(moves) == 1
     longest = 0
     for s in range(first, last):
         longest = max(longest, offsets[s + 1] - offsets[s])
     filtered = np.empty((longest, k))
     ahead = np.empty((longest, k))
     now = np.empty(k)
-    later = np.empty(k)
     for s in range(first, last):
         a, b = offsets[s], offsets[s + 1]
         log_probs[s], stuck[s] = _forward(
@@ -195,25 +221,7 @@ def smooth_steps(
             continue
         for j in range(k):
             now[j] = filtered[b - 1 - a, j]
-            sums[into[b - 1], j] += now[j]
-        for t in range(b - 2, a - 1, -1):
-            row = t - a
-            m = moves[0] if shared else moves[t + 1]
-            for j in range(k):
-                later[j] = now[j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
-            o = into[t]
-            for i in range(k):
-                f = filtered[row, i]
-                value = 0.0
-                for j in range(k):
-                    value += tables[m, i, j] * later[j]
-                if counted:
-                    for j in range(k):
-                        pairs[m, i, j] += f * later[j]
-                now[i] = f * value
-                sums[o, i] += now[i]
-        for j in range(k):
-            starts[j] += now[j]
+        smooth_back(a, b, now, tables, moves, filtered, ahead, into, starts, pairs, sums)
 
 
 @inner

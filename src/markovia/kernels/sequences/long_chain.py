@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.sequences.hidden_chain import smooth_back
 
 REORDERED = {"reassoc", "contract"}
 TINY = 1e-250
@@ -53,30 +54,8 @@ def messages_back(m, b, tables, moves, logs, dens, codes, messages):
 @kernel(fastmath=REORDERED)
 def finish_first(a, m, now, tables, moves, filtered, ahead, into, starts, pairs, sums):
     """Smooth steps a ... m-1 backwards from `now`, p(z_m-1 | all), and add it up as `hidden_chain.smooth_steps` does."""
-    k = len(now)
-    counted = len(pairs) > 0
-    shared = len(moves) == 1
-    later = np.empty(k)
-    for j in range(k):
-        sums[into[m - 1], j] += now[j]
-    for t in range(m - 2, a - 1, -1):
-        row = t - a
-        which = moves[0] if shared else moves[t + 1]
-        for j in range(k):
-            later[j] = now[j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
-        o = into[t]
-        for i in range(k):
-            f = filtered[row, i]
-            value = 0.0
-            for j in range(k):
-                value += tables[which, i, j] * later[j]
-            if counted:
-                for j in range(k):
-                    pairs[which, i, j] += f * later[j]
-            now[i] = f * value
-            sums[o, i] += now[i]
-    for j in range(k):
-        starts[j] += now[j]
+    own = now.copy()  # away from what other threads write
+    smooth_back(a, m, own, tables, moves, filtered, ahead, into, starts, pairs, sums)
 
 
 @kernel(fastmath=REORDERED)
