@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.particles.filtering import Cloud, Record
 from markovia.inference.particles.laws import ALONE, value_of
 from markovia.inference.particles.moves import FINE, NAN_MOVED, NAN_SEEN, UNSEEN
+from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array, Flags, Ints
 
 CURES = {
@@ -189,20 +191,23 @@ def check_trouble(trouble: Array, evidence: Array, at: Callable[[int], str]) -> 
         raise InvalidArgument(f"{said} at {at(i)}: {cure}")
 
 
-def filtered(runs: Sequence[tuple[Cloud, Record]], lengths: Sequence[int]) -> ParticleFiltered:
+def filtered(
+    runs: Sequence[tuple[Cloud, Record]], lengths: Sequence[int], *, single: bool = False
+) -> ParticleFiltered:
     """Return what runs over sequences found, as a user meets it; arrays are NumPy's."""
+    each = partial(PerSequence, single=single)
     records = [_cut(record, n) for (_, record), n in zip(runs, lengths, strict=True)]
     kept = [r.kept for r in records if r.kept is not None]
     clouds = [cloud for cloud, _ in runs]
     return ParticleFiltered(
-        mean=[plain(r.mean) for r in records],
-        sd=[plain(deviations(r.spread, r.mean, 1)) for r in records],
-        cov=[plain(r.spread) for r in records],
-        probs=[plain(r.shares) for r in records],
-        quantiles=[plain(r.quantiles) for r in records],
-        ess=[r.ess for r in records],
+        mean=each(plain(r.mean) for r in records),
+        sd=each(plain(deviations(r.spread, r.mean, 1)) for r in records),
+        cov=each(plain(r.spread) for r in records),
+        probs=each(plain(r.shares) for r in records),
+        quantiles=each(plain(r.quantiles) for r in records),
+        ess=each(r.ess for r in records),
         log_evidence=np.array([float(c.log_evidence) for c in clouds]),
-        increments=[r.log_evidence for r in records],
+        increments=each(r.log_evidence for r in records),
         resampled=[r.resampled for r in records],
         particles=[k.states for k in kept] if kept else [_numpy(c.states) for c in clouds],
         weights=[np.exp(k.log_weights) for k in kept] if kept else [np.exp(c.log_weights) for c in clouds],
@@ -253,7 +258,9 @@ def weighted(values: Any, weights: Array, states: dict[str, int]) -> tuple[Any, 
     return plain(mean), plain(deviations(spread, mean, 1)), plain(spread), plain(shares)
 
 
-def forecast(found: Sequence[tuple[dict[str, Any], dict[str, Any]]], level: float) -> ParticleForecast:
+def forecast(
+    found: Sequence[tuple[dict[str, Any], dict[str, Any]]], level: float, *, single: bool = False
+) -> ParticleForecast:
     """Return simulated states and observations (steps, draws, ...) of each sequence, by name, as a forecast."""
     tail = (1.0 - level) / 2.0
 
@@ -267,7 +274,8 @@ def forecast(found: Sequence[tuple[dict[str, Any], dict[str, Any]]], level: floa
             ),
         ]
 
-    seen = [list(x) for x in zip(*(of(y) for _, y in found), strict=True)]
-    states = [list(x) for x in zip(*(of(x) for x, _ in found), strict=True)]
+    each = partial(PerSequence, single=single)
+    seen = [each(x) for x in zip(*(of(y) for _, y in found), strict=True)]
+    states = [each(x) for x in zip(*(of(x) for x, _ in found), strict=True)]
     draws = [plain({k: np.moveaxis(np.asarray(v), 0, 1) for k, v in y.items()}) for _, y in found]
     return ParticleForecast(seen[0], seen[1], seen[2], states[0], states[1], states[2], draws, level)

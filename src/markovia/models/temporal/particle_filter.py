@@ -36,6 +36,7 @@ from markovia.inference.particles.simulation import predict, simulate
 from markovia.inference.particles.smoothing import backward_paths, fixed_lag
 from markovia.inference.particles.two_filter import two_filter
 from markovia.inference.particles.unknown_parameters import Unknown
+from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.weighted_draws.resampling import Scheme
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.particle_data import ParticleData, particle_data
@@ -201,7 +202,9 @@ class ParticleFilter(BaseEstimator):  # type: ignore[misc]
             check_level("quantiles", q)
         data, moves = self._data(sequences, lengths, by, inputs)
         return filtered(
-            self._runs(data, moves, tuple(map(float, quantiles)), keep), data.read.lengths.tolist()
+            self._runs(data, moves, tuple(map(float, quantiles)), keep),
+            data.read.lengths.tolist(),
+            single=data.read.single,
         )
 
     def log_prob(
@@ -297,7 +300,9 @@ class ParticleFilter(BaseEstimator):  # type: ignore[misc]
                 if method == "backward":
                     paths.append(plain({k: np.moveaxis(v, 0, 1) for k, v in by_name(states).items()}))
             found.append(weighted(states, weights, moves.shape.states))
-        mean, sd, cov, probs = ([one[k] for one in found] for k in range(4))
+        mean, sd, cov, probs = (
+            PerSequence((one[k] for one in found), single=data.read.single) for k in range(4)
+        )
         evidence = np.array([float(cloud.log_evidence) for cloud, _ in runs])
         return ParticleSmoothed(mean, sd, cov, probs, paths if method == "backward" else None, evidence)
 
@@ -338,7 +343,7 @@ class ParticleFilter(BaseEstimator):  # type: ignore[misc]
                 keys = step_keys(seed, 0, steps + 1)
                 states, seen = predict(self._filter(moves), keys, cloud, np.asarray(n), u, self._known())
             found.append((by_name(states), by_name(seen)))
-        return forecast(found, level)
+        return forecast(found, level, single=data.read.single)
 
     def sample(
         self, steps: int, n: int = 1, *, inputs: Any = None, seed: Seed = None
