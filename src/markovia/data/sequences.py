@@ -235,8 +235,8 @@ def _from_frame(
         raise InvalidArgument(
             f"row {int(np.flatnonzero(frame[by].isna())[0])} has no {by!r}, which tells the sequences apart"
         )
-    codes, found = frame[by].factorize()
-    return _made(values[np.argsort(codes, kind="stable")], np.bincount(codes), found.tolist(), names)
+    codes, ids = frame[by].factorize()
+    return _made(values[np.argsort(codes, kind="stable")], np.bincount(codes), list(ids), names)
 
 
 def _made(
