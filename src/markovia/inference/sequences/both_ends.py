@@ -18,6 +18,20 @@ CHAIN = "markovia.kernels.sequences.hidden_chain"
 KERNELS = "markovia.kernels.sequences.long_chain"
 
 
+NOW = 2
+"""The row of a room in which smoothing begins."""
+
+
+def room_of(k: int) -> Array:
+    """Return what kernels of chains of k states work in; wide enough that no two threads write near each other."""
+    return np.empty((4, k + 16))
+
+
+def no_smoothing(k: int) -> tuple[Ints, Array, Array, Array]:
+    """Return what kernels take for nothing to add up."""
+    return np.empty(0, dtype=np.int64), np.empty(k), np.empty((0, k, k)), np.empty((0, k))
+
+
 class Arrays(NamedTuple):
     """The arrays of a chain and its only sequence, as kernels take them."""
 
@@ -47,7 +61,7 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
         return None
     m = n // 2
     steps = n * (10 * k + 3 * k * k)
-    filter_steps = either(f"{CHAIN}:filter_steps", steps)
+    forward = either(f"{CHAIN}:forward_backward", steps)
     messages_back = either(f"{KERNELS}:messages_back", steps)
     finish_first = either(f"{KERNELS}:finish_first", steps)
     finish_second = either(f"{KERNELS}:finish_second", steps)
@@ -57,7 +71,9 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
     def begin(half: int, _: None) -> bool:
         if half == 1:
             return bool(messages_back(m, n, tables, moves, logs, dens, codes, messages))
-        filter_steps(0, 1, np.array([0, m]), *given, filtered, ahead, log_prob, stuck)
+        forward(
+            0, 1, np.array([0, m]), *given, filtered, ahead, room_of(k), *no_smoothing(k), log_prob, stuck
+        )
         return bool(stuck[0] == -1)
 
     if not all(in_parallel(begin, range(2), lambda: None)):
@@ -70,8 +86,9 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
 
     def finish(half: int, _: None) -> float:
         if half == 0:
-            now = middle / middle.sum()
-            finish_first(0, m, now, tables, moves, filtered, ahead, into, starts, pairs[0], sums[0])
+            room = room_of(k)
+            room[NOW, :k] = middle / middle.sum()
+            finish_first(0, m, tables, moves, filtered, ahead, room, into, starts, pairs[0], sums[0])
             return float(log_prob[0])
         now = filtered[-1].copy()
         seen = (tables, moves, logs, dens, tops, codes, messages, into)

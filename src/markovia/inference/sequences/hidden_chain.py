@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.sequences.both_ends import LONG, Arrays, best_path, smoothed
+from markovia.inference.sequences.both_ends import LONG, Arrays, best_path, no_smoothing, room_of, smoothed
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import Seed, generator
@@ -165,7 +165,7 @@ class HiddenChain:
         if self._all_in_logs:
             found.stuck[:] = IN_LOGS
         else:
-            self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+            self._forward(seen, found)
         found.stuck[found.stuck == STILL_LOSING] = -1
         for one in self._in_logs(seen, found.stuck):
             steps = slice(one.first, one.first + len(one.now))
@@ -180,7 +180,7 @@ class HiddenChain:
         if self._all_in_logs:
             found.stuck[:] = IN_LOGS
         else:
-            self._share("filter_steps", seen, lambda i: (*self._sums(seen), *found))
+            self._forward(seen, found)
         found.stuck[found.stuck == STILL_LOSING] = -1
         return found
 
@@ -232,21 +232,19 @@ class HiddenChain:
         pairs = np.zeros((1 if apart else parts, m if counted else 0, k, k))
         log_probs, stuck = np.empty(count), np.empty(count, dtype=np.int64)
 
-        def arguments(i: int) -> tuple[Any, ...]:
-            return (
-                *self._sums(seen),
-                into,
-                starts[i],
-                pairs[0 if apart else i],
-                sums[0 if own else i],
-                log_probs,
-                stuck,
-            )
+        longest = int(np.diff(seen.offsets).max())
+
+        def arguments(i: int, rooms: Any) -> tuple[Any, ...]:
+            added = (into, starts[i], pairs[0 if apart else i], sums[0 if own else i])
+            return (*self._sums(seen), *rooms, *added, log_probs, stuck)
+
+        def make_rooms() -> tuple[Array, Array, Array]:
+            return np.empty((longest, k)), np.empty((longest, k)), room_of(k)
 
         if self._all_in_logs:
             stuck[:] = IN_LOGS
         else:
-            self._share("smooth_steps", seen, arguments, 2)
+            self._share("forward_backward", seen, arguments, 2, make_rooms)
         found = Expected(
             sums[0] if len(sums) == 1 else sums.sum(axis=0),
             starts.sum(axis=0),
@@ -263,6 +261,15 @@ class HiddenChain:
                 if counted:
                     np.add.at(found.pairs, self._table_of(one.first + 1, last), one.pairs)
         return found
+
+    def _forward(self, seen: Observed, found: Filtered) -> None:
+        k = len(self.start)
+        fixed, nothing = (*self._sums(seen), found.now, found.ahead), no_smoothing(k)
+
+        def arguments(i: int, room: Any) -> tuple[Any, ...]:
+            return (*fixed, room, *nothing, found.log_probs, found.stuck)
+
+        self._share("forward_backward", seen, arguments, make_room=lambda: room_of(k))
 
     def _table_of(self, first: int, last: int) -> Ints:
         return np.zeros(last - first, dtype=np.int64) if len(self.moves) == 1 else self.moves[first:last]
@@ -312,14 +319,14 @@ class HiddenChain:
             return path, np.array([log_prob])
         paths = np.empty(len(seen.codes), dtype=np.int64)
         log_probs = np.empty(len(seen.offsets) - 1)
-        self._share("best_paths", seen, lambda i: (*self._logs(seen), paths, log_probs))
+        self._share("best_paths", seen, lambda i, _: (*self._logs(seen), paths, log_probs))
         return paths, log_probs
 
     def ranked(self, seen: Observed, n: int) -> tuple[Ints, Array]:
         """Return the n most probable paths, (n, steps), and log p(path, seen), (sequences, n); minus infinity for none."""
         paths = np.zeros((n, len(seen.codes)), dtype=np.int64)
         log_probs = np.empty((len(seen.offsets) - 1, n))
-        self._share("ranked_paths", seen, lambda i: (*self._logs(seen), paths, log_probs), n)
+        self._share("ranked_paths", seen, lambda i, _: (*self._logs(seen), paths, log_probs), n)
         return paths, log_probs
 
     def draw(self, seen: Observed, n: int, seed: Seed = None) -> Ints:
@@ -336,7 +343,7 @@ class HiddenChain:
         seeds = rng.integers(0, 2**64, size=(len(seen.offsets) - 1, 4), dtype=np.uint64)
         paths = np.empty((n, len(seen.codes)), dtype=np.int64)
         fixed = (seen.offsets, self.tables, self.moves, found.now, seeds, paths)
-        self._share("draw_paths", seen, lambda i: fixed, n)
+        self._share("draw_paths", seen, lambda i, _: fixed, n)
         for one in others:
             below = np.cumsum(one.smoothed[0])
             paths[:, one.first] = np.searchsorted(below, rng.random(n) * below[-1], side="right")
@@ -357,11 +364,18 @@ class HiddenChain:
     def _parts(self, seen: Observed) -> list[tuple[int, int]]:
         return parts_of(seen.offsets, len(self.start) ** 2)
 
-    def _share(self, name: str, seen: Observed, arguments: Callable[[int], Any], width: int = 1) -> None:
+    def _share(
+        self,
+        name: str,
+        seen: Observed,
+        arguments: Callable[[int, Any], Any],
+        width: int = 1,
+        make_room: Callable[[], Any] = lambda: None,
+    ) -> None:
         k = len(self.start)
         work = either(f"{KERNELS}:{name}", width * len(seen.codes) * (10 * k + 3 * k * k))
         parts = self._parts(seen)
-        in_parallel(lambda i, _: work(*parts[i], *arguments(i)), range(len(parts)), lambda: None)
+        in_parallel(lambda i, room: work(*parts[i], *arguments(i, room)), range(len(parts)), make_room)
 
 
 def parts_of(offsets: Ints, cost: int) -> list[tuple[int, int]]:

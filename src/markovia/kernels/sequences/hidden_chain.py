@@ -27,6 +27,8 @@ DROPPED = 1e-20
 IN_LOGS = -2
 """Stands for an impossible step where a sequence is left to logarithms."""
 STILL_LOSING = -3
+LOST, SPREAD, NOW, LATER = 0, 1, 2, 3
+"""Rows of the room that a thread works in."""
 FEW = 12
 """States up to which a loop over origins is quicker than one over states at once."""
 
@@ -47,17 +49,22 @@ def below_tops(first, last, logs, below, tops):
             below[r, j] = logs[r, j] - top
 
 
-@inner(fastmath=REORDERED)
-def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered, ahead):
-    """Write filtered and predicted probabilities of steps a ... b-1 from row `base`; return log p and an impossible step."""
+@inner(bare=True, fastmath=REORDERED)
+def _forward(
+    s, a, b, base, start, tables, moves, logs, dens, tops, codes, filtered, ahead, room, log_probs, stuck
+):
+    """Write filtered and predicted probabilities of steps a ... b-1 from row `base`, log p and an impossible step."""
     k = len(start)
-    lost = np.zeros(k)
-    spread = np.zeros(k)
+    for j in range(k):
+        room[LOST, j] = 0.0
+        room[SPREAD, j] = 0.0
     losing = False
     shared = len(moves) == 1
     total = 0.0
     part = 0.0
     scale = 1.0
+    log_probs[s] = 0.0
+    stuck[s] = IN_LOGS
     for t in range(a, b):
         row = base + t - a
         if t == a:
@@ -74,9 +81,9 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
                     ahead[row, j] += f * tables[m, i, j]
             if losing:
                 for j in range(k):
-                    spread[j] = 0.0
+                    room[SPREAD, j] = 0.0
                     for i in range(k):
-                        spread[j] += lost[i] * tables[m, i, j]
+                        room[SPREAD, j] += room[LOST, i] * tables[m, i, j]
         r = codes[t]
         size = 0.0
         for j in range(k):
@@ -84,18 +91,19 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
             filtered[row, j] = v
             size += v
         top = tops[r]
-        if (
-            size < 1e-200
-        ):  # what was seen points to states that the chain hardly can be in: compare the others
+        if size < 1e-200:
+            # what was seen points to states that the chain hardly can be in: compare the others
             top = -np.inf
             for j in range(k):
                 if ahead[row, j] > TINY and logs[r, j] > top:
                     top = logs[r, j]
             if top == -np.inf:
                 for j in range(k):
-                    if logs[r, j] > -np.inf and (ahead[row, j] > 0.0 or spread[j] > 0.0):
-                        return 0.0, IN_LOGS
-                return -np.inf, t
+                    if logs[r, j] > -np.inf and (ahead[row, j] > 0.0 or room[SPREAD, j] > 0.0):
+                        return
+                log_probs[s] = -np.inf
+                stuck[s] = t
+                return
             size = 0.0
             for j in range(k):
                 filtered[row, j] = ahead[row, j] * exp(logs[r, j] - top) if ahead[row, j] > TINY else 0.0
@@ -121,66 +129,50 @@ def _forward(a, b, base, start, tables, moves, logs, dens, tops, codes, filtered
                 if logs[r, j] > -np.inf:
                     if filtered[row, j] == 0.0 and ahead[row, j] > 0.0:
                         share = TINY
-                    if spread[j] > 0.0:
-                        share += max(spread[j] * exp(logs[r, j] - top) * inverse, TINY)
+                    if room[SPREAD, j] > 0.0:
+                        share += max(room[SPREAD, j] * exp(logs[r, j] - top) * inverse, TINY)
                 if share > DROPPED * filtered[row, j]:
                     if share > DROPPED:
-                        return 0.0, IN_LOGS
+                        return
                     losing = True
                 else:
                     share = 0.0
-                lost[j] = share
-                spread[j] = 0.0
-    return total + (part + log(scale)), STILL_LOSING if losing else -1
+                room[LOST, j] = share
+                room[SPREAD, j] = 0.0
+    log_probs[s] = total + (part + log(scale))
+    stuck[s] = STILL_LOSING if losing else -1
 
 
-@kernel
-def filter_steps(
-    first, last, offsets, start, tables, moves, logs, dens, tops, codes, filtered, ahead, log_probs, stuck
-):
-    """Write p(z_t | x_0 ... x_t), p(z_t | x_0 ... x_t-1) and the log probabilities of sequences first ... last-1.
-
-    `stuck` gets the step at which a sequence becomes impossible, else -1, or `STILL_LOSING` where what was dropped could
-    matter to steps that follow.
-    """
-    for s in range(first, last):
-        a = offsets[s]
-        log_probs[s], stuck[s] = _forward(
-            a, offsets[s + 1], a, start, tables, moves, logs, dens, tops, codes, filtered, ahead
-        )
-
-
-@inner(fastmath=REORDERED)
-def smooth_back(a, b, now, tables, moves, filtered, ahead, into, starts, pairs, sums):
-    """Smooth steps a ... b-1 backwards from `now`, p(z_b-1 | all), which ends as that of step a; see `smooth_steps`."""
-    k = len(now)
+@inner(bare=True, fastmath=REORDERED)
+def smooth_back(a, b, tables, moves, filtered, ahead, room, into, starts, pairs, sums):
+    """Smooth steps a ... b-1 backwards from p(z_b-1 | all), which lies in the room; see `forward_backward`."""
+    k = filtered.shape[1]
     counted = len(pairs) > 0
     shared = len(moves) == 1
-    later = np.empty(k)
     for j in range(k):
-        sums[into[b - 1], j] += now[j]
+        sums[into[b - 1], j] += room[NOW, j]
     for t in range(b - 2, a - 1, -1):
         row = t - a
         m = moves[0] if shared else moves[t + 1]
         for j in range(k):
-            later[j] = now[j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
+            room[LATER, j] = room[NOW, j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
         o = into[t]
         for i in range(k):
             f = filtered[row, i]
             value = 0.0
             for j in range(k):
-                value += tables[m, i, j] * later[j]
+                value += tables[m, i, j] * room[LATER, j]
             if counted:
                 for j in range(k):
-                    pairs[m, i, j] += f * later[j]
-            now[i] = f * value
-            sums[o, i] += now[i]
+                    pairs[m, i, j] += f * room[LATER, j]
+            room[NOW, i] = f * value
+            sums[o, i] += f * value
     for j in range(k):
-        starts[j] += now[j]
+        starts[j] += room[NOW, j]
 
 
-@kernel(fastmath=REORDERED)
-def smooth_steps(
+@kernel(bare=True, fastmath=REORDERED)
+def forward_backward(
     first,
     last,
     offsets,
@@ -191,6 +183,9 @@ def smooth_steps(
     dens,
     tops,
     codes,
+    filtered,
+    ahead,
+    room,
     into,
     starts,
     pairs,
@@ -198,30 +193,47 @@ def smooth_steps(
     log_probs,
     stuck,
 ):
-    """Add p(z_t | all) to `sums[into[t]]`, that of first steps to `starts`, and sums over two slices to `pairs`.
+    """Filter sequences first ... last-1 and, where `into` says where to, add up what smoothing finds.
 
-    A sum over two slices is the chain's table times what is added to `pairs (m, k, k)`, left to the caller; where `pairs` is
-    empty, nothing is.
+    Without `into`, `filtered` and `ahead` get p(z_t | x_0 ... x_t) and p(z_t | x_0 ... x_t-1) of all steps. With it, they
+    are room for the longest sequence, and p(z_t | all) is added to `sums[into[t]]`, that of first steps to `starts`, and
+    sums over two slices to `pairs`: times the chain's table, which is left to the caller. Where `pairs` is empty, they are
+    not.
+
+    `stuck` gets the step at which a sequence becomes impossible, else -1; `IN_LOGS` where it is left to logarithms, and
+    `STILL_LOSING`, only without `into`, where what was dropped could matter to steps that follow.
     """
     k = len(start)
-    longest = 0
+    smoothing = len(into) > 0
     for s in range(first, last):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    filtered = np.empty((longest, k))
-    ahead = np.empty((longest, k))
-    now = np.empty(k)
-    for s in range(first, last):
-        a, b = offsets[s], offsets[s + 1]
-        log_probs[s], stuck[s] = _forward(
-            a, b, 0, start, tables, moves, logs, dens, tops, codes, filtered, ahead
+        a = offsets[s]
+        b = offsets[s + 1]
+        base = 0 if smoothing else a
+        _forward(
+            s,
+            a,
+            b,
+            base,
+            start,
+            tables,
+            moves,
+            logs,
+            dens,
+            tops,
+            codes,
+            filtered,
+            ahead,
+            room,
+            log_probs,
+            stuck,
         )
-        if stuck[s] == STILL_LOSING:
-            stuck[s] = -1
-        if stuck[s] != -1:
-            continue
-        for j in range(k):
-            now[j] = filtered[b - 1 - a, j]
-        smooth_back(a, b, now, tables, moves, filtered, ahead, into, starts, pairs, sums)
+        if smoothing:
+            if stuck[s] == STILL_LOSING:
+                stuck[s] = -1
+            if stuck[s] == -1:
+                for j in range(k):
+                    room[NOW, j] = filtered[b - 1 - a, j]
+                smooth_back(a, b, tables, moves, filtered, ahead, room, into, starts, pairs, sums)
 
 
 @inner

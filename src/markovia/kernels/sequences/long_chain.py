@@ -1,7 +1,7 @@
 """Smoothing one long hidden chain from both ends at once, in two threads.
 
-The first half is filtered forwards (`hidden_chain.filter_steps`) while messages p(what follows | state), rescaled, come back
-through the second; then both halves are finished at once, the first backwards from where they met, the second forwards.
+The first half is filtered forwards (`hidden_chain.forward_backward`) while messages p(what follows | state), rescaled, come
+back through the second; then both halves are finished at once, the first backwards from where they met, the second forwards.
 That is as much work as smoothing from one end. Arrays are those of `hidden_chain`. Where a positive number would come near
 the smallest ones, the kernels here give up (they return False or minus infinity), and the caller goes the other way.
 """
@@ -51,11 +51,10 @@ def messages_back(m, b, tables, moves, logs, dens, codes, messages):
     return True
 
 
-@kernel(fastmath=REORDERED)
-def finish_first(a, m, now, tables, moves, filtered, ahead, into, starts, pairs, sums):
-    """Smooth steps a ... m-1 backwards from `now`, p(z_m-1 | all), and add it up as `hidden_chain.smooth_steps` does."""
-    own = now.copy()  # away from what other threads write
-    smooth_back(a, m, own, tables, moves, filtered, ahead, into, starts, pairs, sums)
+@kernel(bare=True, fastmath=REORDERED)
+def finish_first(a, m, tables, moves, filtered, ahead, room, into, starts, pairs, sums):
+    """Smooth steps a ... m-1 backwards from p(z_m-1 | all), in the room; see `hidden_chain.smooth_back`."""
+    smooth_back(a, m, tables, moves, filtered, ahead, room, into, starts, pairs, sums)
 
 
 @kernel(fastmath=REORDERED)

@@ -32,7 +32,7 @@ from markovia.runtime.threads import in_parallel
 CovarianceType = Literal["full", "diag", "tied", "spherical"]
 RIDGE = 1e-6
 """The share of the columns' variance that is added to a singular covariance."""
-BLOCK = 4096
+BLOCK, WIDTH = 4096, 256
 KERNELS = "markovia.kernels.sequences.gaussian_rows"
 NORMAL_PRIOR = ("mean", "strength", "scale", "df")
 
@@ -300,9 +300,10 @@ def distances(rows: Array, means: Array, covariances: Array) -> tuple[Array, Arr
     inverses = np.linalg.inv(factors)
     found = np.empty((len(rows), len(means)))
     diagonal = not np.tril(inverses, -1).any()
-    given = (rows, np.ascontiguousarray(means), np.ascontiguousarray(inverses), diagonal, found)
+    given = (rows, np.ascontiguousarray(means), np.ascontiguousarray(inverses), diagonal)
     work = either(f"{KERNELS}:squared_lengths", found.size * _entries(rows, diagonal))
-    in_parallel(lambda part, _: work(*part, *given), _blocks(len(rows)), lambda: None)
+    room = (2 * rows.shape[1] + 2, WIDTH)
+    in_parallel(lambda part, own: work(*part, *given, own, found), _blocks(len(rows)), lambda: np.empty(room))
     return found, 2.0 * np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
 
 
@@ -334,12 +335,13 @@ def normal_fit(
     work = either(f"{KERNELS}:weighted_squares", weights.size * _entries(rows, diagonal))
     given = (rows, np.ascontiguousarray(weights), new, diagonal)
 
-    def block(part: tuple[int, int], _: None) -> Array:
+    def block(part: tuple[int, int], room: Array) -> Array:
         sums = np.zeros((len(size), d, d))
-        work(*part, *given, sums)
+        work(*part, *given, room, sums)
         return sums
 
-    lower = np.sum(in_parallel(block, _blocks(len(rows)), lambda: None), axis=0)
+    room = (2 * d + 1 + len(size), WIDTH)
+    lower = np.sum(in_parallel(block, _blocks(len(rows)), lambda: np.empty(room)), axis=0)
     scatter = lower + np.tril(lower, -1).swapaxes(1, 2)
     apart = new - centre
     scatter += strength * apart[:, :, None] * apart[:, None, :]
