@@ -152,11 +152,16 @@ def _crf() -> None:
 
 def _sequences() -> None:
     from markovia.models.temporal.hmm import HMM
+    from markovia.models.temporal.linear_state_space import LinearStateSpace
 
-    hmm = HMM(2, max_iter=1, random_state=0, progress=False).fit(_bits(5, 4))
+    hmm = HMM(2, max_iter=1, random_state=0, progress=False).fit(list(_bits(5, 4)))
     hmm.decode([[0, 1]])
     hmm.k_best([[0, 1]], 2)
     hmm.sample_paths([[0, 1]], seed=0)
+    numbers = np.random.default_rng(0).normal(size=(20, 2))
+    HMM(2, emission="gaussian", max_iter=1, random_state=0, progress=False).fit(numbers)
+    level = LinearStateSpace(1, 1, 1, 1, initial_cov=1).smooth(numbers[:, 0])
+    level.mean, level.cov  # noqa: B018 (found when asked for)
 
 
 def _learn(data: Any, *methods: str, **options: Any) -> None:
