@@ -14,10 +14,11 @@ from markovia.cli.output import print_json, say
 from markovia.data.frames import as_frame
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
-from markovia.models.temporal.hmm import HMM
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from markovia.models.temporal.hmm import HMM
 
 Id = Annotated[
     str | None,
@@ -84,6 +85,8 @@ def fit(
     as_json: options.Json = False,
 ) -> None:
     """Learn a hidden Markov model by Baum-Welch, from sequences in a data file, one row a step."""
+    from markovia.models.temporal.hmm import HMM
+
     if output == STREAM or not output.endswith((".json", ".json.gz")):
         raise InvalidArgument(f"the model goes to a .json file, not to {output!r}")
     sequences = _read(data_file(data), identity, column)
@@ -173,7 +176,11 @@ def _read(path: Path, identity: str | None, columns: list[str] | None) -> Sequen
     return read_sequences(frame, by=identity, columns=columns or None)
 
 
-def _opened(model: str, data: str, identity: str | None, columns: list[str] | None) -> tuple[HMM, Sequences]:
+def _opened(
+    model: str, data: str, identity: str | None, columns: list[str] | None
+) -> "tuple[HMM, Sequences]":
+    from markovia.models.temporal.hmm import HMM
+
     rows = data_file(data, model)
     found = open_anything(model)
     if not isinstance(found, HMM):

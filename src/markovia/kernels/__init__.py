@@ -15,5 +15,6 @@ ROOMS = {
     "sparse_matrices": ("sparse factors", 12),
     "sequences": ("recursions along sequences", 3),
     "counting": ("counting", 3),
+    "long_vectors": ("optimisers", 1),
 }
 """What the rooms of kernels are for, and about how many seconds compiling one takes, once an installation."""
