@@ -88,6 +88,7 @@ def test_moments_and_quantiles_agree_with_the_kalman_filter_in_two_dimensions():
     np.testing.assert_allclose(guided, exact.log_prob(ys), atol=0.25)
 
 
+@pytest.mark.slow
 def test_the_automatic_proposal_is_the_optimal_one_of_a_linear_model_and_varies_less():
     def optimal(x, y):
         precision = 1 / 0.16 + 1 / 0.25
@@ -130,6 +131,7 @@ def test_the_exact_backward_function_as_twist_leaves_no_variance():
     np.testing.assert_allclose(pf.log_prob([Y] * 5), KALMAN.log_prob([Y])[0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_inexact_twist_is_unbiased_too():
     pf = mk.ParticleFilter(
         **LINEAR, method="twisted", twist=lambda x, t: -0.5 * (x - 0.3) ** 2, n_particles=200, random_state=0
@@ -146,6 +148,7 @@ def test_smoothing_agrees_with_the_kalman_smoother(method, n):
     np.testing.assert_allclose(found.sd[0], np.sqrt(want.cov[0][:, 0, 0]), atol=0.04)
 
 
+@pytest.mark.slow
 def test_backward_paths_have_the_covariance_of_neighbouring_states():
     pf = mk.ParticleFilter(**LINEAR, n_particles=1000, random_state=0)
     paths = pf.smooth(Y, draws=2000).paths[0]
@@ -297,6 +300,7 @@ def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
         np.testing.assert_allclose(post.draws["state"].mean(axis=(0, 1)), np.concatenate(states), atol=0.2)
 
 
+@pytest.mark.slow
 def test_chains_that_stick_warn():
     pf = mk.ParticleFilter(
         LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), lambda x: dist.Normal(x, 0.05),
