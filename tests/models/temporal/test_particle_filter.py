@@ -300,6 +300,25 @@ def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
         np.testing.assert_allclose(post.draws["state"].mean(axis=(0, 1)), np.concatenate(states), atol=0.2)
 
 
+def test_gibbs_paths_of_four_particles_have_the_moments_of_the_kalman_smoother():
+    # the parameter is as good as known, so that paths alone are at work; so few particles forgive no wrong weight
+    pf = mk.ParticleFilter(
+        LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), LINEAR["observation"],
+        parameters={"phi": dist.Uniform(0.9 - 1e-6, 0.9 + 1e-6)}, n_particles=4, random_state=1,
+    )  # fmt: skip
+    y = Y[:8]
+    paths = pf.posterior(y, method="gibbs", draws=8_000, warmup=200, chains=2).draws["state"]
+    exact = KALMAN.smooth([y])
+    mean, sd = exact.mean[0][:, 0], np.sqrt(exact.cov[0][:, 0, 0])
+    values = [(paths - mean) / sd, ((paths - mean) / sd) ** 2 - 1]
+    values.append((paths[..., 1:] - mean[1:]) * (paths[..., :-1] - mean[:-1]) - exact.lag_cov[0][:, 0, 0])
+    for one in values:  # errors by the means of batches, which draws that follow each other do not shrink
+        batches = one.reshape(-1, 250, one.shape[-1]).mean(axis=1)
+        error = batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+        assert (np.abs(batches.mean(axis=0)) < 4.5 * error).all()
+        assert (error < 0.05).all()
+
+
 @pytest.mark.slow
 def test_chains_that_stick_warn():
     pf = mk.ParticleFilter(
