@@ -72,6 +72,8 @@ def _import(name: str, *rest: Any) -> Any:
     """Import for plain kernels: other kernels plain too, and decorators that decorate nothing."""
     if name == "markovia.kernels.kernel":
         return SimpleNamespace(kernel=_as_it_is, inner=_as_it_is)
+    if name == "markovia.kernels.pointers":
+        return SimpleNamespace(pointer=_flat, beyond=lambda flat, places: flat[places:])
     if name == "math":  # compiled logarithms of zero are infinite and raise nothing
         import math
 
@@ -83,3 +85,9 @@ def _import(name: str, *rest: Any) -> Any:
 
 def _as_it_is(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     return function if function is not None else _as_it_is
+
+
+def _flat(array: Any) -> Any:
+    if not array.flags.c_contiguous:
+        raise TypeError("pointers are for contiguous arrays")
+    return array.reshape(-1)

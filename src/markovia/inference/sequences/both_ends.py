@@ -19,12 +19,12 @@ KERNELS = "markovia.kernels.sequences.long_chain"
 
 
 NOW = 2
-"""The row of a room in which smoothing begins."""
+"""Which k places of a room smoothing begins in."""
 
 
 def room_of(k: int) -> Array:
     """Return what kernels of chains of k states work in; wide enough that no two threads write near each other."""
-    return np.empty((4, k + 16))
+    return np.empty(4 * k + 16)
 
 
 def no_smoothing(k: int) -> tuple[Ints, Array, Array, Array]:
@@ -87,7 +87,7 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
     def finish(half: int, _: None) -> float:
         if half == 0:
             room = room_of(k)
-            room[NOW, :k] = middle / middle.sum()
+            room[NOW * k : (NOW + 1) * k] = middle / middle.sum()
             finish_first(0, m, tables, moves, filtered, ahead, room, into, starts, pairs[0], sums[0])
             return float(log_prob[0])
         now = filtered[-1].copy()
@@ -107,7 +107,8 @@ def best_path(start: Array, tables: Array, moves: Ints, logs: Array, codes: Ints
     paths = np.empty(n, dtype=np.int64)
     ways = either(f"{CHAIN}:best_ways", n * (10 * k + 3 * k * k))
     follow = either(f"{CHAIN}:follow_ways", 4 * n)
-    scores = np.stack([start, np.zeros(k)])
+    rooms = [room_of(k), room_of(k)]
+    rooms[0][:k], rooms[1][:k] = start, 0.0
     # where a half begins, its moves to the middle, their direction, tables in that direction, origins
     halves = [
         (0, m, 1, tables, np.empty((m, k), dtype=np.int16)),
@@ -122,10 +123,10 @@ def best_path(start: Array, tables: Array, moves: Ints, logs: Array, codes: Ints
 
     def begin(half: int, _: None) -> float:
         t, count, turn, own, back = halves[half]
-        return float(ways(t, count, turn, scores[half], own, moves, logs, codes, back))
+        return float(ways(t, count, turn, rooms[half], own, moves, logs, codes, back))
 
     totals = in_parallel(begin, range(2), lambda: None)
-    met = scores.sum(axis=0) + logs[codes[m]]
+    met = rooms[0][:k] + rooms[1][:k] + logs[codes[m]]
     paths[m] = state = int(np.argmax(met))
 
     def finish(half: int, _: None) -> None:

@@ -319,7 +319,17 @@ class HiddenChain:
             return path, np.array([log_prob])
         paths = np.empty(len(seen.codes), dtype=np.int64)
         log_probs = np.empty(len(seen.offsets) - 1)
-        self._share("best_paths", seen, lambda i, _: (*self._logs(seen), paths, log_probs))
+        k, longest = len(self.start), int(np.diff(seen.offsets).max())
+
+        def make_rooms() -> tuple[Array, Any]:
+            return room_of(k), np.empty((longest, k), dtype=np.int16)
+
+        self._share(
+            "best_paths",
+            seen,
+            lambda i, rooms: (*self._logs(seen), *rooms, paths, log_probs),
+            make_room=make_rooms,
+        )
         return paths, log_probs
 
     def ranked(self, seen: Observed, n: int) -> tuple[Ints, Array]:

@@ -18,6 +18,7 @@ from math import exp, log
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import beyond, pointer
 from markovia.kernels.random_numbers import uniform
 
 REORDERED = {"reassoc", "contract"}
@@ -27,39 +28,61 @@ DROPPED = 1e-20
 IN_LOGS = -2
 """Stands for an impossible step where a sequence is left to logarithms."""
 STILL_LOSING = -3
-LOST, SPREAD, NOW, LATER = 0, 1, 2, 3
-"""Rows of the room that a thread works in."""
+NOW, LATER = 2, 3
+"""Rows of the room that a thread works in, where smoothing begins and goes on."""
 FEW = 12
 """States up to which a loop over origins is quicker than one over states at once."""
 
 
-@kernel
+@kernel(bare=True)
 def below_tops(first, last, logs, below, tops):
     """Write some rows less their largest entries; a row that is impossible in all states is minus infinity."""
     k = logs.shape[1]
+    logs = pointer(logs)
+    below = pointer(below)
+    tops = pointer(tops)
     for r in range(first, last):
-        top = logs[r, 0]
+        row = beyond(logs, r * k)
+        out = beyond(below, r * k)
+        top = row[0]
         for j in range(1, k):
-            if logs[r, j] > top:
-                top = logs[r, j]
+            if row[j] > top:
+                top = row[j]
         if top == -np.inf:
             top = 0.0
         tops[r] = top
         for j in range(k):
-            below[r, j] = logs[r, j] - top
+            out[j] = row[j] - top
 
 
 @inner(bare=True, fastmath=REORDERED)
 def _forward(
-    s, a, b, base, start, tables, moves, logs, dens, tops, codes, filtered, ahead, room, log_probs, stuck
+    s,
+    a,
+    b,
+    k,
+    base,
+    start,
+    tables,
+    moves,
+    shared,
+    logs,
+    dens,
+    tops,
+    codes,
+    filtered,
+    ahead,
+    room,
+    log_probs,
+    stuck,
 ):
     """Write filtered and predicted probabilities of steps a ... b-1 from row `base`, log p and an impossible step."""
-    k = len(start)
+    lost = room
+    spread = beyond(room, k)
     for j in range(k):
-        room[LOST, j] = 0.0
-        room[SPREAD, j] = 0.0
+        lost[j] = 0.0
+        spread[j] = 0.0
     losing = False
-    shared = len(moves) == 1
     total = 0.0
     part = 0.0
     scale = 1.0
@@ -67,47 +90,53 @@ def _forward(
     stuck[s] = IN_LOGS
     for t in range(a, b):
         row = base + t - a
+        now = beyond(filtered, row * k)
+        coming = beyond(ahead, row * k)
         if t == a:
             for j in range(k):
-                ahead[row, j] = start[j]
+                coming[j] = start[j]
         else:
-            m = moves[0] if shared else moves[t]
-            f = filtered[row - 1, 0]
+            before = beyond(filtered, (row - 1) * k)
+            table = beyond(tables, k * k * (moves[0] if shared else moves[t]))
+            f = before[0]
             for j in range(k):
-                ahead[row, j] = f * tables[m, 0, j]
+                coming[j] = f * table[j]
             for i in range(1, k):
-                f = filtered[row - 1, i]
+                f = before[i]
+                line = beyond(table, i * k)
                 for j in range(k):
-                    ahead[row, j] += f * tables[m, i, j]
+                    coming[j] += f * line[j]
             if losing:
                 for j in range(k):
-                    room[SPREAD, j] = 0.0
+                    spread[j] = 0.0
                     for i in range(k):
-                        room[SPREAD, j] += room[LOST, i] * tables[m, i, j]
+                        spread[j] += lost[i] * table[i * k + j]
         r = codes[t]
+        dense = beyond(dens, r * k)
+        log_row = beyond(logs, r * k)
         size = 0.0
         for j in range(k):
-            v = ahead[row, j] * dens[r, j]
-            filtered[row, j] = v
+            v = coming[j] * dense[j]
+            now[j] = v
             size += v
         top = tops[r]
         if size < 1e-200:
             # what was seen points to states that the chain hardly can be in: compare the others
             top = -np.inf
             for j in range(k):
-                if ahead[row, j] > TINY and logs[r, j] > top:
-                    top = logs[r, j]
+                if coming[j] > TINY and log_row[j] > top:
+                    top = log_row[j]
             if top == -np.inf:
                 for j in range(k):
-                    if logs[r, j] > -np.inf and (ahead[row, j] > 0.0 or room[SPREAD, j] > 0.0):
+                    if log_row[j] > -np.inf and (coming[j] > 0.0 or spread[j] > 0.0):
                         return
                 log_probs[s] = -np.inf
                 stuck[s] = t
                 return
             size = 0.0
             for j in range(k):
-                filtered[row, j] = ahead[row, j] * exp(logs[r, j] - top) if ahead[row, j] > TINY else 0.0
-                size += filtered[row, j]
+                now[j] = coming[j] * exp(log_row[j] - top) if coming[j] > TINY else 0.0
+                size += now[j]
         part += top
         if row % 1024 == 0:  # sums of sums, so that a million steps are exact to many digits
             total += part
@@ -118,57 +147,60 @@ def _forward(
             scale = 1.0
         inverse = 1.0 / size
         for j in range(k):
-            filtered[row, j] *= inverse
-            if filtered[row, j] < TINY:
-                filtered[row, j] = 0.0
-                losing = losing or (ahead[row, j] > 0.0 and logs[r, j] > -np.inf)
+            now[j] *= inverse
+            if now[j] < TINY:
+                now[j] = 0.0
+                losing = losing or (coming[j] > 0.0 and log_row[j] > -np.inf)
         if losing:
             losing = False
             for j in range(k):
                 share = 0.0
-                if logs[r, j] > -np.inf:
-                    if filtered[row, j] == 0.0 and ahead[row, j] > 0.0:
+                if log_row[j] > -np.inf:
+                    if now[j] == 0.0 and coming[j] > 0.0:
                         share = TINY
-                    if room[SPREAD, j] > 0.0:
-                        share += max(room[SPREAD, j] * exp(logs[r, j] - top) * inverse, TINY)
-                if share > DROPPED * filtered[row, j]:
+                    if spread[j] > 0.0:
+                        more = spread[j] * exp(log_row[j] - top) * inverse
+                        share += more if more > TINY else TINY
+                if share > DROPPED * now[j]:
                     if share > DROPPED:
                         return
                     losing = True
                 else:
                     share = 0.0
-                room[LOST, j] = share
-                room[SPREAD, j] = 0.0
+                lost[j] = share
+                spread[j] = 0.0
     log_probs[s] = total + (part + log(scale))
     stuck[s] = STILL_LOSING if losing else -1
 
 
 @inner(bare=True, fastmath=REORDERED)
-def smooth_back(a, b, tables, moves, filtered, ahead, room, into, starts, pairs, sums):
+def smooth_back(a, b, k, tables, moves, shared, filtered, ahead, room, into, starts, pairs, counted, sums):
     """Smooth steps a ... b-1 backwards from p(z_b-1 | all), which lies in the room; see `forward_backward`."""
-    k = filtered.shape[1]
-    counted = len(pairs) > 0
-    shared = len(moves) == 1
+    now = beyond(room, NOW * k)
+    later = beyond(room, LATER * k)
     for j in range(k):
-        sums[into[b - 1], j] += room[NOW, j]
+        sums[into[b - 1] * k + j] += now[j]
     for t in range(b - 2, a - 1, -1):
         row = t - a
         m = moves[0] if shared else moves[t + 1]
+        coming = beyond(ahead, (row + 1) * k)
         for j in range(k):
-            room[LATER, j] = room[NOW, j] / ahead[row + 1, j] if ahead[row + 1, j] > TINY else 0.0
-        o = into[t]
+            later[j] = now[j] / coming[j] if coming[j] > TINY else 0.0
+        out = beyond(sums, into[t] * k)
         for i in range(k):
-            f = filtered[row, i]
+            f = filtered[row * k + i]
+            line = beyond(tables, (m * k + i) * k)
             value = 0.0
             for j in range(k):
-                value += tables[m, i, j] * room[LATER, j]
+                value += line[j] * later[j]
             if counted:
+                both = beyond(pairs, (m * k + i) * k)
                 for j in range(k):
-                    pairs[m, i, j] += f * room[LATER, j]
-            room[NOW, i] = f * value
-            sums[o, i] += f * value
+                    both[j] += f * later[j]
+            now[i] = f * value
+            out[i] += f * value
     for j in range(k):
-        starts[j] += room[NOW, j]
+        starts[j] += now[j]
 
 
 @kernel(bare=True, fastmath=REORDERED)
@@ -204,7 +236,26 @@ def forward_backward(
     `STILL_LOSING`, only without `into`, where what was dropped could matter to steps that follow.
     """
     k = len(start)
+    shared = len(moves) == 1
     smoothing = len(into) > 0
+    counted = len(pairs) > 0
+    offsets = pointer(offsets)
+    start = pointer(start)
+    tables = pointer(tables)
+    moves = pointer(moves)
+    logs = pointer(logs)
+    dens = pointer(dens)
+    tops = pointer(tops)
+    codes = pointer(codes)
+    filtered = pointer(filtered)
+    ahead = pointer(ahead)
+    room = pointer(room)
+    into = pointer(into)
+    starts = pointer(starts)
+    pairs = pointer(pairs)
+    sums = pointer(sums)
+    log_probs = pointer(log_probs)
+    stuck = pointer(stuck)
     for s in range(first, last):
         a = offsets[s]
         b = offsets[s + 1]
@@ -213,10 +264,12 @@ def forward_backward(
             s,
             a,
             b,
+            k,
             base,
             start,
             tables,
             moves,
+            shared,
             logs,
             dens,
             tops,
@@ -232,29 +285,31 @@ def forward_backward(
                 stuck[s] = -1
             if stuck[s] == -1:
                 for j in range(k):
-                    room[NOW, j] = filtered[b - 1 - a, j]
-                smooth_back(a, b, tables, moves, filtered, ahead, room, into, starts, pairs, sums)
+                    room[NOW * k + j] = filtered[(b - 1 - a) * k + j]
+                smooth_back(
+                    a, b, k, tables, moves, shared, filtered, ahead, room, into, starts, pairs, counted, sums
+                )
 
 
-@inner
-def _ways(t, moves_left, turn, score, tables, moves, logs, codes, back):
+@inner(bare=True)
+def _ways(t, moves_left, turn, k, room, tables, moves, shared, logs, codes, back):
     """Move best scores from step t along the chain (turn 1) or against it (turn -1, tables turned); return what they lost.
 
-    `back[n]` gets the best origin of each state at the n-th move. Scores stay small, so that paths of a million steps are
-    told apart; Kahan's sum keeps what is taken off.
+    Scores lie in the first k places of the room. `back[n]` gets the best origin of each state at the n-th move. Scores stay
+    small, so that paths of a million steps are told apart; Kahan's sum keeps what is taken off.
     """
-    k = len(score)
-    shared = len(moves) == 1
-    ahead = np.empty(k)
-    origin = np.empty(k, np.int64)
+    score = room
+    ahead = beyond(room, k)
+    origin = beyond(room, 2 * k)
     total = 0.0
     lost = 0.0
     for n in range(moves_left):
-        r = codes[t]
+        seen = beyond(logs, codes[t] * k)
         top = -np.inf
         for j in range(k):
-            score[j] += logs[r, j]
-            top = max(top, score[j])
+            score[j] += seen[j]
+            if score[j] > top:
+                top = score[j]
         if top > -np.inf:
             for j in range(k):
                 score[j] -= top
@@ -262,74 +317,96 @@ def _ways(t, moves_left, turn, score, tables, moves, logs, codes, back):
             new = total + more
             lost = (new - total) - more
             total = new
-        m = moves[0] if shared else moves[max(t, t + turn)]
+        table = beyond(tables, k * k * (moves[0] if shared else moves[t + 1 if turn > 0 else t]))
+        came = beyond(back, n * k)
         if k <= FEW:
             for j in range(k):
-                best = score[0] + tables[m, 0, j]
-                came = 0
+                best = score[0] + table[j]
+                which = 0
                 for i in range(1, k):
-                    w = score[i] + tables[m, i, j]
+                    w = score[i] + table[i * k + j]
                     if w > best:
                         best = w
-                        came = i
+                        which = i
                 ahead[j] = best
-                origin[j] = came
+                came[j] = which
+            for j in range(k):
+                score[j] = ahead[j]
         else:
             for j in range(k):
-                ahead[j] = score[0] + tables[m, 0, j]
-                origin[j] = 0
+                ahead[j] = score[0] + table[j]
+                origin[j] = 0.0
             for i in range(1, k):
                 v = score[i]
+                line = beyond(table, i * k)
                 for j in range(k):
-                    w = v + tables[m, i, j]
+                    w = v + line[j]
                     better = w > ahead[j]
                     ahead[j] = w if better else ahead[j]
                     origin[j] = i if better else origin[j]
-        for j in range(k):
-            score[j] = ahead[j]
-            back[n, j] = origin[j]
+            for j in range(k):
+                score[j] = ahead[j]
+                came[j] = int(origin[j])
         t += turn
     return total
 
 
-@kernel
-def best_paths(first, last, offsets, start, tables, moves, logs, codes, paths, log_probs):
-    """Write a most probable path of each sequence and log p(path, observed) (Viterbi); `start`, `tables` are logarithms."""
+@kernel(bare=True)
+def best_paths(first, last, offsets, start, tables, moves, logs, codes, room, back, paths, log_probs):
+    """Write a most probable path of each sequence and log p(path, observed) (Viterbi); `start`, `tables` are logarithms.
+
+    `back` has room for the origins of all steps of the longest sequence.
+    """
     k = len(start)
-    longest = 0
+    shared = len(moves) == 1
+    offsets = pointer(offsets)
+    start = pointer(start)
+    tables = pointer(tables)
+    moves = pointer(moves)
+    logs = pointer(logs)
+    codes = pointer(codes)
+    room = pointer(room)
+    back = pointer(back)
+    paths = pointer(paths)
+    log_probs = pointer(log_probs)
     for s in range(first, last):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    back = np.empty((longest, k), np.int16)
-    score = np.empty(k)
-    for s in range(first, last):
-        a, b = offsets[s], offsets[s + 1]
-        score[:] = start
-        log_probs[s] = _ways(a, b - 1 - a, 1, score, tables, moves, logs, codes, back)
+        a = offsets[s]
+        b = offsets[s + 1]
+        for j in range(k):
+            room[j] = start[j]
+        lost = _ways(a, b - 1 - a, 1, k, room, tables, moves, shared, logs, codes, back)
+        seen = beyond(logs, codes[b - 1] * k)
         best = 0
         for j in range(k):
-            score[j] += logs[codes[b - 1], j]
-            if score[j] > score[best]:
+            room[j] += seen[j]
+            if room[j] > room[best]:
                 best = j
-        log_probs[s] += score[best]
-        for t in range(b - 1, a - 1, -1):
+        log_probs[s] = lost + room[best]
+        paths[b - 1] = best
+        for t in range(b - 2, a - 1, -1):
+            best = int(back[(t - a) * k + best])
             paths[t] = best
-            best = np.int64(back[t - 1 - a, best]) if t > a else best
 
 
-@kernel
-def best_ways(t, moves_left, turn, score, tables, moves, logs, codes, back):
+@kernel(bare=True)
+def best_ways(t, moves_left, turn, room, tables, moves, logs, codes, back):
     """Move best scores along the chain or against it, for a path that is found from both ends; see `_ways`."""
-    own = score.copy()  # away from what other threads write
-    total = _ways(t, moves_left, turn, own, tables, moves, logs, codes, back)
-    score[:] = own
-    return total
+    k = logs.shape[1]
+    shared = len(moves) == 1
+    room = pointer(room)
+    tables = pointer(tables)
+    moves = pointer(moves)
+    logs = pointer(logs)
+    codes = pointer(codes)
+    back = pointer(back)
+    return _ways(t, moves_left, turn, k, room, tables, moves, shared, logs, codes, back)
 
 
-@kernel
+@kernel(bare=True)
 def follow_ways(t, moves_left, turn, state, back, paths):
     """Write the states that best ways came through, from step t, where it is `state`, back to where they began."""
     for n in range(moves_left - 1, -1, -1):
-        state = np.int64(back[n, state])
+        state = int(back[n, state])
         t -= turn
         paths[t] = state
 

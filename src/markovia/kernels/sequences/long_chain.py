@@ -11,6 +11,7 @@ from math import log
 import numpy as np
 
 from markovia.kernels.kernel import kernel
+from markovia.kernels.pointers import pointer
 from markovia.kernels.sequences.hidden_chain import smooth_back
 
 REORDERED = {"reassoc", "contract"}
@@ -54,7 +55,19 @@ def messages_back(m, b, tables, moves, logs, dens, codes, messages):
 @kernel(bare=True, fastmath=REORDERED)
 def finish_first(a, m, tables, moves, filtered, ahead, room, into, starts, pairs, sums):
     """Smooth steps a ... m-1 backwards from p(z_m-1 | all), in the room; see `hidden_chain.smooth_back`."""
-    smooth_back(a, m, tables, moves, filtered, ahead, room, into, starts, pairs, sums)
+    k = filtered.shape[1]
+    shared = len(moves) == 1
+    counted = len(pairs) > 0
+    tables = pointer(tables)
+    moves = pointer(moves)
+    filtered = pointer(filtered)
+    ahead = pointer(ahead)
+    room = pointer(room)
+    into = pointer(into)
+    starts = pointer(starts)
+    pairs = pointer(pairs)
+    sums = pointer(sums)
+    smooth_back(a, m, k, tables, moves, shared, filtered, ahead, room, into, starts, pairs, counted, sums)
 
 
 @kernel(fastmath=REORDERED)
