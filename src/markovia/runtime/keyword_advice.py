@@ -4,7 +4,7 @@ Other libraries say `evidence=`, `evs=`, `n_samples=`; a bare `TypeError` does n
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -34,6 +34,40 @@ ELSEWHERE = {
     "states": ("state_names", "labels", "domain", "cardinality", "card", "n_states", "variable_card"),
     "engine": ("method", "algorithm", "inference", "solver"),
     "frame": ("df", "X", "data", "rows", "dataframe"),
+    "sequences": ("X", "y", "Y", "data", "emissions", "observations", "endog"),
+    "steps": ("n_samples", "n_timesteps", "num_timesteps", "n_periods", "periods"),
+    "n_states": ("n_components", "num_states", "n_dim_state", "k_regimes"),
+    "n_mixtures": ("n_mix",),
+    "method": ("algorithm",),
+    "max_iter": ("n_iter", "num_iters", "maxiter", "em_iter"),
+    "tol": ("tolerance", "threshold"),
+    "progress": ("verbose", "disp"),
+    "init": ("init_params",),
+    "emission": ("emission_distribution", "distributions"),
+    "start": ("startprob", "starts", "initial_probs"),
+    "start_prior": ("startprob_prior", "initial_probs_concentration"),
+    "transition_prior": ("transmat_prior", "transition_matrix_concentration"),
+    "emission_prior": (
+        "means_prior",
+        "means_weight",
+        "covars_prior",
+        "covars_weight",
+        "weights_prior",
+        "emissionprob_prior",
+        "lambdas_prior",
+        "lambdas_weight",
+    ),
+    "transition": ("transition_matrices", "transition_matrix", "transmat", "edges"),
+    "transition_cov": ("transition_covariance", "state_cov"),
+    "transition_offset": ("transition_offsets",),
+    "observation": ("observation_matrices", "observation_matrix", "design"),
+    "observation_cov": ("observation_covariance", "obs_cov"),
+    "observation_offset": ("observation_offsets",),
+    "initial_mean": ("initial_state_mean",),
+    "initial_cov": ("initial_state_covariance",),
+    "learn": ("em_vars",),
+    "trend": ("level",),
+    "inputs": ("exog",),
 }
 
 METHODS = {
@@ -76,12 +110,14 @@ METHODS = {
 def guided(function: Callable[P, R]) -> Callable[P, R]:
     """Make a method answer an unknown keyword with the keyword that was probably meant."""
     known = [n for n in inspect.signature(function).parameters if n != "self"]
+    owner, _, said = function.__qualname__.rpartition(".")
+    said = owner if said == "__init__" else said
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for word in kwargs:
             if word not in known:
-                raise UnknownArgument(_advice(function.__name__, word, known))
+                raise UnknownArgument(_advice(said, word, known))
         return function(*args, **kwargs)
 
     return call
@@ -95,10 +131,10 @@ def _advice(name: str, word: str, known: list[str]) -> str:
     return f"{name}() has no argument {word!r}{did_you_mean(word, known)}; its arguments are {listed}"
 
 
-def missing_attribute(owner: Any, name: str) -> AttributeError:
+def missing_attribute(owner: Any, name: str, words: Mapping[str, str] = METHODS) -> AttributeError:
     """Return the error for an attribute that is not there, with markovia's word for it where known."""
     kind = type(owner).__name__
-    if name in METHODS:
-        return AttributeError(f"{kind} has no attribute {name!r}; here it is {METHODS[name]}")
+    if name in words:
+        return AttributeError(f"{kind} has no attribute {name!r}; here it is {words[name]}")
     public = [n for n in dir(type(owner)) if not n.startswith("_")]
     return AttributeError(f"{kind} has no attribute {name!r}{did_you_mean(name, public)}")

@@ -2,7 +2,7 @@
 
 # ruff: noqa: N806 (letters of the literature)
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,6 +50,10 @@ class Filtered:
 
     def __repr__(self) -> str:
         return f"Filtered(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    def __iter__(self) -> Iterator[PerSequence]:
+        """Yield means and covariances, so that they may be taken apart as a pair."""
+        yield from (self.mean, self.cov)
 
     @cached_property
     def mean(self) -> PerSequence:
@@ -161,6 +165,10 @@ class Smoothed:
 
     def __repr__(self) -> str:
         return f"Smoothed(sequences={len(self.offsets) - 1}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    def __iter__(self) -> Iterator[PerSequence]:
+        """Yield means and covariances, so that they may be taken apart as a pair."""
+        yield from (self.mean, self.cov)
 
     @cached_property
     def mean(self) -> PerSequence:

@@ -1,5 +1,6 @@
 """What approximate filters and smoothers know about the states of sequences."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,10 @@ class FilteredStates:
     def __repr__(self) -> str:
         return f"FilteredStates(sequences={len(self.mean)}, log_prob={float(self.log_prob.sum()):.6g})"
 
+    def __iter__(self) -> Iterator[PerSequence]:
+        """Yield means and covariances, so that they may be taken apart as a pair."""
+        yield from (self.mean, self.cov)
+
     @property
     def innovations(self) -> PerSequence:
         """What was observed less what was expected; NaN where nothing was observed."""
@@ -81,3 +86,7 @@ class SmoothedStates:
 
     def __repr__(self) -> str:
         return f"SmoothedStates(sequences={len(self.mean)}, log_prob={float(self.log_prob.sum()):.6g})"
+
+    def __iter__(self) -> Iterator[PerSequence]:
+        """Yield means and covariances, so that they may be taken apart as a pair."""
+        yield from (self.mean, self.cov)

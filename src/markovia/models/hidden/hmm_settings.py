@@ -146,8 +146,11 @@ class HMMSettings:
     def _given_emission(self, inputs: int = 0) -> Emission | None:
         if self.emission_params is None:
             return None
+        return self._emission_of(dict(self.emission_params), self.symbols, inputs)
+
+    def _emission_of(self, given: dict[str, Any], symbols: Sequence[Any] | None, inputs: int = 0) -> Emission:
+        """Return checked emissions from parameters by name."""
         family = self._family(inputs)
-        given = dict(self.emission_params)
         needed = {"means", "covariances"} if family is RegressionGaussian else set(family.names)
         if not needed <= set(given) <= set(family.names):
             raise InvalidArgument(
@@ -155,7 +158,7 @@ class HMMSettings:
             )
         groups = read_groups(self.tied, self.n_states)
         count = self.n_states if groups is None else int(groups.max()) + 1
-        options = self._options(self.symbols)
+        options = self._options(symbols)
         if family is RegressionGaussian:
             options = {**options, "p": self.lags, "q": inputs}
         elif family is LaggedCategorical:

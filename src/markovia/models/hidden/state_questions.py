@@ -15,6 +15,7 @@ from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.sequences.baum_welch import refuse
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.keyword_advice import guided
 
 
 class Asked(NamedTuple):
@@ -47,6 +48,7 @@ class StateQuestions:
     @abstractmethod
     def _n_free(self) -> int: ...
 
+    @guided
     def log_prob(
         self,
         sequences: Any,
@@ -59,6 +61,7 @@ class StateQuestions:
         asked = self._ask(sequences, lengths, by, inputs)
         return asked.chain.filter(asked.seen).log_probs
 
+    @guided
     def score(
         self,
         sequences: Any,
@@ -70,6 +73,7 @@ class StateQuestions:
         """Return log p(x) of all sequences together."""
         return float(self.log_prob(sequences, lengths, by=by, inputs=inputs).sum())
 
+    @guided
     def filter(
         self,
         sequences: Any,
@@ -84,6 +88,7 @@ class StateQuestions:
         refuse(found.stuck, asked.data.at)
         return asked.data.split(asked.states(found.now))
 
+    @guided
     def smooth(
         self,
         sequences: Any,
@@ -106,6 +111,7 @@ class StateQuestions:
         refuse(found.stuck, asked.data.at)
         return asked.data.split(asked.states(found.sums))
 
+    @guided
     def decode(
         self,
         sequences: Any,

@@ -15,6 +15,7 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import Parameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters
 from markovia.runtime.array_types import Array
+from markovia.runtime.keyword_advice import guided
 
 
 class ARIMA(ParametricSeries):
@@ -41,6 +42,7 @@ class ARIMA(ParametricSeries):
     ('ar1', 'ma1', 'seasonal_ar1', 'variance')
     """
 
+    @guided
     def __init__(
         self,
         order: tuple[int, int, int] = (1, 0, 0),

@@ -205,13 +205,14 @@ class HiddenSemiMarkov(HMM):
         return SemiMarkov(*begun, durations, emission, self.censored)
 
     def _keep(self, model: Any) -> None:
-        self.startprob_, self.transmat_, self.durations_, self.emission_, _ = model
+        self.__dict__.update(startprob_=model.start, transmat_=model.transition, emission_=model.emission)
+        self.durations_ = model.durations
 
     def _prepared(self, data: Sequences, runs: int, rng: np.random.Generator) -> Any:
         raise UnsupportedModel("a mixture has chains or plain HMMs for parts, without explicit durations")
 
     def _model(self) -> Any:
-        if hasattr(self, "emission_"):
+        if "emission_" in vars(self):
             return SemiMarkov(self.startprob_, self.transmat_, self.durations_, self.emission_, self.censored)
         self._check()
         (start, transition), emission = self._given_chain(), self._given_emission()

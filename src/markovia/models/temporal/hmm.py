@@ -40,6 +40,7 @@ from markovia.learning.sequences.transition_masks import Structure, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.hidden.driving_inputs import asked_inputs, coming_inputs, drawn_after, read_inputs
 from markovia.models.hidden.hmm_settings import HMMSettings
+from markovia.models.hidden.known_values import KnownValues
 from markovia.models.hidden.state_questions import Asked, StateQuestions
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.state_learning import StateLearning
@@ -47,6 +48,7 @@ from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole, check
+from markovia.runtime.keyword_advice import guided
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
@@ -54,7 +56,7 @@ UNKNOWN = -1
 """The label of a step whose state is not known."""
 
 
-class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
+class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
     """A hidden Markov model, with scikit-learn's habits.
 
     Sequences are a list of arrays; one array, with `lengths` where it holds several; or a frame, with `by` for the column
@@ -124,11 +126,12 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
     Attributes
     ----------
     startprob_, transmat_
-        The learned chain.
+        The chain.
     emission_
         The learned emissions; `emission_.params` are their values by name.
-    means_, covars_, emissionprob_, rates_
-        Those values under the names of hmmlearn, where the family has them; covariances in full.
+    means_, covars_, weights_, emissionprob_, rates_
+        Those values under the names of hmmlearn, where the family has them; covariances in full. They and the chain may be
+        set: before learning that is giving them to the constructor, afterwards it changes what was learned.
     n_iter_, history_, converged_
         Iterations of the best run, its objective before each of them, and whether it gained less than `tol` at last.
 
@@ -149,6 +152,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
     _counts = True
     """Whether learning from sequences whose states are all known is counting moves."""
 
+    @guided
     def __init__(
         self,
         n_states: int = 1,
@@ -214,6 +218,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
 
     # -- learning ----------------------------------------------------------------------------------------------
 
+    @guided
     def fit(
         self,
         sequences: Any,
@@ -319,7 +324,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
 
     def _keep(self, model: Any) -> None:
         self._chain_law = None if isinstance(model, HiddenMarkov) else model
-        self.startprob_, self.transmat_, self.emission_ = model.start, model.transition, model.emission
+        self.__dict__.update(startprob_=model.start, transmat_=model.transition, emission_=model.emission)
         if isinstance(model, Driven):
             self.input_weights_ = model.weights
 
@@ -344,6 +349,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
 
     # -- questions ---------------------------------------------------------------------------------------------
 
+    @guided
     def predict(
         self,
         sequences: Any,
@@ -354,6 +360,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
         """Return the most probable path of all sequences in one array, as hmmlearn does; `decode` has one a sequence."""
         return np.concatenate(self.decode(sequences, lengths, by=by))
 
+    @guided
     def predict_proba(
         self,
         sequences: Any,
@@ -364,6 +371,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
         """Return p(state | all) of all steps in one array, as hmmlearn does; `smooth` has one a sequence."""
         return np.concatenate(self.smooth(sequences, lengths, by=by))
 
+    @guided
     def forecast(
         self,
         sequences: Any,
@@ -408,6 +416,7 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
 
     # -- handing over ------------------------------------------------------------------------------------------
 
+    @guided
     def sample(
         self, steps: int = 1, n: int | None = None, *, seed: Any = None, inputs: Any = None
     ) -> tuple[Any, Any]:
@@ -475,9 +484,11 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _model(self) -> Any:
-        if hasattr(self, "emission_"):
+        if "emission_" in vars(self):
             law = getattr(self, "_chain_law", None)
-            return HiddenMarkov(self.startprob_, self.transmat_, self.emission_) if law is None else law
+            if law is not None:
+                return law._replace(emission=self.emission_)
+            return HiddenMarkov(self.startprob_, self.transmat_, self.emission_)
         self._check()
         (start, transition), emission = self._given_chain(), self._given_emission()
         if start is None or transition is None or emission is None:
@@ -507,32 +518,6 @@ class HMM(HMMSettings, StateLearning, StateQuestions, BaseEstimator):  # type: i
         if wanted is not None and width != wanted:
             raise InvalidArgument(f"the sequences have {width} columns, the model's emissions {wanted}")
         return Asked(data, model.chain_over(seen), seen.seen_by(model.emission), model.last)
-
-    def _learned(self, name: str) -> Array:
-        if not hasattr(self, "emission_") or name not in self.emission_.params:
-            raise AttributeError(f"this HMM has no {name!r}: it is not fitted, or its emissions have none")
-        found: Array = self.emission_.params[name]
-        return found
-
-    @property
-    def means_(self) -> Array:
-        """The learned means."""
-        return self._learned("means")
-
-    @property
-    def covars_(self) -> Array:
-        """The learned covariances, in full for every kind."""
-        return self._learned("covariances")
-
-    @property
-    def emissionprob_(self) -> Array:
-        """The learned probabilities of symbols."""
-        return self._learned("probs")
-
-    @property
-    def rates_(self) -> Array:
-        """The learned rates."""
-        return self._learned("rates")
 
 
 def _plain(begins: list[Any]) -> list[HiddenMarkov]:

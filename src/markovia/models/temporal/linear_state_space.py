@@ -9,7 +9,7 @@ Time Series Analysis by State Space Methods (2012).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,34 @@ from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
 from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.keyword_advice import guided, missing_attribute
 from markovia.runtime.seeds import generator
+
+WORDS = {
+    "em": "fit (max_iter= in the constructor)",
+    "loglikelihood": "score",
+    "loglike": "score",
+    "llf": "log_likelihood_",
+    "aic": "aic_",
+    "bic": "bic_",
+    "filter_update": "filter of all steps so far",
+    "simulate": "sample",
+    "simulation_smoother": "sample_states",
+    "get_forecast": "forecast",
+    "get_prediction": "forecast",
+    "smoothed_state": "smooth(y).mean",
+    "filtered_state": "filter(y).mean",
+    "marginal_log_prob": "log_prob",
+    "smoother": "smooth",
+    "fit_em": "fit",
+    "transition_matrices": "transition_",
+    "transition_covariance": "transition_cov_",
+    "observation_matrices": "observation_",
+    "observation_covariance": "observation_cov_",
+    "initial_state_mean": "initial_mean_",
+    "initial_state_covariance": "initial_cov_",
+}
+"""What pykalman, statsmodels and dynamax call verbs and values, and what they are here."""
 
 
 class LinearStateSpace(BaseEstimator):  # type: ignore[misc]
@@ -80,6 +107,7 @@ observation_offset_
     [2.325, 2.325]
     """
 
+    @guided
     def __init__(
         self,
         transition: ArrayLike = 1.0,
@@ -115,6 +143,13 @@ observation_offset_
         self.tol = tol
         self.progress = progress
 
+    if not TYPE_CHECKING:  # a type checker is to see that a misspelt attribute is none
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_attribute(self, name, WORDS)
+
     @property
     def space(self) -> StateSpace:
         """The matrices: learned ones, or those given."""
@@ -134,6 +169,7 @@ observation_offset_
 
     # -- questions ---------------------------------------------------------------------------------------------
 
+    @guided
     def log_prob(
         self,
         sequences: Any,
@@ -169,6 +205,7 @@ observation_offset_
         """Return the log likelihood of all sequences."""
         return float(self.log_prob(sequences, lengths, by=by, inputs=inputs).sum())
 
+    @guided
     def filter(
         self,
         sequences: Any,
@@ -191,6 +228,7 @@ observation_offset_
             return self._in_parallel(sequences, lengths, by, inputs, parallel, smoothing=False)[0]
         return self._run(sequences, lengths, by, inputs).filtered
 
+    @guided
     def smooth(
         self,
         sequences: Any,
@@ -219,6 +257,7 @@ observation_offset_
         check_count("draws", draws, 1)
         return self._run(sequences, lengths, by, inputs).draw(generator(seed), draws)
 
+    @guided
     def forecast(
         self,
         sequences: Any,
@@ -268,6 +307,7 @@ observation_offset_
             rows.single,
         )
 
+    @guided
     def sample(
         self, steps: int, n: int = 1, *, inputs: Any = None, seed: Any = None
     ) -> tuple[list[Array], list[Array]]:
@@ -343,6 +383,7 @@ observation_offset_
 
     # -- learning ----------------------------------------------------------------------------------------------
 
+    @guided
     def fit(
         self,
         sequences: Any,

@@ -16,6 +16,7 @@ from markovia.learning.sequences.state_space_likelihood import Parameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
+from markovia.runtime.keyword_advice import guided
 
 TRENDS = ("local level", "local linear trend", "smooth trend", "random walk")
 
@@ -47,6 +48,7 @@ class StructuralSeries(ParametricSeries):
     (['irregular', 'level', 'slope'], (2, 1))
     """
 
+    @guided
     def __init__(
         self,
         trend: Literal["local level", "local linear trend", "smooth trend", "random walk"] = "local level",
