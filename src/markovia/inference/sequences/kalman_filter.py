@@ -22,6 +22,7 @@ from markovia.runtime.threads import in_parallel, thread_count
 
 Form: TypeAlias = Literal["covariance", "square-root"]
 _HOME = "markovia.kernels.sequences.kalman"
+_HOMES = {"diffuse": f"{_HOME}_diffuse", "root": f"{_HOME}_root"}
 
 
 class KalmanFilter:
@@ -43,6 +44,8 @@ class KalmanFilter:
         Says where a row is, for messages.
     single
         Whether results are those of one array, and not of a list.
+    times
+        How many such runs are to come, which says whether compiled code is worth its while.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class KalmanFilter:
         observation_push: Array | None = None,
         at: Callable[[int], str] = "row {}".format,
         single: bool = False,
+        times: int = 1,
     ) -> None:
         rows, (n, p) = len(y), (space.n_states, space.n_observed)
         if y.shape[1] != p:
@@ -74,32 +78,52 @@ class KalmanFilter:
             row = int(offsets[np.argmax(np.diff(offsets))]) + space.steps
             raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for {at(row)}")
         self.space, self.y, self.offsets, self.at, self.form = space, y, offsets, at, form
-        self.single = single
+        self.single, self.times = single, times
         self.seen = ~np.isnan(y)
         self.c = offsets_by_row(space.transition_offset, transition_push, offsets)
         self.d = offsets_by_row(space.observation_offset, observation_push, offsets)
-        self.slot = np.empty(rows, dtype=np.int64)
+        self.slot, self.begin = np.empty(rows, dtype=np.int64), offsets[:-1].copy()
         # memory that no step comes to need is never touched
         self.cov_before, self.cov_after = np.empty((rows, n, n)), np.empty((rows, n, n))
-        self.z, self.gain, self.variance = np.empty((rows, p, n)), np.empty((rows, p, n)), np.empty((rows, p))
+        self.z, self.gain, self.weight = np.empty((rows, p, n)), np.empty((rows, p, n)), np.empty((rows, p))
         self.lower, self.logs = np.empty((rows, p, p)), np.empty(rows)
-        self.vague = np.empty(rows, dtype=np.int64)
-        some = rows if space.diffuse.any() else 0
-        self.vague_before, self.vague_after = np.empty((some, n, n)), np.empty((some, n, n))
-        self.vague_variance, self.vague_gain = np.empty((rows, p)), np.empty((some, p, n))
-        run = self._kernel("covariances", n * n * (n + p))
+        gains = (
+            self.slot,
+            self.cov_before,
+            self.cov_after,
+            self.z,
+            self.gain,
+            self.weight,
+            self.lower,
+            self.logs,
+        )
         s = space
-        roots = (root(s.initial_cov), np.array([root(q) for q in s.transition_cov]))
-        if form == "covariance":
-            roots = (s.initial_cov, s.transition_cov)  # not looked at
-        wrong = self._each(
-            lambda a, b: run(
-                s.transition, s.transition_cov, s.observation, s.observation_cov, s.initial_cov,
-                np.diag(s.diffuse.astype(np.float64)), *roots, self.seen, offsets, a, b, form == "square-root",
-                self.slot, self.cov_before, self.cov_after, self.z, self.gain, self.variance, self.lower, self.logs,
-                self.vague, self.vague_before, self.vague_after, self.vague_variance, self.vague_gain,
+        P = np.repeat(s.initial_cov[None], len(offsets) - 1, axis=0)
+        steps = (s.observation, s.observation_cov, self.seen, offsets, self.begin)
+        wrong = [-1]
+        self.diffuse = bool(s.diffuse.any())
+        if self.diffuse:
+            self.vague = np.zeros(rows, dtype=np.int64)
+            self.vague_before, self.vague_after = np.empty((rows, n, n)), np.empty((rows, n, n))
+            self.variance, self.vague_variance = np.empty((rows, p)), np.empty((rows, p))
+            self.vague_gain = np.empty((rows, p, n))
+            U = np.repeat(np.diag(s.diffuse.astype(np.float64))[None], len(P), axis=0)
+            start = self._kernel("diffuse_covariances", 2 * n * n * (n + p))
+            wrong = self._each(
+                lambda a, b: start(
+                    s.transition, s.transition_cov, *steps, a, b, P, U, int(s.diffuse.sum()), *gains, self.vague,
+                    self.vague_before, self.vague_after, self.variance, self.vague_variance, self.vague_gain,
+                    self._room(),
+                )
+            )  # fmt: skip
+        if max(wrong) < 0 and form == "square-root":
+            S, G, run = root(P), root(s.transition_cov), self._kernel("root_covariances", n * n * (3 * n + p))
+            wrong = self._each(lambda a, b: run(s.transition, G, *steps, a, b, P, S, *gains, self._room()))
+        elif max(wrong) < 0:
+            run = self._kernel("covariances", n * n * (n + p))
+            wrong = self._each(
+                lambda a, b: run(s.transition, s.transition_cov, *steps, a, b, P, *gains, self._room())
             )
-        )  # fmt: skip
         if max(wrong) >= 0:
             row = min(r for r in wrong if r >= 0)
             raise InvalidArgument(
@@ -108,7 +132,13 @@ class KalmanFilter:
             )
 
     def _kernel(self, name: str, steps: float) -> Any:
-        return either(f"{_HOME}:{name}", steps * len(self.y))
+        home, rows = next((h for word, h in _HOMES.items() if name.startswith(word)), _HOME), len(self.y)
+        if name.startswith("diffuse"):
+            rows = min(rows, (len(self.offsets) - 1) * self.space.n_states)
+        return either(f"{home}:{name}", steps * rows * self.times)
+
+    def _room(self) -> Array:
+        return np.empty((3, self.space.n_states, 2 * self.space.n_states))
 
     def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Run a kernel over the sequences, in some parts of about equally many rows."""
@@ -128,7 +158,7 @@ class KalmanFilter:
         self._each(
             lambda a, b: run(
                 self.space.transition, c, d, start, y, self.seen, self.offsets, a, b, self.slot, self.z, self.gain,
-                self.variance, self.lower, self.logs, self.vague_variance, before, after, innovation, log_prob,
+                self.weight, self.lower, self.logs, before, after, innovation, log_prob, np.empty((1, y.shape[1])),
             )
         )  # fmt: skip
         return before, after, innovation, log_prob
@@ -136,22 +166,30 @@ class KalmanFilter:
     def smooth_means(self, before: Array, innovation: Array) -> Array:
         """Return the means of the states given their whole sequences."""
         n = self.space.n_states
-        if self.space.diffuse.any():
+        if self.diffuse:
             for end in self.offsets[1:] - 1:
                 if self.vague[self.slot[end]] and self.vague_after[self.slot[end]].any():
                     raise InvalidArgument(
                         f"the observations up to {self.at(int(end))} do not tell all states that start diffuse; give "
                         "those an initial_cov="
                     )
-        out = np.empty_like(before)
+        out, r = np.empty_like(before), np.zeros((len(self.begin), n))
+        steps = (self.space.transition, self.seen, self.offsets, self.begin)
+        gains = (self.slot, self.z, self.gain, self.weight)
         run = self._kernel("smooth_means", n * (2 * n + 2 * self.y.shape[1]))
         self._each(
             lambda a, b: run(
-                self.space.transition, self.seen, self.offsets, a, b, self.slot, self.z, self.gain, self.variance,
-                self.vague_variance, self.vague_gain, self.vague, before, self.cov_before, self.vague_before,
-                innovation, out,
+                *steps, a, b, *gains, before, self.cov_before, innovation, r, out, np.empty((1, n))
             )
-        )  # fmt: skip
+        )
+        if self.diffuse:
+            start, u = self._kernel("diffuse_means", n * (3 * n + 4 * self.y.shape[1])), np.zeros_like(r)
+            self._each(
+                lambda a, b: start(
+                    *steps, a, b, *gains, self.variance, self.vague_variance, self.vague_gain, before, self.cov_before,
+                    self.vague_before, innovation, r, u, out, np.empty((1, n)),
+                )
+            )  # fmt: skip
         return out
 
     @cached_property
@@ -167,7 +205,7 @@ class KalmanFilter:
     def filtered(self) -> Filtered:
         """The states given what was observed up to each step."""
         before, after, _, log_prob = self._means
-        vague = (self.vague, self.vague_before, self.vague_after) if self.space.diffuse.any() else None
+        vague = (self.vague, self.vague_before, self.vague_after) if self.diffuse else None
         return Filtered(
             self.space, self.y, self.d, self.offsets, before, after, self.slot, self.cov_before, self.cov_after, vague,
             log_prob, self.single,
@@ -179,15 +217,28 @@ class KalmanFilter:
         rows, n = len(self.y), self.space.n_states
         means = self.smooth_means(self._means[0], self._means[2])
         place, cov, entering = np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n))
-        vague_entering = np.empty_like(self.vague_before)
+        each = 3 if self.diffuse else 1
+        N = np.zeros((each * len(self.begin), n, n))
+        back = np.ascontiguousarray(self.space.transition.swapaxes(1, 2))
+        steps, gains = (
+            (back, self.seen, self.offsets, self.begin),
+            (self.slot, self.z, self.gain, self.weight),
+        )
         run = self._kernel("smooth_covariances", n * n * (4 * n + self.y.shape[1]))
         self._each(
             lambda a, b: run(
-                self.space.transition, self.seen, self.offsets, a, b, self.slot, self.z, self.gain, self.variance,
-                self.vague_variance, self.vague_gain, self.vague, self.cov_before, self.vague_before, place, cov,
-                entering, vague_entering,
+                *steps, a, b, *gains, self.cov_before, N, each, place, cov, entering, self._room()
             )
-        )  # fmt: skip
+        )
+        if self.diffuse:
+            vague_entering = np.empty_like(self.vague_before)
+            start = self._kernel("diffuse_smooth_covariances", n * n * (12 * n + 6 * self.y.shape[1]))
+            self._each(
+                lambda a, b: start(
+                    *steps, a, b, *gains, self.variance, self.vague_variance, self.vague_gain, self.cov_before,
+                    self.vague_before, N, place, cov, entering, vague_entering, self._room(),
+                )
+            )  # fmt: skip
 
         def lagged() -> Array:
             """Return the covariances of next states with these: T V - Q N T P, P after the step."""
@@ -196,7 +247,7 @@ class KalmanFilter:
             t = used - self.offsets[np.searchsorted(self.offsets, used, side="right") - 1]
             T, Q = (m if len(m) == 1 else m[t] for m in (self.space.transition, self.space.transition_cov))
             part = entering[used] @ T @ self.cov_after[s]
-            if len(self.vague_after):
+            if self.diffuse:
                 some = np.flatnonzero(self.vague[s] > 0)
                 moved = (T if len(T) == 1 else T[some]) @ self.vague_after[s[some]]
                 part[some] += vague_entering[used[some]] @ moved
@@ -229,19 +280,19 @@ def simulate(
     rows, n, p = int(offsets[-1]), space.n_states, space.n_observed
     t = np.arange(rows) - np.repeat(offsets[:-1], np.diff(offsets))
     at = partial(of_rows, t=t)
-    push = at(np.array([root(q) for q in space.transition_cov]), generator.standard_normal((rows, n))) + c
+    push = at(root(space.transition_cov), generator.standard_normal((rows, n))) + c
     first = generator.standard_normal((len(offsets) - 1, n)) @ root(space.initial_cov).T
     first += np.zeros(n) if start is None else start
     x = np.empty((rows, n))
     either(f"{_HOME}:propagate", rows * n * n)(space.transition, push, first, offsets, 0, len(offsets) - 1, x)
-    noise = at(np.array([root(h) for h in space.observation_cov]), generator.standard_normal((rows, p)))
+    noise = at(root(space.observation_cov), generator.standard_normal((rows, p)))
     return x, at(space.observation, x) + noise + d
 
 
 def root(cov: Array) -> Array:
-    """Return a matrix whose square, times its transpose, is a covariance that may be singular."""
+    """Return matrices that times their transposes are covariances, which may be singular."""
     values, vectors = np.linalg.eigh(cov)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
 def offsets_by_row(offset: Array, push: Array | None, offsets: Ints) -> Array:

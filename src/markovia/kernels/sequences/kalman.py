@@ -2,20 +2,19 @@
 
     x[t+1] = T x[t] + c + eta,  y[t] = Z x[t] + d + eps,  eta ~ N(0, Q),  eps ~ N(0, H)
 
-Observations are taken in one number at a time (Koopman and Durbin 2000): missing ones are left out, and the exact diffuse
-start needs no special cases beyond a division. Correlated noise is first made independent by H = L D L'. Covariances do not
-depend on the observations, so they are computed apart from the means, and each step points to the `slot` that holds its
-gains: when the recursions of a time-invariant model have come to rest, steps share a slot and cost only their means.
-The smoother runs backwards in r and N (de Jong 1989), which inverts nothing: noiseless states are no trouble.
+Observations are taken in one number at a time (Koopman and Durbin 2000): missing ones are left out, and nothing is inverted.
+Correlated noise is first made independent by H = L D L'. Covariances do not depend on the observations, so they are computed
+apart from the means, and each step points to the `slot` that holds its gains: when the recursions of a time-invariant model
+have come to rest, steps share a slot and cost only their means. The smoother runs backwards in r and N (de Jong 1989), which
+inverts nothing: noiseless states are no trouble. Steps of a diffuse start, before `begin`, are left to `kalman_diffuse`.
 
 Matrices have one entry for all steps, or one a step of a sequence; offsets c and d one for all, or one a row of the data.
+Functions on matrices take stacks of them and which one is meant. `room` is what a thread works in: a few planes of n by 2 n.
 """
 
-# ruff: noqa: N803, N806, E741 (letters of the literature)
+# ruff: noqa: N803, E741 (letters of the literature)
 
 import math
-
-import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
 
@@ -26,279 +25,145 @@ SINGULAR = 1e-13
 LOG_2PI = math.log(2.0 * math.pi)
 
 
-@inner
-def _same(a, b):
+@inner(bare=True)
+def same(n, a, i, b, j):
     """Say whether two covariance matrices differ by rounding only."""
-    n = a.shape[0]
-    for i in range(n):
-        for j in range(i + 1):
-            if abs(a[i, j] - b[i, j]) > RESTS * math.sqrt(abs(a[i, i] * a[j, j])):
+    for k in range(n):
+        for l in range(k + 1):
+            if abs(a[i, k, l] - b[j, k, l]) > RESTS * math.sqrt(abs(a[i, k, k] * a[i, l, l])):
                 return False
     return True
 
 
-@inner
-def _decorrelate(seen, Z, H, L, D, z):
-    """Set H = L D L' and z = inverse(L) Z for the rows that were seen; return how many they are, or -1 if H is negative."""
-    n, m = Z.shape[1], 0
-    for j in range(len(seen)):
-        if not seen[j]:
-            continue
-        k = 0
-        for i in range(j):
-            if seen[i]:
-                total = H[j, i]
-                for l in range(k):
-                    total -= L[m, l] * D[l] * L[k, l]
-                L[m, k] = total / D[k] if D[k] > 0.0 else 0.0
-                k += 1
-        total = H[j, j]
-        for l in range(m):
-            total -= L[m, l] * L[m, l] * D[l]
-        if total < -SINGULAR * H[j, j]:
-            return -1
-        D[m] = total if total > SINGULAR * H[j, j] else 0.0
-        for b in range(n):
-            total = Z[j, b]
+@inner(bare=True)
+def repeats(row, seen, slot, P, q, before, rests):
+    """Say whether a step's covariances are those of the step before it, where `rests` says so of that one."""
+    for j in range(seen.shape[1]):
+        if seen[row, j] != seen[row - 1, j]:
+            return False
+    return rests or same(P.shape[1], P, q, before, slot[row - 1])
+
+
+@inner(bare=True)
+def copy(n, a, i, b, j):
+    """Write a matrix into another."""
+    for k in range(n):
+        for l in range(n):
+            b[j, k, l] = a[i, k, l]
+
+
+@inner(bare=True)
+def decorrelate(row, seen, Z, at_z, H, at_h, L, z):
+    """Set H = L D L' and z = inverse(L) Z for numbers seen, D on L's diagonal; return how many, or -1 for a negative D."""
+    n = Z.shape[2]
+    m = 0
+    for j in range(Z.shape[1]):
+        if seen[row, j]:
+            k = 0
+            for i in range(j):
+                if seen[row, i]:
+                    total = H[at_h, j, i]
+                    for l in range(k):
+                        total -= L[row, m, l] * L[row, l, l] * L[row, k, l]
+                    L[row, m, k] = total / L[row, k, k] if L[row, k, k] > 0.0 else 0.0
+                    k += 1
+            left = H[at_h, j, j]
             for l in range(m):
-                total -= L[m, l] * z[l, b]
-            z[m, b] = total
-        m += 1
+                left -= L[row, m, l] * L[row, m, l] * L[row, l, l]
+            if left < -SINGULAR * H[at_h, j, j]:
+                return -1
+            L[row, m, m] = left if left > SINGULAR * H[at_h, j, j] else 0.0
+            for b in range(n):
+                shown = Z[at_z, j, b]
+                for l in range(m):
+                    shown -= L[row, m, l] * z[row, l, b]
+                z[row, m, b] = shown
+            m += 1
     return m
 
 
-@inner
-def _times(P, z, out):
-    """Set out = P z; return z' P z and the size of its terms."""
-    total = size = 0.0
-    for i in range(len(z)):
-        found = 0.0
-        for j in range(len(z)):
-            found += P[i, j] * z[j]
-        out[i] = found
-        total += found * z[i]
-        size += abs(P[i, i]) * z[i] * z[i]
-    return total, size
-
-
-@inner
-def _sandwich(T, P, room, out):
-    """Add T P T' to out; P and out are symmetric."""
-    n = T.shape[0]
+@inner(bare=True)
+def sandwich(X, x, P, p, room, sign, base, b, times, out, o):
+    """Set out = times base + sign X P X', which are symmetric; out may be P or base."""
+    n = X.shape[1]
     for i in range(n):
         for j in range(n):
-            room[i, j] = 0.0
+            room[0, i, j] = 0.0
         for k in range(n):
-            f = T[i, k]
+            f = sign * X[x, i, k]
             if f != 0.0:
                 for j in range(n):
-                    room[i, j] += f * P[k, j]
+                    room[0, i, j] += f * P[p, k, j]
     for i in range(n):
         for j in range(i + 1):
-            total = 0.0
+            total = times * base[b, i, j]
             for k in range(n):
-                total += room[i, k] * T[j, k]
-            total += out[i, j]
-            out[i, j] = total
-            out[j, i] = total
+                total += room[0, i, k] * X[x, j, k]
+            out[o, i, j] = total
+            out[o, j, i] = total
 
 
-@inner
-def _root(P, S):
-    """Set S to a lower triangle with S S' = P, for P that may be singular."""
-    n = P.shape[0]
-    for j in range(n):
-        total = P[j, j]
-        for k in range(j):
-            total -= S[j, k] * S[j, k]
-        pivot = math.sqrt(total) if total > SINGULAR * P[j, j] else 0.0
-        S[j, j] = pivot
-        for i in range(j):
-            S[i, j] = 0.0
-        for i in range(j + 1, n):
-            total = P[i, j]
-            for k in range(j):
-                total -= S[i, k] * S[j, k]
-            S[i, j] = total / pivot if pivot > 0.0 else 0.0
+@inner(bare=True)
+def take_in(row, i, P, q, noise, room, z, gain, weight, logs):
+    """Take a number into a covariance; say whether its variance is not zero."""
+    n = P.shape[1]
+    variance = noise
+    size = noise
+    for a in range(n):
+        found = 0.0
+        for b in range(n):
+            found += P[q, a, b] * z[row, i, b]
+        room[1, 0, a] = found
+        variance += found * z[row, i, a]
+        size += abs(P[q, a, a]) * z[row, i, a] * z[row, i, a]
+    if not variance > SINGULAR * size:
+        return False
+    weight[row, i] = 1.0 / variance
+    logs[row] += math.log(variance)
+    for a in range(n):
+        found = room[1, 0, a] * weight[row, i]
+        gain[row, i, a] = found
+        for b in range(a + 1):
+            P[q, a, b] -= found * room[1, 0, b]
+            P[q, b, a] = P[q, a, b]
+    return True
 
 
-@inner
-def _triangle(A, S):
-    """Set S to a lower triangle with S S' = A A', by reflections of the rows of A, which is spoilt."""
-    n, width = A.shape
-    for i in range(n):
-        norm = 0.0
-        for k in range(i, width):
-            norm += A[i, k] * A[i, k]
-        norm = math.sqrt(norm)
-        if norm > 0.0:
-            if A[i, i] > 0.0:
-                norm = -norm
-            head = A[i, i] - norm
-            scale = -1.0 / (norm * head)
-            for j in range(i + 1, n):
-                total = A[j, i] * head
-                for k in range(i + 1, width):
-                    total += A[j, k] * A[i, k]
-                total *= scale
-                A[j, i] -= total * head
-                for k in range(i + 1, width):
-                    A[j, k] -= total * A[i, k]
-            A[i, i] = norm
-        for k in range(n):
-            S[i, k] = A[i, k] if k <= i else 0.0
-
-
-@inner
-def _square(S, P):
-    n = P.shape[0]
-    for i in range(n):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(S.shape[1]):
-                total += S[i, k] * S[j, k]
-            P[i, j] = total
-            P[j, i] = total
-
-
-@kernel
+@kernel(bare=True)
 def covariances(
-    T, Q, Z, H, start, diffuse, start_root, noise_root, seen, offsets, first, last, root,
-    slot, before, after, z, gain, variance, lower, logs,
-    vague, vague_before, vague_after, vague_variance, vague_gain,
+    T, Q, Z, H, seen, offsets, begin, first, last, P, slot, before, after, z, gain, weight, lower, logs, room
 ):  # fmt: skip
-    """Compute the covariances and gains of some sequences, into slots that begin where the sequences do.
+    """Compute the covariances and gains of some sequences from `begin` and P on, into slots that begin where they do.
 
-    `before` and `after` are the states' covariances given what was seen before and up to a step, `gain`, `variance` and
-    `z` belong to the numbers taken in one at a time, `lower` is L, `logs` the log likelihood's terms without innovations.
-    `vague` says how many infinite variances a slot begins with, and where it is not 0 the arrays of that name hold the parts
-    of covariances that grow without bound; a number with `vague_variance` above 0 is spent on the start. With `root`, roots
-    of covariances are carried from step to step. Returns the row of a singular innovation, else -1.
+    `before` and `after` are the states' covariances given what was seen before and up to a step; `gain`, `weight` (one over
+    the variance) and `z` belong to the numbers taken in one at a time, `lower` is L, `logs` are the log likelihood's terms
+    without innovations. Returns the row of a singular innovation, else -1.
     """
-    n, p = T.shape[1], Z.shape[1]
+    n = T.shape[1]
     steady = len(T) == 1 and len(Q) == 1 and len(Z) == 1 and len(H) == 1
-    both, old, room = np.empty((2, n, n)), np.empty((n, n)), np.empty((n, n))
-    P, U, S, A = both[0], both[1], np.empty((n, n)), np.empty((n, 2 * n))
-    D, M, F, sizes, f = np.empty(p), np.empty((2, n)), np.empty(2), np.empty(2), np.empty(n)
     for q in range(first, last):
-        rank = 0
-        for i in range(n):
-            if diffuse[i, i] > 0.0:
-                rank += 1
-            for j in range(n):
-                P[i, j] = start[i, j]
-                U[i, j] = diffuse[i, j]
-                S[i, j] = start_root[i, j]
         rests = False
-        for row in range(offsets[q], offsets[q + 1]):
-            t = row - offsets[q]
-            if steady and t > 0 and vague[slot[row - 1]] == 0:
-                alike = True
-                for j in range(p):
-                    alike = alike and seen[row, j] == seen[row - 1, j]
-                rests = alike and (rests or _same(P, before[slot[row - 1]]))
-                if rests:
-                    slot[row] = slot[row - 1]
-                    continue
-            slot[row] = row
-            vague[row] = rank
-            rooted = root and rank == 0
-            for i in range(n):
-                for j in range(n):
-                    before[row, i, j] = P[i, j]
-                    if rank:
-                        vague_before[row, i, j] = U[i, j]
-            m = _decorrelate(
-                seen[row], Z[t if len(Z) > 1 else 0], H[t if len(H) > 1 else 0], lower[row], D, z[row]
-            )
-            if m < 0:
-                return row
-            total = m * LOG_2PI
-            for i in range(m):
-                h, k = z[row, i], gain[row, i]
-                F[1] = sizes[1] = 0.0
-                if rooted:
-                    F[0] = 0.0
-                    for b in range(n):
-                        f[b] = 0.0
-                        for a in range(n):
-                            f[b] += S[a, b] * h[a]
-                        F[0] += f[b] * f[b]
-                    sizes[0] = F[0]
-                    for a in range(n):
-                        M[0, a] = 0.0
-                        for b in range(n):
-                            M[0, a] += S[a, b] * f[b]
-                else:
-                    for w in range(2 if rank else 1):
-                        F[w], sizes[w] = _times(both[w], h, M[w])
-                total_variance = F[0] + D[i]
-                variance[row, i] = total_variance
-                spent = F[1] > max(1e-10 * sizes[1], 0.0)
-                vague_variance[row, i] = F[1] if spent else 0.0
-                if not spent and not total_variance > SINGULAR * (sizes[0] + D[i]):
+        for row in range(begin[q], offsets[q + 1]):
+            rests = steady and row > begin[q] and repeats(row, seen, slot, P, q, before, rests)
+            if rests:
+                slot[row] = slot[row - 1]
+            else:
+                t = row - offsets[q]
+                slot[row] = row
+                copy(n, P, q, before, row)
+                m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
+                if m < 0:
                     return row
-                whole = F[1] if spent else total_variance
-                total += math.log(whole)
-                for a in range(n):
-                    k[a] = M[1 if spent else 0, a] / whole
-                if spent:
-                    for a in range(n):
-                        vague_gain[row, i, a] = (M[0, a] - k[a] * total_variance) / whole
-                    for a in range(n):
-                        for b in range(n):
-                            P[a, b] += k[a] * k[b] * total_variance - k[a] * M[0, b] - M[0, a] * k[b]
-                            U[a, b] -= k[a] * M[1, b]
-                    rank -= 1
-                elif rooted:  # Potter's update: S S' - M M' / F
-                    scale = 1.0 / (total_variance * (1.0 + math.sqrt(D[i] / total_variance)))
-                    for a in range(n):
-                        for b in range(n):
-                            S[a, b] -= scale * M[0, a] * f[b]
-                else:
-                    for a in range(n):
-                        for b in range(a + 1):
-                            P[a, b] -= k[a] * M[0, b]
-                            P[b, a] = P[a, b]
-            logs[row] = total
-            if rooted:
-                _square(S, P)
-            now, noise = T[t if len(T) > 1 else 0], Q[t if len(Q) > 1 else 0]
-            for i in range(n):
-                for j in range(n):
-                    after[row, i, j] = P[i, j]
-                    if vague[row]:
-                        vague_after[row, i, j] = U[i, j] if rank else 0.0
-            if rooted:
-                G = noise_root[t if len(Q) > 1 else 0]
-                for i in range(n):
-                    for j in range(n):
-                        found = 0.0
-                        for k_ in range(n):
-                            found += now[i, k_] * S[k_, j]
-                        A[i, j] = found
-                        A[i, n + j] = G[i, j]
-                _triangle(A, S)
-                _square(S, P)
-                continue
-            for w in range(2 if rank else 1):
-                for i in range(n):
-                    for j in range(n):
-                        old[i, j] = both[w, i, j]
-                        both[w, i, j] = noise[i, j] if w == 0 else 0.0
-                _sandwich(now, old, room, both[w])
-            if rank:
-                size = 0.0
-                for i in range(n):
-                    size = max(size, U[i, i])
-                if size < 1e-12:
-                    rank = 0
-            if root and rank == 0:
-                _root(P, S)
+                logs[row] = m * LOG_2PI
+                for i in range(m):
+                    if not take_in(row, i, P, q, lower[row, i, i], room, z, gain, weight, logs):
+                        return row
+                copy(n, P, q, after, row)
+                sandwich(T, min(t, len(T) - 1), P, q, room, 1.0, Q, min(t, len(Q) - 1), 1.0, P, q)
     return -1
 
 
-@kernel
+@kernel(bare=True)
 def propagate(T, push, start, offsets, first, last, x):
     """Run states x[t+1] = T x[t] + push[t] from each sequence's start."""
     n = T.shape[1]
@@ -306,235 +171,150 @@ def propagate(T, push, start, offsets, first, last, x):
         for a in range(n):
             x[offsets[q], a] = start[q, a]
         for row in range(offsets[q], offsets[q + 1] - 1):
-            t = row - offsets[q]
-            now = T[t if len(T) > 1 else 0]
+            t = min(row - offsets[q], len(T) - 1)
             for a in range(n):
                 found = push[row, a]
                 for b in range(n):
-                    found += now[a, b] * x[row, b]
+                    found += T[t, a, b] * x[row, b]
                 x[row + 1, a] = found
 
 
-@kernel
+@kernel(bare=True)
 def filter_means(
-    T, c, d, start, y, seen, offsets, first, last, slot, z, gain, variance, lower, logs, vague_variance,
-    before, after, innovation, log_prob,
+    T, c, d, start, y, seen, offsets, first, last, slot, z, gain, weight, lower, logs, before, after, innovation,
+    log_prob, room,
 ):  # fmt: skip
     """Compute states' means before and after each step, innovations of numbers taken in one at a time, log likelihoods."""
-    n, p = T.shape[1], y.shape[1]
-    x, e = np.empty(n), np.empty(p)
+    n = T.shape[1]
+    p = y.shape[1]
     for q in range(first, last):
-        for a in range(n):
-            x[a] = start[a]
         total = 0.0
+        for a in range(n):
+            before[offsets[q], a] = start[a]
         for row in range(offsets[q], offsets[q + 1]):
-            s, m = slot[row], 0
+            s = slot[row]
+            m = 0
             for a in range(n):
-                before[row, a] = x[a]
-            own = d[row if len(d) > 1 else 0]
+                after[row, a] = before[row, a]
+            own = min(row, len(d) - 1)
             total += logs[s]
             for j in range(p):
                 if seen[row, j]:
-                    found = y[row, j] - own[j]
+                    found = y[row, j] - d[own, j]
                     for k in range(m):
-                        found -= lower[s, m, k] * e[k]
-                    e[m] = found
+                        found -= lower[s, m, k] * room[0, k]
+                    room[0, m] = found
                     for a in range(n):
-                        found -= z[s, m, a] * x[a]
+                        found -= z[s, m, a] * after[row, a]
                     innovation[row, m] = found
                     for a in range(n):
-                        x[a] += gain[s, m, a] * found
-                    if not vague_variance[s, m] > 0.0:
-                        total += found * found / variance[s, m]
+                        after[row, a] += gain[s, m, a] * found
+                    total += found * found * weight[s, m]
                     m += 1
-            for a in range(n):
-                after[row, a] = x[a]
-            t = row - offsets[q]
-            now, push = T[t if len(T) > 1 else 0], c[row if len(c) > 1 else 0]
-            for a in range(n):
-                found = push[a]
-                for b in range(n):
-                    found += now[a, b] * after[row, b]
-                x[a] = found
+            if row + 1 < offsets[q + 1]:
+                t = min(row - offsets[q], len(T) - 1)
+                push = min(row, len(c) - 1)
+                for a in range(n):
+                    ahead = c[push, a]
+                    for b in range(n):
+                        ahead += T[t, a, b] * after[row, b]
+                    before[row + 1, a] = ahead
         log_prob[q] = -0.5 * total
 
 
-@kernel
+@inner(bare=True)
+def moved_back(T, t, r, q, room):
+    """Set r to T' r."""
+    n = T.shape[1]
+    for b in range(n):
+        room[0, b] = 0.0
+    for a in range(n):
+        for b in range(n):
+            room[0, b] += T[t, a, b] * r[q, a]
+    for b in range(n):
+        r[q, b] = room[0, b]
+
+
+@kernel(bare=True)
 def smooth_means(
-    T, seen, offsets, first, last, slot, z, gain, variance, vague_variance, vague_gain, vague,
-    before, covariance, vague_before, innovation, smoothed,
+    T, seen, offsets, begin, first, last, slot, z, gain, weight, before, covariance, innovation, r, smoothed, room
 ):  # fmt: skip
-    """Compute the states' means given whole sequences."""
-    n, p = T.shape[1], seen.shape[1]
-    r, u, x = np.empty(n), np.empty(n), np.empty(n)
+    """Compute the states' means given whole sequences, from their ends to `begin`; r begins at zero."""
+    n = T.shape[1]
     for q in range(first, last):
-        for a in range(n):
-            r[a] = 0.0
-        for a in range(n):
-            u[a] = 0.0
-        for row in range(offsets[q + 1] - 1, offsets[q] - 1, -1):
-            s, m = slot[row], 0
-            t = row - offsets[q]
-            for j in range(p):
-                m += seen[row, j]
-            if row < offsets[q + 1] - 1:
-                _back(T[t if len(T) > 1 else 0], r, x)
-                if vague[s]:
-                    _back(T[t if len(T) > 1 else 0], u, x)
+        end = offsets[q + 1] - 1
+        for row in range(end, begin[q] - 1, -1):
+            s = slot[row]
+            m = 0
+            for j in range(seen.shape[1]):
+                if seen[row, j]:
+                    m += 1
+            if row < end:
+                moved_back(T, min(row - offsets[q], len(T) - 1), r, q, room)
             for i in range(m - 1, -1, -1):
-                kr = ku = lu = 0.0
+                f = innovation[row, i] * weight[s, i]
                 for a in range(n):
-                    kr += gain[s, i, a] * r[a]
-                spent = vague_variance[s, i] > 0.0
-                if vague[s]:
-                    for a in range(n):
-                        ku += gain[s, i, a] * u[a]
-                        if spent:
-                            lu += vague_gain[s, i, a] * r[a]
-                if spent:
-                    f = innovation[row, i] / vague_variance[s, i] - ku - lu
-                    for a in range(n):
-                        r[a] -= kr * z[s, i, a]
-                        u[a] += f * z[s, i, a]
-                else:
-                    f = innovation[row, i] / variance[s, i] - kr
-                    for a in range(n):
-                        r[a] += f * z[s, i, a]
-                    if vague[s]:
-                        for a in range(n):
-                            u[a] -= ku * z[s, i, a]
+                    f -= gain[s, i, a] * r[q, a]
+                for a in range(n):
+                    r[q, a] += f * z[s, i, a]
             for a in range(n):
                 found = before[row, a]
                 for b in range(n):
-                    found += covariance[s, a, b] * r[b]
-                if vague[s]:
-                    for b in range(n):
-                        found += vague_before[s, a, b] * u[b]
+                    found += covariance[s, a, b] * r[q, b]
                 smoothed[row, a] = found
 
 
-@inner
-def _back(T, r, room):
-    """Set r to T' r."""
-    n = len(r)
-    for b in range(n):
-        room[b] = 0.0
+@inner(bare=True)
+def add_back(N, at, k, z, s, i, f, room):
+    """Set N to K' N K + f z z', where K = I - k z'."""
+    n = N.shape[1]
     for a in range(n):
+        found = 0.0
         for b in range(n):
-            room[b] += T[a, b] * r[a]
-    for b in range(n):
-        r[b] = room[b]
-
-
-@inner
-def _add_back(N, k, z, f, w):
-    """Set N to L' N L + f z z', where L = I - k z'."""
-    n = len(z)
-    total, _ = _times(N, k, w)
-    f += total
+            found += N[at, a, b] * k[s, i, b]
+        room[1, 0, a] = found
+        f += found * k[s, i, a]
     for a in range(n):
         for b in range(a + 1):
-            found = N[a, b] - z[a] * w[b] - w[a] * z[b] + f * z[a] * z[b]
-            N[a, b] = found
-            N[b, a] = found
+            found = N[at, a, b] - z[s, i, a] * room[1, 0, b] + (f * z[s, i, a] - room[1, 0, a]) * z[s, i, b]
+            N[at, a, b] = found
+            N[at, b, a] = found
 
 
-@inner
-def _cross_back(N, k, g, z, out, w):
-    """Add -(L' N g) z' and its transpose to out, where L = I - k z'."""
-    n = len(z)
-    _times(N, g, w)
-    f = 0.0
-    for a in range(n):
-        f += 2.0 * k[a] * w[a]
-    for a in range(n):
-        for b in range(n):
-            out[a, b] += f * z[a] * z[b] - w[a] * z[b] - z[a] * w[b]
-
-
-@kernel
+@kernel(bare=True)
 def smooth_covariances(
-    T, seen, offsets, first, last, slot, z, gain, variance, vague_variance, vague_gain, vague,
-    before, vague_before, place, smoothed, entering, vague_entering,
+    back, seen, offsets, begin, first, last, slot, z, gain, weight, before, N, each, place, smoothed, entering, room
 ):  # fmt: skip
-    """Compute the states' covariances given whole sequences; row t has its own at `place[t]`.
+    """Compute the states' covariances given whole sequences, from their ends to `begin`; row t has its own at `place[t]`.
 
-    `entering` is what N was when it came from the steps after, for the covariances of neighbours. In a diffuse start
-    N[0], N[1] and N[2] are the parts that shrink as no, one and two powers of the infinite variance.
+    `back` is T turned; N begins at zero, with `each` matrices a sequence. `entering` is what N was when it came from the
+    steps after, for the covariances of neighbours.
     """
-    n, p = T.shape[1], seen.shape[1]
-    N, A, B, C, w = np.empty((3, n, n)), np.empty((n, n)), np.empty((n, n)), np.empty((n, n)), np.empty(n)
+    n = back.shape[1]
     for q in range(first, last):
-        for b in range(3):
-            for i in range(n):
-                for j in range(n):
-                    N[b, i, j] = 0.0
         rests = False
         end = offsets[q + 1] - 1
-        for row in range(end, offsets[q] - 1, -1):
-            s, m, t = slot[row], 0, row - offsets[q]
-            if row < end - 1 and s == slot[row + 1] and len(T) == 1:
-                rests = rests or _same(N[0], entering[row + 1])
-                if rests:
-                    place[row] = place[row + 1]
-                    continue
-            rests = False
-            place[row] = row
-            for j in range(p):
-                m += seen[row, j]
-            now, parts = T[t if len(T) > 1 else 0], 3 if vague[s] else 1
-            for i in range(n):
-                for j in range(n):
-                    entering[row, i, j] = N[0, i, j]
-                    if vague[s]:
-                        vague_entering[row, i, j] = N[1, i, j]
-                    C[i, j] = now[j, i]
-            if row < end:
-                for b in range(parts):
-                    for i in range(n):
-                        for j in range(n):
-                            A[i, j] = N[b, i, j]
-                            N[b, i, j] = 0.0
-                    _sandwich(C, A, B, N[b])
-            for i in range(m - 1, -1, -1):
-                k, h = gain[s, i], z[s, i]
-                spent = vague_variance[s, i] > 0.0
-                for b in range(parts - 1, -1, -1):
-                    f = 1.0 / variance[s, i] if b == 0 and not spent else 0.0
-                    if spent and b == 1:
-                        f = 1.0 / vague_variance[s, i]
-                    if spent and b == 2:
-                        g = vague_gain[s, i]
-                        f = -variance[s, i] / vague_variance[s, i] ** 2
-                        for c in range(n):
-                            for d in range(n):
-                                f += g[c] * N[0, c, d] * g[d]
-                    _add_back(N[b], k, h, f, w)
-                    if spent and b > 0:
-                        _cross_back(N[b - 1], k, vague_gain[s, i], h, N[b], w)
-            for i in range(n):
-                for j in range(n):
-                    A[i, j] = 0.0
-            for b in range(0, parts, 2):
-                _sandwich(before[s] if b == 0 else vague_before[s], N[b], B, A)
-            if vague[s]:
-                for b in range(2):  # vague_before N[1] before, from the right
-                    for i in range(n):
-                        for j in range(n):
-                            found = 0.0
-                            for c in range(n):
-                                found += (
-                                    N[1, i, c] * before[s, c, j]
-                                    if b == 0
-                                    else vague_before[s, i, c] * B[c, j]
-                                )
-                            C[i, j] = found
-                    for i in range(n):
-                        for j in range(n):
-                            B[i, j] = C[i, j]
-                for i in range(n):
-                    for j in range(n):
-                        A[i, j] += B[i, j] + B[j, i]
-            for i in range(n):
-                for j in range(n):
-                    smoothed[row, i, j] = before[s, i, j] - A[i, j]
+        at = each * q
+        for row in range(end, begin[q] - 1, -1):
+            s = slot[row]
+            rests = (
+                row < end - 1
+                and s == slot[row + 1]
+                and len(back) == 1
+                and (rests or same(n, N, at, entering, row + 1))
+            )
+            if rests:
+                place[row] = place[row + 1]
+            else:
+                place[row] = row
+                copy(n, N, at, entering, row)
+                t = min(row - offsets[q], len(back) - 1)
+                if row < end:
+                    sandwich(back, t, N, at, room, 1.0, N, at, 0.0, N, at)
+                m = 0
+                for j in range(seen.shape[1]):
+                    if seen[row, j]:
+                        m += 1
+                for i in range(m - 1, -1, -1):
+                    add_back(N, at, gain, z, s, i, weight[s, i], room)
+                sandwich(before, s, N, at, room, -1.0, before, s, 1.0, smoothed, row)

@@ -123,6 +123,7 @@ def fit_em(
                 at=at,
                 transition_push=transition_push,
                 observation_push=observation_push,
+                times=max_iter // 2,
             )
             history.append(float(run.log_prob.sum()))
             if len(history) > 1 and history[-1] - history[-2] <= tol * max(1.0, abs(history[-1])):

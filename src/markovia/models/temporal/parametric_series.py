@@ -128,7 +128,9 @@ class ParametricSeries(LinearStateSpace):
     ) -> KalmanFilter:
         weights = _weights(params)
         push = None if u is None or weights is None else u @ weights.T
-        return KalmanFilter(self._matrices(params), values, rows.offsets, observation_push=push, at=rows.at)
+        return KalmanFilter(
+            self._matrices(params), values, rows.offsets, observation_push=push, at=rows.at, times=100
+        )
 
 
 def input_parameters(count: int) -> list[Parameter]:

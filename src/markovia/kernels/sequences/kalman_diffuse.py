@@ -1,0 +1,219 @@
+"""The first steps of Kalman filters and smoothers whose states start with infinite variances, treated exactly.
+
+A covariance is P + kappa U with kappa to infinity (Koopman and Durbin 2000). A number that U says something about is spent
+on the start, and lowers the rank of U by one; at rank 0, from the row `begin[q]` on, sequences are ordinary (`kalman`). In
+the smoother r + u / kappa, and N[0] + N[1] / kappa + N[2] / kappa^2, run on backwards from there.
+"""
+
+# ruff: noqa: N803, N806, E741 (letters of the literature)
+
+import math
+
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.sequences.kalman import (
+    LOG_2PI,
+    add_back,
+    copy,
+    decorrelate,
+    moved_back,
+    sandwich,
+    take_in,
+)
+
+
+@inner(bare=True)
+def spend(row, i, P, U, q, noise, room, z, gain, weight, logs, variance, vague_variance, vague_gain):
+    """Spend a number on the start, where it tells something about that; say whether it does."""
+    n = P.shape[1]
+    told = 0.0
+    size = 0.0
+    F = noise
+    for a in range(n):
+        room[1, 0, a] = 0.0
+        room[2, 0, a] = 0.0
+        for b in range(n):
+            room[1, 0, a] += U[q, a, b] * z[row, i, b]
+            room[2, 0, a] += P[q, a, b] * z[row, i, b]
+        told += room[1, 0, a] * z[row, i, a]
+        F += room[2, 0, a] * z[row, i, a]
+        size += abs(U[q, a, a]) * z[row, i, a] * z[row, i, a]
+    if not told > 1e-10 * size:
+        vague_variance[row, i] = 0.0
+        return False
+    variance[row, i] = F
+    vague_variance[row, i] = told
+    weight[row, i] = 0.0
+    logs[row] += math.log(told)
+    for a in range(n):
+        gain[row, i, a] = room[1, 0, a] / told
+        vague_gain[row, i, a] = (room[2, 0, a] - gain[row, i, a] * F) / told
+    for a in range(n):
+        f = gain[row, i, a] * F - room[2, 0, a]
+        for b in range(n):
+            P[q, a, b] += f * gain[row, i, b] - gain[row, i, a] * room[2, 0, b]
+            U[q, a, b] -= gain[row, i, a] * room[1, 0, b]
+    return True
+
+
+@kernel(bare=True)
+def diffuse_covariances(
+    T, Q, Z, H, seen, offsets, begin, first, last, P, U, ranks, slot, before, after, z, gain, weight, lower, logs,
+    vague, vague_before, vague_after, variance, vague_variance, vague_gain, room,
+):  # fmt: skip
+    """Run sequences until their start is told, and set `begin` to the row after; the rest is as in `covariances`.
+
+    `vague` says how many infinite variances a row begins with, and the arrays of that name hold the parts of covariances
+    that grow without bound; a number with `vague_variance` above 0 is spent on the start.
+    """
+    n = T.shape[1]
+    for q in range(first, last):
+        rank = ranks
+        row = offsets[q]
+        while rank > 0 and row < offsets[q + 1]:
+            t = row - offsets[q]
+            slot[row] = row
+            vague[row] = rank
+            copy(n, P, q, before, row)
+            copy(n, U, q, vague_before, row)
+            m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
+            if m < 0:
+                return row
+            logs[row] = m * LOG_2PI
+            for i in range(m):
+                noise = lower[row, i, i]
+                vague_variance[row, i] = 0.0
+                if rank > 0 and spend(
+                    row, i, P, U, q, noise, room, z, gain, weight, logs, variance, vague_variance, vague_gain
+                ):
+                    rank -= 1
+                elif not take_in(row, i, P, q, noise, room, z, gain, weight, logs):
+                    return row
+            copy(n, P, q, after, row)
+            if rank == 0:
+                for a in range(n):
+                    for b in range(n):
+                        U[q, a, b] = 0.0
+            copy(n, U, q, vague_after, row)
+            moved = min(t, len(T) - 1)
+            sandwich(T, moved, P, q, room, 1.0, Q, min(t, len(Q) - 1), 1.0, P, q)
+            sandwich(T, moved, U, q, room, 1.0, U, q, 0.0, U, q)
+            size = 0.0
+            for a in range(n):
+                size = max(size, U[q, a, a])
+            if size < 1e-12:
+                rank = 0
+            row += 1
+        begin[q] = row
+    return -1
+
+
+@kernel(bare=True)
+def diffuse_means(
+    T, seen, offsets, begin, first, last, slot, z, gain, weight, variance, vague_variance, vague_gain, before, covariance,
+    vague_before, innovation, r, u, smoothed, room,
+):  # fmt: skip
+    """Go on with `smooth_means` in the rows before `begin`; u begins at zero."""
+    n = T.shape[1]
+    for q in range(first, last):
+        for row in range(begin[q] - 1, offsets[q] - 1, -1):
+            s = slot[row]
+            m = 0
+            for j in range(seen.shape[1]):
+                if seen[row, j]:
+                    m += 1
+            if row < offsets[q + 1] - 1:
+                t = min(row - offsets[q], len(T) - 1)
+                moved_back(T, t, r, q, room)
+                moved_back(T, t, u, q, room)
+            for i in range(m - 1, -1, -1):
+                f = innovation[row, i] * weight[s, i]
+                g = 0.0
+                for a in range(n):
+                    f -= gain[s, i, a] * r[q, a]
+                    g -= gain[s, i, a] * u[q, a]
+                if vague_variance[s, i] > 0.0:
+                    g += innovation[row, i] / vague_variance[s, i]
+                    for a in range(n):
+                        g -= vague_gain[s, i, a] * r[q, a]
+                for a in range(n):
+                    r[q, a] += f * z[s, i, a]
+                    u[q, a] += g * z[s, i, a]
+            for a in range(n):
+                found = before[row, a]
+                for b in range(n):
+                    found += covariance[s, a, b] * r[q, b] + vague_before[s, a, b] * u[q, b]
+                smoothed[row, a] = found
+
+
+@inner(bare=True)
+def cross_back(N, at, k, g, z, s, i, room):
+    """Add -(K' N[at - 1] g) z' and its transpose to N[at], where K = I - k z'."""
+    n = N.shape[1]
+    f = 0.0
+    for a in range(n):
+        found = 0.0
+        for b in range(n):
+            found += N[at - 1, a, b] * g[s, i, b]
+        room[1, 0, a] = found
+        f += 2.0 * k[s, i, a] * found
+    for a in range(n):
+        for b in range(n):
+            w = f * z[s, i, a] - room[1, 0, a]
+            N[at, a, b] += w * z[s, i, b] - z[s, i, a] * room[1, 0, b]
+
+
+@inner(bare=True)
+def product(a, i, b, j, out, o):
+    """Write the product of two matrices."""
+    n = a.shape[1]
+    for k in range(n):
+        for l in range(n):
+            found = 0.0
+            for c in range(n):
+                found += a[i, k, c] * b[j, c, l]
+            out[o, k, l] = found
+
+
+@kernel(bare=True)
+def diffuse_smooth_covariances(
+    back, seen, offsets, begin, first, last, slot, z, gain, weight, variance, vague_variance, vague_gain, before,
+    vague_before, N, place, smoothed, entering, vague_entering, room,
+):  # fmt: skip
+    """Go on with `smooth_covariances` in the rows before `begin`, with three matrices N a sequence."""
+    n = back.shape[1]
+    for q in range(first, last):
+        at = 3 * q
+        for row in range(begin[q] - 1, offsets[q] - 1, -1):
+            s = slot[row]
+            place[row] = row
+            copy(n, N, at, entering, row)
+            copy(n, N, at + 1, vague_entering, row)
+            m = 0
+            for j in range(seen.shape[1]):
+                if seen[row, j]:
+                    m += 1
+            if row < offsets[q + 1] - 1:
+                t = min(row - offsets[q], len(back) - 1)
+                for b in range(at, at + 3):
+                    sandwich(back, t, N, b, room, 1.0, N, b, 0.0, N, b)
+            for i in range(m - 1, -1, -1):
+                told = vague_variance[s, i]
+                for b in range(2, -1, -1):
+                    f = weight[s, i] if b == 0 else 0.0
+                    if told > 0.0 and b == 1:
+                        f = 1.0 / told
+                    if told > 0.0 and b == 2:
+                        f = -variance[s, i] / told**2
+                        for c in range(n):
+                            for d in range(n):
+                                f += vague_gain[s, i, c] * N[at, c, d] * vague_gain[s, i, d]
+                    add_back(N, at + b, gain, z, s, i, f, room)
+                    if told > 0.0 and b > 0:
+                        cross_back(N, at + b, gain, vague_gain, z, s, i, room)
+            sandwich(before, s, N, at, room, -1.0, before, s, 1.0, smoothed, row)
+            sandwich(vague_before, s, N, at + 2, room, -1.0, smoothed, row, 1.0, smoothed, row)
+            product(N, at + 1, before, s, room, 1)
+            product(vague_before, s, room, 1, room, 2)
+            for a in range(n):
+                for b in range(n):
+                    smoothed[row, a, b] -= room[2, a, b] + room[2, b, a]
