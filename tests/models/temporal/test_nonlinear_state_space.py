@@ -34,29 +34,39 @@ def kalman():
     return model, ys
 
 
-@pytest.mark.parametrize("method", [*SMOOTHING, "gaussian-sum"])
+def answers(model, ys, smooth=True):
+    """Filtered, smoothed and forecast numbers, one flat array each."""
+    filtered, ahead = model.filter(ys), model.forecast(ys, 2)
+    found = [filtered.mean, filtered.cov, filtered.innovations, filtered.predicted_cov, filtered.standardized]
+    found += [ahead.mean, ahead.lower, ahead.state_cov]
+    if smooth:
+        smoothed = model.smooth(ys)
+        np.testing.assert_array_equal(smoothed.log_prob, filtered.log_prob)
+        found += [smoothed.mean, smoothed.cov]
+    return [filtered.log_prob, *(np.concatenate([np.ravel(one) for one in part]) for part in found)]
+
+
+@pytest.mark.parametrize("method", ["extended", "unscented", "cubature", "gaussian-sum"])
 def test_linear_models_have_the_kalman_filters_answers(kalman, method):
     model, ys = kalman
-    # draws: errors fall as one over the root of their number, 0.02 here; the largest of some hundred is meant
-    near = {"abs": 0.12} if method == "ensemble" else {"abs": 1e-10}
-    found = line(method, members=4_000 if method == "ensemble" else 500, iterations=2)
-    filtered, exact = found.filter(ys), model.filter(ys)
-    assert filtered.log_prob == pytest.approx(model.log_prob(ys), **near)
-    pairs = [
-        (filtered.mean, exact.mean),
-        (filtered.cov, exact.cov),
-        (filtered.innovations, exact.innovations),
-    ]
-    pairs += [(filtered.predicted_cov, exact.predicted_cov), (filtered.standardized, exact.standardized)]
-    if method != "gaussian-sum":
-        smoothed, truth = found.smooth(ys), model.smooth(ys)
-        pairs += [(smoothed.mean, truth.mean), (smoothed.cov, truth.cov)]
-        np.testing.assert_array_equal(smoothed.log_prob, filtered.log_prob)
-    ahead, later = found.forecast(ys, 2), model.forecast(ys, 2)
-    pairs += [(ahead.mean, later.mean), (ahead.lower, later.lower), (ahead.state_cov, later.state_cov)]
-    for ours, theirs in pairs:
-        for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=near["abs"])
+    smooth = method != "gaussian-sum"
+    for ours, theirs in zip(
+        answers(line(method, iterations=2), ys, smooth), answers(model, ys, smooth), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_ensembles_are_off_the_kalman_filter_by_chance_alone(kalman):
+    model, ys = kalman
+    seeds, members = 12, 400
+    runs = [answers(line("ensemble", members=members).set_params(random_state=k), ys) for k in range(seeds)]
+    for each, truth in zip(zip(*runs, strict=True), answers(model, ys), strict=True):
+        spread = np.std(each, axis=0, ddof=1)
+        off = np.mean(each, axis=0) - truth
+        known = ~np.isnan(truth)
+        # the mean of the runs is as far off as its standard error says, and one run by a few roots of its members
+        assert np.sqrt(np.mean(off[known] ** 2)) < 2 * np.sqrt(np.mean(spread[known] ** 2) / seeds)
+        assert np.sqrt(np.mean(spread[known] ** 2)) < 5 / np.sqrt(members)
 
 
 def test_small_alphas_and_singular_covariances_keep_the_unscented_filter_exact(kalman):

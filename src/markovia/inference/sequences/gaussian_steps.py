@@ -1,4 +1,6 @@
-"""Steps of filters and smoothers that carry a mean and a covariance, as JAX: what all approximate filters are made of.
+"""Steps of filters and smoothers that carry a mean and a covariance: what all approximate filters are made of.
+
+They take arrays of JAX, or of NumPy where `library` says so, with any axes in front.
 
 A rule gives the moments of a function of a Gaussian: `linearised` by its derivative, `through_points` by its values at sigma
 points. Reference: Sarkka, Bayesian Filtering and Smoothing (2013).
@@ -28,28 +30,46 @@ def symmetric(P: Any) -> Any:
     return (P + P.swapaxes(-1, -2)) / 2
 
 
-def condition(mean: Any, cov: Any, seen_as: Moments, noise: Any, y: Any) -> tuple[Any, Any, Any]:
+def condition(
+    mean: Any, cov: Any, seen_as: Moments, noise: Any, y: Any, library: Any = None
+) -> tuple[Any, Any, Any]:
     """Return mean, covariance and the observation's log density; numbers that are NaN were not seen."""
-    import jax.numpy as jnp
-    from jax.scipy.linalg import solve_triangular
+    xp = _library(library)
+    gain: Any
+    z: Any
+    seen = ~xp.isnan(y)
+    both = seen[..., :, None] & seen[..., None, :]
+    alone = xp.where(seen, 0.0, 1.0)[..., None] * xp.eye(y.shape[-1])
+    L = xp.linalg.cholesky(symmetric(xp.where(both, seen_as.cov + noise, 0.0) + alone))
+    away = xp.where(seen, y - seen_as.mean, 0.0)
+    cross = xp.where(seen[..., None, :], seen_as.cross, 0.0).swapaxes(-1, -2)
+    if library is np:
+        gain, z = np.linalg.solve(L, cross), np.linalg.solve(L, away[..., None])
+    else:
+        from jax.scipy.linalg import solve_triangular
 
-    seen = ~jnp.isnan(y)
-    S = jnp.where(seen[:, None] & seen[None], seen_as.cov + noise, 0.0) + jnp.diag(jnp.where(seen, 0.0, 1.0))
-    away = jnp.where(seen, y - seen_as.mean, 0.0)
-    L = jnp.linalg.cholesky(symmetric(S))
-    gain = solve_triangular(L, jnp.where(seen, seen_as.cross, 0.0).T, lower=True)
-    z = solve_triangular(L, away, lower=True)
-    log_density = -0.5 * (z @ z + seen.sum() * LOG_2PI) - jnp.log(jnp.diag(L)).sum()
-    return mean + gain.T @ z, symmetric(cov - gain.T @ gain), log_density
+        gain, z = (solve_triangular(L, part, lower=True) for part in (cross, away[..., None]))
+    turned = gain.swapaxes(-1, -2)
+    half = xp.log(xp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+    log_density = -0.5 * ((z**2).sum(axis=(-2, -1)) + seen.sum(axis=-1) * LOG_2PI) - half
+    return mean + (turned @ z)[..., 0], symmetric(cov - turned @ gain), log_density
 
 
-def smoothing_gain(predicted_cov: Any, cross: Any) -> Any:
+def smoothing_gain(predicted_cov: Any, cross: Any, library: Any = None) -> Any:
     """Return the weight of a next state's correction in this state's: cross times the inverse, which may be singular."""
+    xp = _library(library)
+    values, vectors = xp.linalg.eigh(symmetric(predicted_cov))
+    kept = values > 1e-13 * xp.maximum(values[..., -1:], 1e-300)
+    inverse = xp.where(kept, 1.0 / xp.where(kept, values, 1.0), 0.0)
+    return (cross @ (vectors * inverse[..., None, :])) @ vectors.swapaxes(-1, -2)
+
+
+def _library(library: Any) -> Any:
+    if library is not None:
+        return library
     import jax.numpy as jnp
 
-    values, vectors = jnp.linalg.eigh(symmetric(predicted_cov))
-    kept = values > 1e-13 * jnp.maximum(values[-1], 1e-300)
-    return (cross @ (vectors * jnp.where(kept, 1.0 / jnp.where(kept, values, 1.0), 0.0))) @ vectors.T
+    return jnp
 
 
 def root(P: Any) -> Any:

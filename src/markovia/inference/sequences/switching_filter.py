@@ -1,4 +1,4 @@
-"""Linear Gaussian states whose matrices are switched by a hidden Markov chain of regimes, as scans in JAX.
+"""Linear Gaussian states whose matrices are switched by a hidden Markov chain of regimes, as scans over time.
 
     s[t+1] ~ M[s[t]],  x[t+1] = A[s[t+1]] x[t] + b[s[t+1]] + N(0, Q[s[t+1]]),  y[t] = C[s[t]] x[t] + d[s[t]] + N(0, R[s[t]])
 
@@ -6,31 +6,32 @@ The exact law has a Gaussian for each path of regimes. "gpb2" merges those that 
 those that will move in the same way before it (Blom and Bar-Shalom 1988); both smooth by Kim's (1994) step.
 "rao-blackwell" keeps a number of paths drawn by weight among all their continuations, with a Kalman filter each (Chen and
 Liu 2000; Fearnhead and Clifford 2003), whose likelihood is unbiased, and smooths along regimes drawn backwards (Lindsten
-and others 2016). "exact" has all paths, for short sequences. Cost: steps times regimes (imm), regimes squared (gpb2) or
-particles times regimes, times states cubed.
+and others 2016). "exact" has all paths that are possible, for short sequences. Cost: steps times regimes (imm), regimes
+squared (gpb2) or particles times regimes, times states cubed.
+
+The first axis is that of sequences. `xp` is `numpy` or `jax.numpy`; random numbers come from outside, so both answer alike.
 """
 
 # ruff: noqa: N803, N806 (letters of the literature)
 
-from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from markovia.inference.sequences.gaussian_steps import (
-    LOG_2PI,
-    Moments,
-    condition,
-    root,
-    smoothing_gain,
-    symmetric,
-)
+import numpy as np
+
+from markovia.inference.sequences.gaussian_steps import Moments, condition, smoothing_gain, symmetric
+from markovia.inference.sequences.scans import scan
 from markovia.inference.weighted_draws.resampling import positions
 
 Method: TypeAlias = Literal["imm", "gpb2", "rao-blackwell", "exact"]
 
 
 class Regimes(NamedTuple):
-    """The matrices of each regime, and the logarithms of the chain."""
+    """The matrices of each regime, and the logarithms of the chain.
+
+    `start` is (regimes,), or (sequences, regimes) where they begin differently; `moves` is (regimes, regimes), or
+    (sequences, steps, regimes, regimes) with the moves into each step (none go into the first).
+    """
 
     start: Any
     moves: Any
@@ -78,136 +79,176 @@ class Back(NamedTuple):
     log_prob: Any
 
 
-def merged(logs: Any, mean: Any, cov: Any) -> tuple[Any, Any, Any]:
-    """Merge Gaussians along the first axis into one of the same moments: log weight, mean, covariance."""
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
+class Noise(NamedTuple):
+    """Uniform numbers for the filter (sequences, steps), and uniform and normal ones for paths drawn backwards."""
 
-    total = logsumexp(logs, axis=0)
-    share = jnp.exp(logs - jnp.where(jnp.isfinite(total), total, 0.0))
-    share = jnp.where(jnp.isfinite(total), share, 1.0 / len(logs))
-    m = jnp.einsum("i...,i...a->...a", share, mean)
-    away = mean - m
+    filter: Any
+    paths: Any
+    states: Any
+
+
+def log_sum(logs: Any, axis: Any, xp: Any) -> Any:
+    """Return log sum exp, minus infinity where all are."""
+    top = logs.max(axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, 0.0)
+    return xp.log(xp.exp(logs - top).sum(axis=axis)) + xp.squeeze(top, axis=axis)
+
+
+def merged(logs: Any, mean: Any, cov: Any, xp: Any) -> tuple[Any, Any, Any]:
+    """Merge Gaussians along the second axis into one of the same moments: log weight, mean, covariance."""
+    total = log_sum(logs, 1, xp)
+    there = xp.isfinite(total)
+    share = xp.exp(logs - xp.where(there, total, 0.0)[:, None])
+    share = xp.where(there[:, None], share, 1.0 / logs.shape[1])[..., None]
+    m = (share * mean).sum(axis=1)
+    away = mean - m[:, None]
     second = cov + away[..., :, None] * away[..., None, :]
-    return total, m, symmetric(jnp.einsum("i...,i...ab->...ab", share, second))
+    return total, m, symmetric((share[..., None] * second).sum(axis=1))
+
+
+def _times(A: Any, x: Any) -> Any:
+    return (A @ x[..., None])[..., 0]
+
+
+def _turned(A: Any) -> Any:
+    return A.swapaxes(-1, -2)
 
 
 def _moved(A: Any, b: Any, Q: Any, m: Any, P: Any) -> tuple[Any, Any]:
-    return A @ m + b, symmetric(A @ P @ A.T + Q)
+    return _times(A, m) + b, symmetric(A @ P @ _turned(A) + Q)
 
 
 def _all_moves(model: Regimes, m: Any, P: Any) -> tuple[Any, Any]:
-    """Return each state moved by each regime's matrices: (states, regimes, ...)."""
-    import jax
-
-    inner = jax.vmap(_moved, (0, 0, 0, None, None))
-    found: tuple[Any, Any] = jax.vmap(inner, (None, None, None, 0, 0))(model.A, model.b, model.Q, m, P)
-    return found
+    """Return each state moved by each regime's matrices: (sequences, states, regimes, ...)."""
+    return _moved(model.A, model.b, model.Q, m[:, :, None], P[:, :, None])
 
 
-def _observed(model: Regimes, m: Any, P: Any, y: Any) -> tuple[Any, Any, Any]:
-    """Return states (many, regimes, ...) given an observation, and its log densities."""
-    import jax
-
-    def one(C: Any, d: Any, R: Any, m: Any, P: Any) -> Any:
-        return condition(m, P, Moments(C @ m + d, C @ P @ C.T, P @ C.T), R, y)
-
-    inner = jax.vmap(one, (0, 0, 0, 0, 0))
-    found: tuple[Any, Any, Any] = jax.vmap(inner, (None, None, None, 0, 0))(model.C, model.d, model.R, m, P)
-    return found
+def _seen_as(C: Any, d: Any, m: Any, P: Any) -> Moments:
+    cross = P @ _turned(C)
+    return Moments(_times(C, m) + d, C @ cross, cross)
 
 
-def _forward(model: Regimes, y: Any, key: Any, method: Method, many: int) -> Forward:
-    """Filter one sequence; the state of the scan has `many` Gaussians a regime, before the step's observation."""
-    import jax
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
+def _first_time(part: Any, xp: Any) -> Any:
+    return None if part is None else xp.moveaxis(part, 1, 0)
 
-    K = len(model.start)
 
-    def ahead(logs: Any, m: Any, P: Any, key: Any) -> Any:
+def _following(model: Regimes, xp: Any) -> Any:
+    """Return the moves out of each step, steps first; None where all are alike."""
+    if model.moves.ndim == 2:
+        return None
+    return _first_time(xp.concatenate([model.moves[:, 1:], model.moves[:, -1:]], axis=1), xp)
+
+
+def _chain(model: Regimes, moves: Any) -> Any:
+    """Return a step's moves, (sequences or 1, regimes, regimes)."""
+    return model.moves[None] if moves is None else moves
+
+
+def _picked(rows: Any, at: Any, xp: Any) -> Any:
+    """Return rows (sequences, many, ...) at places (sequences, few)."""
+    return rows[xp.arange(len(at))[:, None], at]
+
+
+def _forward(model: Regimes, y: Any, u: Any, method: Method, many: int, xp: Any) -> Forward:
+    """Filter; the state of the scan has `many` Gaussians a regime, before the step's observation."""
+    S, K = len(y), len(model.mean)
+
+    def ahead(logs: Any, m: Any, P: Any, u: Any, moves: Any) -> Any:
         """Return the Gaussians before the next observation, and what is kept of this step."""
         if method == "rao-blackwell":
-            u = (jnp.arange(many) + jax.random.uniform(key)) / many
-            at = positions(jnp.exp(logs).ravel(), u, jnp)
-            s, own, cov = at % K, m.reshape(-1, m.shape[-1])[at], P.reshape(-1, *P.shape[-2:])[at]
-            return (model.moves[s] - jnp.log(many), *_all_moves(model, own, cov)), (s, own, cov)
-        post, mean, cov = merged(logs, m, P)
-        joint = post[:, None] + model.moves
+            at = _spread_out(xp.exp(logs).reshape(S, -1), (xp.arange(many) + u[:, None]) / many, xp)
+            s, own = at % K, _picked(m.reshape(S, -1, m.shape[-1]), at, xp)
+            cov = _picked(P.reshape(S, -1, *P.shape[-2:]), at, xp)
+            odds = _picked(xp.broadcast_to(moves, (S, K, K)), s, xp)
+            return (odds - xp.log(many), *_all_moves(model, own, cov)), (s, own, cov)
+        post, mean, cov = merged(logs, m, P, xp)
+        joint = post[:, :, None] + moves
         if method == "gpb2":
             return (joint, *_all_moves(model, mean, cov)), None
-        wide = (
-            jnp.broadcast_to(mean[:, None], (K, *mean.shape)),
-            jnp.broadcast_to(cov[:, None], (K, *cov.shape)),
-        )
-        total, mixed, spread = merged(joint, *wide)
-        moved = jax.vmap(_moved)(model.A, model.b, model.Q, mixed, spread)
-        return (total[None], moved[0][None], moved[1][None]), None
+        total, mixed, spread = merged(joint, mean[:, :, None], cov[:, :, None], xp)
+        moved = _moved(model.A, model.b, model.Q, mixed, spread)
+        return (total[:, None], moved[0][:, None], moved[1][:, None]), None
 
     def step(state: Any, now: Any) -> Any:
         logs, m, P = state
-        obs, key = now
-        after, cov, log_density = _observed(model, m, P, obs)
+        obs, u, moves = now
+        after, cov, log_density = condition(
+            m, P, _seen_as(model.C, model.d, m, P), model.R, obs[:, None, None], xp
+        )
         joint = logs + log_density
-        total = logsumexp(joint)
-        following, kept = ahead(joint - total, after, cov, key)
-        return following, Forward(*merged(joint - total, after, cov), *merged(logs, m, P), total, kept)
+        total = log_sum(joint, (1, 2), xp)
+        joint = joint - xp.where(xp.isfinite(total), total, 0.0)[:, None, None]
+        following, kept = ahead(joint, after, cov, u, _chain(model, moves))
+        return following, Forward(*merged(joint, after, cov, xp), *merged(logs, m, P, xp), total, kept)
 
-    first = jnp.full((many, K), -jnp.inf).at[0].set(model.start)
-    mean = jnp.broadcast_to(model.mean, (many, *model.mean.shape))
-    start = (first, mean, jnp.broadcast_to(model.cov, (many, *model.cov.shape)))
-    found: Forward = jax.lax.scan(step, start, (y, jax.random.split(key, len(y))))[1]
-    return found
+    begin = xp.broadcast_to(model.start, (S, K))[:, None]
+    first = xp.where(xp.arange(many)[:, None] == 0, begin, -xp.inf)
+    mean = xp.broadcast_to(model.mean, (S, many, *model.mean.shape))
+    start = (first, mean, xp.broadcast_to(model.cov, (S, many, *model.cov.shape)))
+    inputs = (_first_time(y, xp), _first_time(u, xp), _following(model, xp))
+    found = scan(step, start, inputs, xp)[1]
+    kept = None if found.kept is None else tuple(_first_time(part, xp) for part in found.kept)
+    return Forward(*map(partial(_first_time, xp=xp), found[:7]), kept)  # type: ignore[call-arg]
 
 
-def _kim(model: Regimes, found: Forward, last: Any) -> tuple[Any, Any, Any, Pairs]:
-    """Smooth backwards from the filter's Gaussians of each regime."""
+def _spread_out(weights: Any, u: Any, xp: Any) -> Any:
+    """Return the places at which each sequence's cumulative share passes its u."""
+    if xp is np:
+        return np.stack([positions(w, own) for w, own in zip(weights, u, strict=True)])
     import jax
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
 
-    K, n = model.mean.shape
-    sums = Pairs(*(jnp.zeros(s) for s in ((K, K), (K, n, n), (K, n), (K, n, n), (K, n, n), (K, n))))
+    return jax.vmap(lambda w, own: positions(w, own, xp))(weights, u)
 
-    def pair(m: Any, P: Any, A: Any, b: Any, Q: Any, later: Any, later_cov: Any) -> Any:
-        ahead, cov = _moved(A, b, Q, m, P)
-        G = smoothing_gain(cov, P @ A.T)
-        return m + G @ (later - ahead), symmetric(P + G @ (later_cov - cov) @ G.T), later_cov @ G.T
 
-    every = jax.vmap(jax.vmap(pair, (None, None, 0, 0, 0, 0, 0)), (0, 0, None, None, None, None, None))
+def _kim(model: Regimes, found: Forward, last: Any, xp: Any) -> tuple[Any, Any, Any, Pairs]:
+    """Smooth backwards from the filter's Gaussians of each regime."""
+    S, (K, n) = len(last), model.mean.shape
+    shapes = ((K, K), (K, n, n), (K, n), (K, n, n), (K, n, n), (K, n))
+    sums = tuple(xp.zeros((S, *shape)) for shape in shapes)
 
     def step(state: Any, now: Any) -> Any:
         (logs, later, later_cov), total = state
-        post, m, P, end = now
-        joint = post[:, None] + model.moves
-        into = logsumexp(joint, axis=0)
-        joint = jnp.where(jnp.isfinite(into), joint - into + logs, -jnp.inf)
-        own, cov, lag = every(m, P, model.A, model.b, model.Q, later, later_cov)
-        smoothed = merged(joint.T, own.swapaxes(0, 1), cov.swapaxes(0, 1))
-        smoothed = jax.tree.map(lambda a, b: jnp.where(end, a, b), (post, m, P), smoothed)
-        w = jnp.where(end, 0.0, jnp.exp(joint))
-        W = w.sum(axis=0)
-        more = Pairs(
-            w,
-            jnp.einsum("ij,ijab->jab", w, cov) + jnp.einsum("ij,ija,ijb->jab", w, own, own),
-            jnp.einsum("ij,ija->ja", w, own),
-            jnp.einsum("ij,ijab->jab", w, lag) + jnp.einsum("ij,ja,ijb->jab", w, later, own),
-            W[:, None, None] * (later_cov + later[:, :, None] * later[:, None]),
-            W[:, None] * later,
+        post, m, P, end, moves = now
+        joint = post[:, :, None] + _chain(model, moves)
+        into = log_sum(joint, 1, xp)[:, None]
+        joint = xp.where(
+            xp.isfinite(into), joint - xp.where(xp.isfinite(into), into, 0.0) + logs[:, None], -xp.inf
         )
-        more = jax.tree.map(lambda a: jnp.where(end, 0.0, a), more)
-        return (smoothed, jax.tree.map(jnp.add, total, more)), smoothed
+        ahead, spread = _all_moves(model, m, P)
+        G = smoothing_gain(spread, P[:, :, None] @ _turned(model.A), xp)
+        own = m[:, :, None] + _times(G, later[:, None] - ahead)
+        cov = symmetric(P[:, :, None] + G @ (later_cov[:, None] - spread) @ _turned(G))
+        lag = later_cov[:, None] @ _turned(G)
+        each = merged(joint.swapaxes(1, 2), own.swapaxes(1, 2), cov.swapaxes(1, 2), xp)
+        smoothed = tuple(
+            xp.where(end.reshape(S, *(1,) * (a.ndim - 1)), a, b)
+            for a, b in zip((post, m, P), each, strict=True)
+        )
+        w = xp.where(end[:, None, None], 0.0, xp.exp(joint))
+        W = w.sum(axis=1)[..., None]
+        more = (
+            w,
+            xp.einsum("sij,sijab->sjab", w, cov) + xp.einsum("sij,sija,sijb->sjab", w, own, own),
+            xp.einsum("sij,sija->sja", w, own),
+            xp.einsum("sij,sijab->sjab", w, lag) + xp.einsum("sij,sja,sijb->sjab", w, later, own),
+            W[..., None] * (later_cov + later[..., :, None] * later[..., None, :]),
+            W * later,
+        )
+        return (smoothed, tuple(a + b for a, b in zip(total, more, strict=True))), smoothed
 
-    first = ((found.logs[-1], found.mean[-1], found.cov[-1]), sums)
-    (_, pairs), smoothed = jax.lax.scan(step, first, (found.logs, found.mean, found.cov, last), reverse=True)
-    return (*smoothed, pairs)
+    first = ((found.logs[:, -1], found.mean[:, -1], found.cov[:, -1]), sums)
+    steps = (found.logs, found.mean, found.cov, last)
+    inputs = (*(_first_time(part, xp) for part in steps), _following(model, xp))
+    (_, pairs), smoothed = scan(step, first, inputs, xp, reverse=True)
+    logs, mean, cov = (_first_time(part, xp) for part in smoothed)
+    return logs, mean, cov, Pairs(*pairs)
 
 
 # -- along given paths of regimes --------------------------------------------------------------------------------
 
 
 class Along(NamedTuple):
-    """A sequence given its regimes: filtered before and after, log densities, smoothed, covariance with the state before."""
+    """Paths given: filtered before and after, log densities, smoothed, covariance with the state before."""
 
     before: Any
     before_cov: Any
@@ -219,197 +260,156 @@ class Along(NamedTuple):
     lag: Any
 
 
-def _along(model: Regimes, y: Any, s: Any, last: Any) -> Along:
-    import jax
-    import jax.numpy as jnp
-
-    following = jnp.append(s[1:], s[-1])
+def _along(model: Regimes, y: Any, s: Any, last: Any, xp: Any) -> Along:
+    """Filter and smooth along paths (sequences, paths, steps)."""
 
     def step(state: Any, now: Any) -> Any:
         m, P = state
         obs, k, j = now
-        C = model.C[k]
         own, cov, log_density = condition(
-            m, P, Moments(C @ m + model.d[k], C @ P @ C.T, P @ C.T), model.R[k], obs
+            m, P, _seen_as(model.C[k], model.d[k], m, P), model.R[k], obs[:, None], xp
         )
         ahead = _moved(model.A[j], model.b[j], model.Q[j], own, cov)
-        return ahead, (m, P, own, cov, log_density, *ahead, cov @ model.A[j].T)
+        return ahead, (m, P, own, cov, log_density, *ahead, cov @ _turned(model.A[j]))
 
-    found = jax.lax.scan(step, (model.mean[s[0]], model.cov[s[0]]), (y, s, following))[1]
+    path = xp.moveaxis(s, 2, 0)
+    inputs = (_first_time(y, xp), path, xp.concatenate([path[1:], path[-1:]]))
+    found = scan(step, (model.mean[path[0]], model.cov[path[0]]), inputs, xp)[1]
 
     def back(state: Any, now: Any) -> Any:
-        (own, cov, ahead, ahead_cov, cross), end = now
-        G = smoothing_gain(ahead_cov, cross)
-        mean = jnp.where(end, own, own + G @ (state[0] - ahead))
-        spread = jnp.where(end, cov, symmetric(cov + G @ (state[1] - ahead_cov) @ G.T))
-        return (mean, spread), (mean, spread, state[1] @ G.T)
+        own, cov, ahead, ahead_cov, cross, end = now
+        end = end[:, None, None]
+        G = smoothing_gain(ahead_cov, cross, xp)
+        mean = xp.where(end, own, own + _times(G, state[0] - ahead))
+        spread = symmetric(cov + G @ (state[1] - ahead_cov) @ _turned(G))
+        spread = xp.where(end[..., None], cov, spread)
+        return (mean, spread), (mean, spread, state[1] @ _turned(G))
 
     later = (found[2][-1], found[3][-1])
-    mean, cov, lag = jax.lax.scan(back, later, ((*found[2:4], *found[5:]), last), reverse=True)[1]
-    return Along(found[0], found[1], found[2], found[3], found[4], mean, cov, lag)
+    smoothed = scan(back, later, (*found[2:4], *found[5:], _first_time(last, xp)), xp, reverse=True)[1]
+    return Along(*(xp.moveaxis(part, 0, 2) for part in (*found[:5], *smoothed)))
 
 
-def _by_regime(logs: Any, s: Any, m: Any, P: Any, K: int) -> tuple[Any, Any, Any]:
-    """Merge paths that are in the same regime at a step: (steps, regimes, ...)."""
-    import jax
-    import jax.numpy as jnp
-
-    inside = jnp.where(s[..., None] == jnp.arange(K), logs[..., None], -jnp.inf)  # paths, steps, regimes
-    means = jnp.broadcast_to(m[:, :, None], (*m.shape[:2], K, m.shape[-1]))
-    covs = jnp.broadcast_to(P[:, :, None], (*P.shape[:2], K, *P.shape[-2:]))
-    found: tuple[Any, Any, Any] = jax.vmap(merged, 1)(inside, means, covs)
-    return found
+def _by_regime(logs: Any, s: Any, m: Any, P: Any, K: int, xp: Any) -> tuple[Any, Any, Any]:
+    """Merge paths that are in the same regime at a step: (sequences, steps, regimes, ...)."""
+    inside = xp.where(s[..., None] == xp.arange(K), logs[..., None], -xp.inf)
+    return merged(inside, m[:, :, :, None], P[:, :, :, None], xp)
 
 
-def _weighed(model: Regimes, s: Any, weights: Any, found: Along, last: Any) -> tuple[Any, Any, Any, Pairs]:
-    """Return what paths with these log weights say together."""
-    import jax
-    import jax.numpy as jnp
-
-    K = len(model.start)
-    smoothed = _by_regime(jnp.broadcast_to(weights[:, None], s.shape), s, found.mean, found.cov, K)
-    w = jnp.where(last, 0.0, jnp.exp(weights)[:, None])[:, :-1]
-    one = jax.nn.one_hot(s, K)
-    x, y, V = found.mean[:, :-1], found.mean[:, 1:], found.cov
-    into = w[..., None] * one[:, 1:]
+def _weighed(
+    model: Regimes, s: Any, weights: Any, found: Along, last: Any, xp: Any
+) -> tuple[Any, Any, Any, Pairs]:
+    """Return what paths with these log weights (sequences, paths) say together."""
+    K = len(model.mean)
+    smoothed = _by_regime(xp.broadcast_to(weights[..., None], s.shape), s, found.mean, found.cov, K, xp)
+    w = xp.where(last[:, None], 0.0, xp.exp(weights)[..., None])[..., :-1]
+    one = (s[..., None] == xp.arange(K)).astype(found.mean.dtype)
+    x, y, V = found.mean[:, :, :-1], found.mean[:, :, 1:], found.cov
+    into = w[..., None] * one[:, :, 1:]
     pairs = Pairs(
-        jnp.einsum("mt,mti,mtj->ij", w, one[:, :-1], one[:, 1:]),
-        jnp.einsum("mtk,mtab->kab", into, V[:, :-1]) + jnp.einsum("mtk,mta,mtb->kab", into, x, x),
-        jnp.einsum("mtk,mta->ka", into, x),
-        jnp.einsum("mtk,mtab->kab", into, found.lag[:, :-1]) + jnp.einsum("mtk,mta,mtb->kab", into, y, x),
-        jnp.einsum("mtk,mtab->kab", into, V[:, 1:]) + jnp.einsum("mtk,mta,mtb->kab", into, y, y),
-        jnp.einsum("mtk,mta->ka", into, y),
+        xp.einsum("smt,smti,smtj->sij", w, one[:, :, :-1], one[:, :, 1:]),
+        xp.einsum("smtk,smtab->skab", into, V[:, :, :-1]) + xp.einsum("smtk,smta,smtb->skab", into, x, x),
+        xp.einsum("smtk,smta->ska", into, x),
+        xp.einsum("smtk,smtab->skab", into, found.lag[:, :, :-1])
+        + xp.einsum("smtk,smta,smtb->skab", into, y, x),
+        xp.einsum("smtk,smtab->skab", into, V[:, :, 1:]) + xp.einsum("smtk,smta,smtb->skab", into, y, y),
+        xp.einsum("smtk,smta->ska", into, y),
     )
     return (*smoothed, pairs)
 
 
-def _backwards(model: Regimes, kept: Any, last: Any, key: Any, draws: int) -> Any:
+def _backwards(model: Regimes, kept: Any, last: Any, noise: Noise, xp: Any) -> Any:
     """Draw paths of regimes backwards from the particles of a filter, with states to tell how likely each is."""
-    import jax
-    import jax.numpy as jnp
-
-    n = model.mean.shape[1]
+    n, (S, _, draws) = model.mean.shape[1], noise.paths.shape
 
     def step(state: Any, now: Any) -> Any:
         x, s = state
-        (regime, m, P), end, key = now
+        regime, m, P, end, u, z, moves = now
         ahead, cov = _all_moves(model, m, P)
-        L = jnp.linalg.cholesky(
-            cov + 1e-10 * jnp.trace(cov, axis1=-2, axis2=-1)[..., None, None] * jnp.eye(n)
-        )
-        half = jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
-        white = jnp.linalg.inv(L)  # once a particle, not once a draw
+        size = xp.trace(cov, axis1=-2, axis2=-1)[..., None, None]
+        L = xp.linalg.cholesky(cov + 1e-10 * size * xp.eye(n))
+        half = xp.log(xp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+        white = xp.linalg.inv(L)  # once a particle, not once a draw
+        chain = xp.broadcast_to(_chain(model, moves), (S, *model.moves.shape[-2:]))
+        odds = _picked(chain, regime, xp) - half
 
-        def one(x: Any, s: Any, key: Any) -> Any:
-            away = jnp.einsum("iab,ib->ia", white[:, s], x - ahead[:, s])
-            logs = model.moves[regime, s] - 0.5 * (away**2).sum(axis=-1) - half[:, s] - 0.5 * n * LOG_2PI
-            a, b = jax.random.split(key)
-            i = jax.random.categorical(a, jnp.where(end, 0.0, logs))
-            cross = P[i] @ model.A[s].T
-            G = smoothing_gain(cov[i, s], cross)
-            mean = jnp.where(end, m[i], m[i] + G @ (x - ahead[i, s]))
-            spread = jnp.where(end, P[i], symmetric(P[i] - G @ cov[i, s] @ G.T))
-            return mean + root(spread) @ jax.random.normal(b, (n,)), regime[i]
+        def into(part: Any) -> Any:
+            """Return what is known of each particle's move into the regime of each draw: (sequences, draws, particles)."""
+            return _picked(part.swapaxes(1, 2), s, xp)
 
-        found = jax.vmap(one)(x, s, jax.random.split(key, draws))
-        return found, found[1]
+        away = _times(into(white), x[:, :, None] - into(ahead))
+        logs = into(odds) - 0.5 * (away**2).sum(axis=-1)
+        logs = xp.where(end[:, None, None], 0.0, logs)
+        edges = xp.cumsum(xp.exp(logs - logs.max(axis=-1, keepdims=True)), axis=-1)
+        i = (edges[..., :-1] <= u[..., None] * edges[..., -1:]).sum(axis=-1)
+        own, spread, A = _picked(m, i, xp), _picked(P, i, xp), model.A[s]
+        row = xp.arange(S)[:, None]
+        before, wide = ahead[row, i, s], cov[row, i, s]
+        G = smoothing_gain(wide, spread @ _turned(A), xp)
+        over = end[:, None, None]
+        mean = xp.where(over, own, own + _times(G, x - before))
+        spread = xp.where(over[..., None], spread, symmetric(spread - G @ wide @ _turned(G)))
+        values, vectors = xp.linalg.eigh(spread)
+        drawn = mean + _times(vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :], z)
+        chosen = _picked(regime, i, xp)
+        return (drawn, chosen), chosen
 
-    start = (jnp.zeros((draws, n)), jnp.zeros(draws, dtype=kept[0].dtype))
-    keys = jax.random.split(key, len(last))
-    return jax.lax.scan(step, start, (kept, last, keys), reverse=True)[1].T
+    start = (xp.zeros((S, draws, n)), xp.zeros((S, draws), dtype=kept[0].dtype))
+    steps = (*kept, last, noise.paths, noise.states)
+    inputs = (*(_first_time(part, xp) for part in steps), _following(model, xp))
+    return xp.moveaxis(scan(step, start, inputs, xp, reverse=True)[1], 0, 2)
 
 
-# -- programs ----------------------------------------------------------------------------------------------------
+# -- whole answers -----------------------------------------------------------------------------------------------
 
 
 def _many(method: Method, K: int, particles: int) -> int:
     return {"imm": 1, "gpb2": K}.get(method, particles)
 
 
-@lru_cache(maxsize=32)
-def filter_program(method: Method, particles: int) -> Callable[..., Forward]:
-    """Return a compiled filter: (model, y, lengths, keys) -> Forward, one row a sequence."""
-    import jax
-    import jax.numpy as jnp
-
-    def one(model: Regimes, y: Any, length: Any, key: Any) -> Forward:
-        found = _forward(model, y, key, method, _many(method, len(model.start), particles))
-        there = jnp.arange(len(y)) < length
-        return found._replace(log_prob=jnp.where(there, found.log_prob, 0.0).sum())
-
-    program: Callable[..., Forward] = jax.jit(jax.vmap(one, (None, 0, 0, 0)))
-    return program
+def filtered(
+    model: Regimes, y: Any, lengths: Any, noise: Noise, method: Method, particles: int, xp: Any
+) -> Forward:
+    """Filter sequences (sequences, steps, numbers), NaN where nothing was seen."""
+    found = _forward(model, y, noise.filter, method, _many(method, len(model.mean), particles), xp)
+    there = xp.arange(y.shape[1]) < lengths[:, None]
+    return found._replace(log_prob=xp.where(there, found.log_prob, 0.0).sum(axis=1))
 
 
-@lru_cache(maxsize=32)
-def smoother_program(method: Method, particles: int, paths: int) -> Callable[..., Back]:
-    """Return a compiled smoother: (model, y, lengths, keys) -> Back, one row a sequence."""
-    import jax
-    import jax.numpy as jnp
-
-    def one(model: Regimes, y: Any, length: Any, key: Any) -> Back:
-        found = _forward(model, y, key, method, _many(method, len(model.start), particles))
-        t = jnp.arange(len(y))
-        last = t >= length - 1
-        log_prob = jnp.where(t < length, found.log_prob, 0.0).sum()
-        if method != "rao-blackwell":
-            return Back(*_kim(model, found, last), log_prob)
-        s = _backwards(model, found.kept, last, jax.random.fold_in(key, 1), paths)
-        along = jax.vmap(_along, (None, None, 0, None))(model, y, s, last)
-        return Back(*_weighed(model, s, jnp.full(paths, -jnp.log(paths)), along, last), log_prob)
-
-    program: Callable[..., Back] = jax.jit(jax.vmap(one, (None, 0, 0, 0)))
-    return program
+def smoothed(
+    model: Regimes, y: Any, lengths: Any, noise: Noise, method: Method, particles: int, xp: Any
+) -> Back:
+    """Smooth sequences."""
+    found = filtered(model, y, lengths, noise, method, particles, xp)
+    last = xp.arange(y.shape[1]) >= lengths[:, None] - 1
+    if method != "rao-blackwell":
+        return Back(*_kim(model, found, last, xp), found.log_prob)
+    s = _backwards(model, found.kept, last, noise, xp)
+    along = _along(model, y, s, last, xp)
+    alike = xp.full(s.shape[:2], -xp.log(s.shape[1]))
+    return Back(*_weighed(model, s, alike, along, last, xp), found.log_prob)
 
 
-@lru_cache(maxsize=4)
-def exact_program() -> Callable[..., tuple[Forward, Back]]:
-    """Return a compiled sum over paths: (model, y, paths) -> Forward, Back, of one sequence."""
-    import jax
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
+def summed(model: Regimes, y: Any, s: Any, xp: Any) -> tuple[Forward, Back]:
+    """Filter and smooth one sequence (1, steps, numbers) by the sum over paths (1, paths, steps) in order."""
+    K, T = len(model.mean), y.shape[1]
+    last = (xp.arange(T) >= T - 1)[None]
+    found = _along(model, y, s, last, xp)
+    start = xp.broadcast_to(model.start, (1, K))[0][s[..., :1]]
+    at = (s[..., :-1], s[..., 1:])
+    odds = model.moves[at] if model.moves.ndim == 2 else model.moves[0][(xp.arange(1, T), *at)]
+    prior = xp.cumsum(xp.concatenate([start, odds], axis=-1), axis=-1)
+    joint = prior + xp.cumsum(found.log_density, axis=2)
+    total = log_sum(joint[..., -1], 1, xp)
+    # paths that were the same so far count once: the first of them, since they lie side by side
+    other = xp.concatenate([xp.ones((1, 1, T), dtype=bool), s[:, 1:] != s[:, :-1]], axis=1)
+    fresh = xp.cumsum(other, axis=2) > 0
 
-    def run(model: Regimes, y: Any, s: Any) -> tuple[Forward, Back]:
-        K, T = len(model.start), len(y)
-        last = jnp.arange(T) >= T - 1
-        found = jax.vmap(_along, (None, None, 0, None))(model, y, s, last)
-        prior = model.start[s[:, 0]] + model.moves[s[:, :-1], s[:, 1:]].sum(axis=1)
-        upto = jnp.cumsum(found.log_density, axis=1)
-        joint = prior[:, None] + upto
-        ahead = prior[:, None] + upto - found.log_density
-        total = logsumexp(joint[:, -1])
-        after = _by_regime(joint - logsumexp(joint, axis=0), s, found.after, found.after_cov, K)
-        before = _by_regime(ahead - logsumexp(ahead, axis=0), s, found.before, found.before_cov, K)
-        back = _weighed(model, s, joint[:, -1] - total, found, last)
-        return Forward(*after, *before, total, None), Back(*back, total)
+    def by_regime(logs: Any, m: Any, P: Any) -> tuple[Any, Any, Any]:
+        logs = xp.where(fresh, logs, -xp.inf)
+        return _by_regime(logs - log_sum(logs, 1, xp)[:, None], s, m, P, K, xp)
 
-    program: Callable[..., tuple[Forward, Back]] = jax.jit(run)
-    return program
-
-
-@lru_cache(maxsize=32)
-def sample_program(steps: int) -> Callable[..., Any]:
-    """Return a compiled sampler: (model, keys) -> regimes, states, observations, one row a key."""
-    import jax
-
-    def one(model: Regimes, key: Any) -> Any:
-        n, p = model.mean.shape[1], model.d.shape[1]
-
-        def seen(s: Any, x: Any, key: Any) -> Any:
-            return model.C[s] @ x + model.d[s] + root(model.R[s]) @ jax.random.normal(key, (p,))
-
-        def step(state: Any, key: Any) -> Any:
-            s, x = state
-            a, b, c = jax.random.split(key, 3)
-            following = jax.random.categorical(a, model.moves[s])
-            noise = root(model.Q[following]) @ jax.random.normal(b, (n,))
-            moved = model.A[following] @ x + model.b[following] + noise
-            return (following, moved), (s, x, seen(s, x, c))
-
-        a, b, c = jax.random.split(key, 3)
-        s = jax.random.categorical(a, model.start)
-        x = model.mean[s] + root(model.cov[s]) @ jax.random.normal(b, (n,))
-        return jax.lax.scan(step, (s, x), jax.random.split(c, steps))[1]
-
-    program: Callable[..., Any] = jax.jit(jax.vmap(one, (None, 0)))
-    return program
+    after = by_regime(joint, found.after, found.after_cov)
+    before = by_regime(joint - found.log_density, found.before, found.before_cov)
+    back = _weighed(model, s, joint[..., -1] - total[:, None], found, last, xp)
+    return Forward(*after, *before, total, None), Back(*back, total)

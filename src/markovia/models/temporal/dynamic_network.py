@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from markovia.models.temporal.linear_state_space import LinearStateSpace
     from markovia.models.temporal.processes.dynamic_stream import DynamicStream
+    from markovia.models.temporal.switching_state_space import SwitchingStateSpace
 
 
 def at(name: str, step: int) -> str:
@@ -324,11 +325,13 @@ class DynamicBayesianNetwork:
             The variables that are asked about; by default those that are hidden somewhere.
         engine
             "auto" and "interface" are exact. "boyen-koller" and "factored-frontier" keep beliefs about groups of variables
-            apart, "particles" draws.
+            apart, "particles" draws. Where numbers that others depend on are hidden among hidden states, "auto" sums over
+            all paths of states if they are few, and else merges their Gaussians ("gpb2", or "imm" for many states);
+            "rao-blackwell" draws paths.
         clusters
             For "boyen-koller": groups of variables whose beliefs are kept together; each variable on its own by default.
         particles, seed
-            For "particles": how many, 1,000 by default, and the seed.
+            For "particles": how many, 1,000 by default, and the seed; for "rao-blackwell", 500.
         window
             For approximations: the steps of the first sequence on which they are compared with the exact answer, 20 by
             default; the largest difference is `info.error`, NaN where an exact answer would be too large.
@@ -346,19 +349,20 @@ class DynamicBayesianNetwork:
         *,
         by: str | None = None,
         targets: str | Sequence[str] | None = None,
+        engine: str = "auto",
+        clusters: Sequence[Sequence[str]] | None = None,
+        particles: int | None = None,
+        seed: Any = None,
+        window: int | None = None,
         memory: float | None = None,
     ) -> Beliefs:
         """Return the distribution of hidden variables at every step, given all that was seen of its sequence.
 
-        Parameters
-        ----------
-        evidence, lengths, by, targets
-            As in `filter`.
-        memory
-            How many bytes messages may take; most of what is free by default. Where all of them take more, one in every
-            square root of the steps is kept, and the others are made anew.
+        The arguments are those of `filter`. Where all messages of an exact answer take more than `memory`, one in every
+        square root of the steps is kept, and the others are made anew.
         """
-        return self._ask("smooth", evidence, lengths, by, targets, "auto", _given(memory=memory))
+        settings = _given(clusters=clusters, particles=particles, seed=seed, window=window, memory=memory)
+        return self._ask("smooth", evidence, lengths, by, targets, engine, settings)
 
     @guided
     def forecast(
@@ -435,15 +439,19 @@ class DynamicBayesianNetwork:
 
         return DynamicStream(self)
 
-    def state_space(self) -> "LinearStateSpace":
+    def state_space(self) -> "LinearStateSpace | SwitchingStateSpace":
         """Return a process of linear Gaussians as the state-space model that answers identically.
 
         Its state stacks the variables of a step (and of the steps before that are looked back at), and all variables of a
-        step are its observations: hidden ones are missing.
+        step are its observations: hidden ones are missing. With variables that have states it is a `SwitchingStateSpace`:
+        its regimes are the joint states of those that numbers and later steps look at.
         """
         from markovia.models.temporal.processes.dynamic_gaussian import state_space_of
+        from markovia.models.temporal.processes.dynamic_switching import switching_model
 
-        return state_space_of(self.ready())
+        networks = self.ready()
+        mixed = any(not isinstance(networks[0].variable(n), Quantity) for n in self.variables)
+        return switching_model(networks) if mixed else state_space_of(networks)
 
     def _ask(
         self,

@@ -8,8 +8,7 @@ Answers are those of `markovia.inference.sequences.switching_filter`, learning i
 # ruff: noqa: N803, N806 (letters of the literature)
 
 import warnings
-from collections.abc import Iterable, Sequence
-from itertools import product
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -18,18 +17,15 @@ from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
-from markovia.inference.sequences.padded import PerSequence, padded
+from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace, state_space
-from markovia.inference.sequences.switching_filter import (
-    Back,
-    Forward,
-    Method,
-    Regimes,
-    exact_program,
-    filter_program,
-    sample_program,
-    smoother_program,
+from markovia.inference.sequences.switching_filter import Back, Forward, Method, Regimes
+from markovia.inference.sequences.switching_runs import (
+    ImpossibleSequenceError,
+    all_paths,
+    filter_runs,
+    smoother_runs,
 )
 from markovia.learning.sequences.switching_em import Sums, observed_sums, regressed
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -37,7 +33,6 @@ from markovia.models.temporal.forecast import Forecast, longer
 from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
-from markovia.runtime.double_precision import x64
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import Seed, generator
 
@@ -46,7 +41,6 @@ MATRICES = (
     "observation_offset",
 )  # fmt: skip
 LEARNED = (*MATRICES[:6], "regime_start", "regime_transition")
-MOST_PATHS = 2**16
 
 
 class SwitchingStateSpace(BaseEstimator):  # type: ignore[misc]
@@ -307,9 +301,25 @@ observation_offset_, regime_start_, regime_transition_
         """Draw n sequences of so many steps; returns lists of observations, states and regimes."""
         check_count("steps", steps, 1)
         check_count("n", n, 1)
-        with x64():
-            s, x, y = sample_program(steps)(self._regimes, _keys(generator(seed), n))
-        return list(np.array(y)), list(np.array(x)), list(np.array(s))
+        model, rng = self._regimes, generator(seed)
+        spread, noise, first = (_roots(cov) for cov in (model.Q, model.R, model.cov))
+        chain = np.cumsum(np.exp(model.moves), axis=1)
+        s = np.empty((n, steps), dtype=np.int64)
+        x, y = np.empty((n, steps, model.mean.shape[1])), np.empty((n, steps, model.d.shape[1]))
+
+        def drawn(roots: Array, regimes: Array) -> Array:
+            found: Array = np.einsum("nab,nb->na", roots[regimes], rng.normal(size=(n, roots.shape[-1])))
+            return found
+
+        for t in range(steps):
+            edges = np.cumsum(np.exp(model.start))[None] if t == 0 else chain[s[:, t - 1]]
+            s[:, t] = k = (edges[:, :-1] <= rng.random((n, 1)) * edges[:, -1:]).sum(axis=1)
+            if t:
+                x[:, t] = np.einsum("nab,nb->na", model.A[k], x[:, t - 1]) + model.b[k] + drawn(spread, k)
+            else:
+                x[:, t] = model.mean[k] + drawn(first, k)
+            y[:, t] = np.einsum("nab,nb->na", model.C[k], x[:, t]) + model.d[k] + drawn(noise, k)
+        return list(y), list(x), list(s)
 
     def unroll(self, T: int) -> BayesianNetwork:
         """Return the network over T steps: regimes `s@0`, states `x0@0`, ... and observations `y0@0`, ....
@@ -361,7 +371,7 @@ observation_offset_, regime_start_, regime_transition_
         converged = False
         with progress_bar(self.progress, self.max_iter, name="EM") as advance:
             for _ in range(self.max_iter):
-                found = self._back(rows, model)
+                found = self._back(rows, model, self.max_iter)
                 history.append(float(sum(float(one.log_prob) for one in found)))
                 if history[-1] >= max(history):
                     best = model
@@ -452,56 +462,34 @@ observation_offset_, regime_start_, regime_transition_
         values = self._check(rows, model)
         if self.method == "exact":
             return [one for one, _ in self._all_paths(rows, values, model)]
-        run = filter_program(self.method, self.particles if self.method == "rao-blackwell" else 0)
-        return self._scan(run, rows, values, model, Forward, 6)
+        rng = generator(self.random_state)
+        return self._named(rows, filter_runs, model, values, rows.offsets, self.method, self.particles, rng)
 
-    def _back(self, rows: Sequences, model: Regimes) -> list[Back]:
+    def _back(self, rows: Sequences, model: Regimes, times: int = 1) -> list[Back]:
         values = self._check(rows, model)
         if self.method == "exact":
             return [one for _, one in self._all_paths(rows, values, model)]
-        drawn = (self.particles, self.paths) if self.method == "rao-blackwell" else (0, 0)
-        return self._scan(smoother_program(self.method, *drawn), rows, values, model, Back, 3)
+        how = (self.method, self.particles, self.paths, generator(self.random_state), times)
+        return self._named(rows, smoother_runs, model, values, rows.offsets, *how)
 
-    def _scan(
-        self, run: Any, rows: Sequences, values: Array, model: Regimes, kind: Any, timed: int
-    ) -> list[Any]:
-        """Run a program over padded sequences; the first `timed` parts of what it finds have one row a step."""
-        import jax
-
-        with x64():
-            found = run(
-                model,
-                padded(values, rows.offsets),
-                rows.lengths,
-                _keys(generator(self.random_state), len(rows)),
-            )
-            found = jax.tree.map(np.array, found)
-        if not np.isfinite(found.log_prob).all():
-            name = rows.names[int(np.argmin(np.isfinite(found.log_prob)))]
+    def _named(self, rows: Sequences, run: Callable[..., list[Any]], *given: Any) -> list[Any]:
+        """Run something; say which sequence is impossible."""
+        try:
+            return run(*given)
+        except ImpossibleSequenceError as error:
             raise InvalidArgument(
-                f"sequence {name!r} has an observation that no regime can have, or a covariance is singular; give "
-                "observation_cov= some noise"
-            )
-        each = [jax.tree.map(lambda part, i=i: part[i], found) for i in range(len(rows))]
-        lengths = rows.lengths.tolist()
-        return [
-            kind(*(part[:T] for part in one[:timed]), *one[timed:])
-            for one, T in zip(each, lengths, strict=True)
-        ]
+                f"sequence {rows.names[error.sequence]!r} has an observation that no regime can have, or a covariance is "
+                "singular; give observation_cov= some noise"
+            ) from None
 
     def _all_paths(self, rows: Sequences, values: Array, model: Regimes) -> list[tuple[Forward, Back]]:
-        import jax
-
-        K, found = len(model.start), []
-        for name, y in zip(rows.names, rows.split(values), strict=True):
-            if K ** len(y) > MOST_PATHS:
+        found: list[Any] = self._named(rows, all_paths, model, values, rows.offsets)
+        for name, T, one in zip(rows.names, rows.lengths, found, strict=True):
+            if one is None:
                 raise UnsupportedModel(
-                    f"sequence {name!r} has {K}^{len(y)} paths of regimes, too many for method='exact'; take 'gpb2' or "
-                    "'rao-blackwell'"
+                    f"sequence {name!r} has {len(model.start)}^{T} paths of regimes, too many for method='exact'; take "
+                    "'gpb2' or 'rao-blackwell'"
                 )
-            paths = np.array(list(product(range(K), repeat=len(y))), dtype=np.int32)
-            with x64():
-                found.append(jax.tree.map(np.array, exact_program()(model, y, paths)))
         return found
 
 
@@ -556,7 +544,8 @@ def _quantile(w: Array, m: Array, sd: Array, level: float) -> Array:
     return np.asarray((low + high) / 2)
 
 
-def _keys(rng: np.random.Generator, n: int) -> Any:
-    import jax
-
-    return jax.random.split(jax.random.key(int(rng.integers(2**31))), n)
+def _roots(cov: Array) -> Array:
+    """Return L with L L' = V for each covariance V, which may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    found: Array = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return found

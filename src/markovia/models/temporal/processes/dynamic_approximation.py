@@ -109,6 +109,10 @@ def _measured(
             exact = gaussian_beliefs(networks, variables, list(mean), first, smooth=False, begin=now())
             error = max((float(np.abs(mean[n][:steps] - exact.mean[n][0]).max()) for n in mean), default=0.0)
             return error, f"largest difference of a mean from the exact one on the first {steps} steps"
+        from markovia.models.temporal.processes.dynamic_switching import hidden_causes, switching_error
+
+        if mean or hidden_causes(networks, first):
+            return switching_error(networks, evidence, (found, mean), window)
         slices = compiled(process, networks)
         engine = Interface(slices, seen_of(networks, slices, first))
         exactly = engine.marginals(list(found), smooth=False)

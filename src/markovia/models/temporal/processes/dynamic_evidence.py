@@ -163,11 +163,14 @@ def unseen(lengths: Sequence[int]) -> Evidence:
     return Evidence(Sequences(np.empty((offsets[-1], 0)), offsets, tuple(range(len(lengths)))), {}, {}, {})
 
 
-def first_steps(evidence: Evidence, steps: int) -> Evidence:
-    """Return the first steps of the first sequence."""
-    rows = Sequences(np.empty((steps, 0)), np.array([0, steps]), evidence.rows.names[:1])
-    codes = {n: c[:steps] for n, c in evidence.codes.items()}
-    return Evidence(rows, codes, evidence.weights, {n: x[:steps] for n, x in evidence.numbers.items()})
+def first_steps(evidence: Evidence, steps: int | None = None, sequence: int = 0) -> Evidence:
+    """Return the first steps of one sequence; all of them by default."""
+    a, b = evidence.offsets[sequence : sequence + 2].tolist()
+    part = slice(a, b if steps is None else min(b, a + steps))
+    n = part.stop - a
+    rows = Sequences(np.empty((n, 0)), np.array([0, n]), evidence.rows.names[sequence : sequence + 1])
+    codes = {m: c[part] for m, c in evidence.codes.items()}
+    return Evidence(rows, codes, evidence.weights, {m: x[part] for m, x in evidence.numbers.items()})
 
 
 def longer(evidence: Evidence, steps: int) -> tuple[Evidence, Ints]:
@@ -244,7 +247,7 @@ def seen_of(networks: Sequence[BayesianNetwork], slices: Slices, evidence: Evide
         steps = np.flatnonzero(kinds == kind)
         for node in slices.steps[kind]:
             if node.values is None:
-                found = _density(network[node.name], node, steps, values, slices, node.name in used, evidence)
+                found = density(network[node.name], node, steps, values, slices, node.name in used, evidence)
                 axes = tuple(range(1, found.ndim))
                 top = found.max(axis=axes) if axes else found.copy()
                 top[~np.isfinite(top)] = 0.0
@@ -257,7 +260,7 @@ def _bases(table: Conditional) -> set[str]:
     return {split_name(q.name)[0] for q in table.parents}
 
 
-def _density(
+def density(
     table: Conditional,
     node: Node,
     steps: Ints,

@@ -13,6 +13,7 @@ from markovia.errors import UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.result import Info
+from markovia.inference.sequences.slices import Place
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.models.temporal.processes.dynamic_answers import Beliefs
@@ -31,11 +32,11 @@ def state_space_of(networks: Sequence[BayesianNetwork], steps: int | None = None
             "the first steps of this process have other matrices than later ones; filter(), smooth() and log_prob() know "
             "them"
         )
-    parts = [_matrices(network, names, order) for network in networks]
+    parts = [matrices(network, names, order) for network in networks]
     first = parts[0]
     mean, cov = np.zeros(d * order), np.zeros((d * order, d * order))
     mean[:d], cov[:d, :d] = first[1], first[2]
-    moves = [_stacked(part, d, order) for part in parts[1:]]
+    moves = [stacked(part, d, order) for part in parts[1:]]
     if order > 1:
         assert steps is not None
         chosen = [moves[min(t, order - 1)] for t in range(max(steps, 2))]
@@ -54,20 +55,29 @@ def state_space_of(networks: Sequence[BayesianNetwork], steps: int | None = None
     )
 
 
-def _matrices(network: BayesianNetwork, names: Sequence[str], order: int) -> tuple[Array, Array, Array]:
-    """Return a step's weights on the steps before (side by side), its offset, and the covariance of what is new."""
+def matrices(
+    network: BayesianNetwork,
+    names: Sequence[str],
+    order: int,
+    states: Mapping[Place, int] | None = None,
+) -> tuple[Array, Array, Array]:
+    """Return a step's weights on the steps before (side by side), its offset, and the covariance of what is new.
+
+    Regressions that differ between states are those of the states given.
+    """
     d = len(names)
     place = {n: i for i, n in enumerate(names)}
     within, past, bias, new = np.zeros((d, d)), np.zeros((d, d * order)), np.zeros(d), np.zeros(d)
     for n in names:
         table = network[n]
-        if not isinstance(table, GaussianConditional) or table.discrete:
+        if not isinstance(table, GaussianConditional) or (table.discrete and states is None):
             raise UnsupportedModel(
                 f"{n!r} is not a linear Gaussian of numbers, so the process is no linear state-space model"
             )
         i = place[n]
-        bias[i], new[i] = float(table.bias), float(table.variance)
-        for parent, weight in zip(table.continuous, table.weights.tolist(), strict=True):
+        at = tuple((states or {})[split_name(q.name)] for q in table.discrete)
+        bias[i], new[i] = float(table.bias[at]), float(table.variance[at])
+        for parent, weight in zip(table.continuous, table.weights[at].tolist(), strict=True):
             base, lag = split_name(parent.name)
             if lag:
                 past[i, (lag - 1) * d + place[base]] = weight
@@ -77,7 +87,7 @@ def _matrices(network: BayesianNetwork, names: Sequence[str], order: int) -> tup
     return root @ past, root @ bias, (root * new) @ root.T
 
 
-def _stacked(part: tuple[Array, Array, Array], d: int, order: int) -> tuple[Array, Array, Array]:
+def stacked(part: tuple[Array, Array, Array], d: int, order: int) -> tuple[Array, Array, Array]:
     """Return the move of the stacked state: new variables on top, the others one place down."""
     past, bias, new = part
     n = d * order

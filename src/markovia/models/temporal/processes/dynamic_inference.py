@@ -33,13 +33,17 @@ from markovia.runtime.clock import now
 if TYPE_CHECKING:
     from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 
-ENGINES = ("auto", "interface", "boyen-koller", "factored-frontier", "particles")
+SWITCHING = ("gpb2", "imm", "rao-blackwell")
+ENGINES = ("auto", "interface", "boyen-koller", "factored-frontier", "particles", *SWITCHING)
 SETTINGS = {
-    "auto": ("memory",),
+    "auto": ("memory", "window"),
     "interface": ("memory",),
     "boyen-koller": ("clusters", "window"),
     "factored-frontier": ("window",),
     "particles": ("particles", "seed", "window"),
+    "gpb2": ("window",),
+    "imm": ("window",),
+    "rao-blackwell": ("particles", "seed", "window"),
 }
 
 
@@ -68,14 +72,29 @@ def beliefs(
         evidence, ahead = longer(evidence, steps)
     asked = _targets(variables, targets, evidence)
     numbers = [n for n in asked if isinstance(variables[n], Quantity)]
-    if numbers and engine != "particles" and not is_gaussian(networks):
+    gaussian = is_gaussian(networks)
+    if not gaussian and engine in ("auto", *SWITCHING):
+        from markovia.models.temporal.processes.dynamic_switching import hidden_causes, switching_beliefs
+
+        if engine in SWITCHING or (targets is not None and numbers) or hidden_causes(networks, evidence):
+            method: Any = None if engine == "auto" else engine
+            given = {n: v for n, v in settings.items() if n != "memory"}
+            found = switching_beliefs(
+                networks, variables, asked, evidence, method, given, smooth=what == "smooth", begin=begin
+            )
+            return found if ahead is None else found.rows(ahead, steps)
+    if engine in SWITCHING:
+        raise InvalidArgument(
+            f"all variables are numbers, so that nothing switches; engine='auto' is exact, not {engine!r}"
+        )
+    if numbers and engine != "particles" and not gaussian:
         if targets is not None:
             raise UnsupportedModel(
-                f"{numbers[0]!r} is a number among variables with states; engine='particles' or the unrolled network "
-                f"(query('{numbers[0]}@0', given=...)) answers about it"
+                f"{numbers[0]!r} is a number among variables with states; engine='auto', 'particles' or the unrolled "
+                f"network (query('{numbers[0]}@0', given=...)) answers about it"
             )
         asked = [n for n in asked if n not in numbers]
-    if engine in ("auto", "interface") and is_gaussian(networks):
+    if engine in ("auto", "interface") and gaussian:
         from markovia.models.temporal.processes.dynamic_gaussian import gaussian_beliefs
 
         found = gaussian_beliefs(networks, variables, asked, evidence, smooth=what == "smooth", begin=begin)
@@ -165,5 +184,9 @@ def log_prob(
         from markovia.models.temporal.processes.dynamic_gaussian import gaussian_log_prob
 
         return gaussian_log_prob(networks, evidence)
+    from markovia.models.temporal.processes.dynamic_switching import hidden_causes, switching_log_prob
+
+    if hidden_causes(networks, evidence):
+        return switching_log_prob(networks, evidence)
     slices = compiled(process, networks)
     return Interface(slices, seen_of(networks, slices, evidence)).run().log_probs
