@@ -170,3 +170,16 @@ def test_a_markov_chain_and_a_mixture_are_special_hidden_markov_models():
     # a state that stays: one component for the whole sequence
     stay = mk.HMM(2, start=weights, transition=np.eye(2), emission_params={"probs": probs})
     assert np.exp(stay.log_prob(x)) == pytest.approx([weights @ probs[:, x].prod(axis=1)])
+
+
+@pytest.mark.parametrize("steps", [20, 4_000])
+def test_tied_gaussians_answer_as_their_copies_do_in_plain_and_compiled_code(steps):
+    chain = {"start": [0.5, 0.3, 0.2], "transition": [[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]]}
+    two = {"means": [[0.0], [3.0]], "covariances": [[[1.0]], [[2.0]]]}
+    three = {"means": [[0.0], [0.0], [3.0]], "covariances": [[[1.0]], [[1.0]], [[2.0]]]}
+    tied = mk.HMM(3, emission="gaussian", tied=[[0, 1], [2]], emission_params=two, **chain)
+    copies = mk.HMM(3, emission="gaussian", emission_params=three, **chain)
+    x, _ = copies.sample(steps, seed=0)
+    assert tied.log_prob(x) == pytest.approx(copies.log_prob(x), rel=1e-12)
+    np.testing.assert_allclose(tied.smooth(x)[0], copies.smooth(x)[0], atol=1e-12)
+    assert (tied.decode(x)[0] == copies.decode(x)[0]).all()

@@ -49,6 +49,11 @@ class Observed:
     offsets: Ints
     apart: bool = False
 
+    def __post_init__(self) -> None:
+        # kernels read rows by their address, and columns that were picked out lie in another order
+        object.__setattr__(self, "logs", np.ascontiguousarray(self.logs, dtype=np.float64))
+        object.__setattr__(self, "codes", np.ascontiguousarray(self.codes, dtype=np.int64))
+
     @classmethod
     def of(cls, logs: Array, offsets: Any = None) -> "Observed":
         """Return observations with one row of log densities a step."""

@@ -11,7 +11,9 @@ import numpy as np
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
-from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
+from markovia.inference.sequences.hidden_chain import Filtered, HiddenChain, Observed
+from markovia.inference.sequences.parallel_chain import parallel_best, parallel_sums
+from markovia.inference.sequences.parallel_kalman import Parallel
 from markovia.learning.sequences.baum_welch import refuse
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check
@@ -56,10 +58,14 @@ class StateQuestions:
         *,
         by: str | None = None,
         inputs: Any = None,
+        parallel: Parallel = None,
     ) -> Array:
-        """Return log p(x) of each sequence; minus infinity for an impossible one."""
+        """Return log p(x) of each sequence; minus infinity for an impossible one.
+
+        With `parallel` = "time" each sequence is run by associative scans in JAX, for a long one on a GPU: the same values.
+        """
         asked = self._ask(sequences, lengths, by, inputs)
-        return asked.chain.filter(asked.seen).log_probs
+        return _filtered(asked, parallel).log_probs
 
     @guided
     def score(
@@ -81,10 +87,11 @@ class StateQuestions:
         *,
         by: str | None = None,
         inputs: Any = None,
+        parallel: Parallel = None,
     ) -> list[Array]:
         """Return p(z_t | x_0 ... x_t) of each step, one array (steps, states) a sequence."""
         asked = self._ask(sequences, lengths, by, inputs)
-        found = asked.chain.filter(asked.seen)
+        found = _filtered(asked, parallel)
         refuse(found.stuck, asked.data.at)
         return asked.data.split(asked.states(found.now))
 
@@ -97,16 +104,23 @@ class StateQuestions:
         by: str | None = None,
         inputs: Any = None,
         pairs: bool = False,
+        parallel: Parallel = None,
     ) -> list[Array]:
         """Return p(z_t | x) of each step, one array (steps, states) a sequence.
 
         With `pairs` it is p(z_t, z_t+1 | x), one array (steps - 1, states, states) a sequence.
         """
         asked = self._ask(sequences, lengths, by, inputs)
+        if pairs and parallel is not None:
+            raise InvalidArgument("pairs= are not found in parallel; leave out parallel=")
         if pairs:
             refuse(asked.chain.filter(asked.seen).stuck, asked.data.at)
             both = asked.states(np.swapaxes(asked.states(asked.chain.pairs(asked.seen)), 1, 2))
             return [one[1:] for one in asked.data.split(np.swapaxes(both, 1, 2))]
+        if parallel is not None:
+            filtered, smoothed = _in_parallel(asked, parallel, smoothing=True)
+            refuse(filtered.stuck, asked.data.at)
+            return asked.data.split(asked.states(smoothed))
         found = asked.chain.smooth(asked.seen)
         refuse(found.stuck, asked.data.at)
         return asked.data.split(asked.states(found.sums))
@@ -120,13 +134,19 @@ class StateQuestions:
         by: str | None = None,
         inputs: Any = None,
         method: Literal["viterbi", "max-marginal"] = "viterbi",
+        parallel: Parallel = None,
     ) -> list[Ints]:
         """Return the states of each sequence: the most probable path, or at each step the most probable state."""
         check("method", method, Choice(("viterbi", "max-marginal")))
         if method == "max-marginal":
-            return [one.argmax(axis=1) for one in self.smooth(sequences, lengths, by=by, inputs=inputs)]
+            found = self.smooth(sequences, lengths, by=by, inputs=inputs, parallel=parallel)
+            return [one.argmax(axis=1) for one in found]
         asked = self._ask(sequences, lengths, by, inputs)
-        paths, log_probs = asked.chain.best(asked.seen)
+        if parallel is None:
+            paths, log_probs = asked.chain.best(asked.seen)
+        else:
+            check("parallel", parallel, Choice(("time",)))
+            paths, log_probs = parallel_best(asked.chain, asked.seen)
         if (log_probs == -np.inf).any():
             refuse(asked.chain.filter(asked.seen).stuck, asked.data.at)
         return asked.data.split(asked.path(paths))
@@ -243,6 +263,17 @@ class StateQuestions:
     ) -> float:
         """Return Akaike's information criterion on sequences; smaller is better."""
         return 2.0 * self._n_free() - 2.0 * self.score(sequences, lengths, by=by, inputs=inputs)
+
+
+def _in_parallel(asked: Asked, parallel: Parallel, *, smoothing: bool) -> tuple[Filtered, Any]:
+    check("parallel", parallel, Choice(("time",)))
+    return parallel_sums(asked.chain, asked.seen, smoothing=smoothing)
+
+
+def _filtered(asked: Asked, parallel: Parallel) -> Filtered:
+    if parallel is None:
+        return asked.chain.filter(asked.seen)
+    return _in_parallel(asked, parallel, smoothing=False)[0]
 
 
 def _allowed(states: Any, asked: Asked) -> list[Any]:
