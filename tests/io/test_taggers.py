@@ -16,6 +16,9 @@ Y = [["B-N", "I-N", "O"], ["B-N", "I-N"]]
         (mk.ChainCRF(constraints=[("O", "O"), (None, "I-N")], start_end=True), X, Y),
         (mk.ChainCRF(), [np.eye(3), np.ones((2, 3))], [[0, 1, 1], [1, 0]]),
         (mk.MEMM(), X, Y),
+        (mk.MEMM(l1=0.1), X, Y),
+        (mk.SegmentCRF(max_length=3), X, Y),
+        (mk.SegmentCRF(l1=0.1, C=np.inf), [np.eye(3), np.ones((2, 3))], [[("a", 2), ("a", 1)], [("b", 2)]]),
         (mk.MEMM(per_label=True, C=3.0), [np.eye(3), np.ones((2, 3))], [[False, True, True], [True, False]]),
     ],
 )  # fmt: skip
@@ -27,6 +30,7 @@ def test_a_tagger_survives_its_file(tmp_path, model, inputs, labels, suffix):
     np.testing.assert_array_equal(again.log_prob(inputs, labels), model.log_prob(inputs, labels))
     np.testing.assert_array_equal(again.coef_, model.coef_)
     np.testing.assert_array_equal(again.transitions_, model.transitions_)
+    assert np.array_equal(getattr(again, "lengths_", 0), getattr(model, "lengths_", 0))
     assert again.classes_.dtype.kind == model.classes_.dtype.kind
     assert again.feature_names_ == model.feature_names_
     assert again.get_params() == model.get_params()

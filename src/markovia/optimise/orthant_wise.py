@@ -42,6 +42,7 @@ def minimise_sparse(
     calls = 1
     moves: list[tuple[Array, Array, float]] = []
     steepest = _steepest(point, gradient, lasso)
+    fresh = False
     for _ in range(steps):
         if float(np.abs(steepest).max(initial=0.0)) <= tolerance:
             break
@@ -78,7 +79,12 @@ def minimise_sparse(
         if each is not None:
             each(point)
         if fall <= flat * max(abs(value), abs(value + fall), 1.0) and flat > 0.0:
-            break
+            if not moves or fresh:
+                break
+            moves.clear()  # a step cut off at many zeros may be short far from the bottom
+            fresh = True
+        else:
+            fresh = False
     return point, value, float(np.abs(steepest).max(initial=0.0)), calls
 
 

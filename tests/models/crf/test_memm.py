@@ -99,6 +99,23 @@ def test_training_is_softmax_regression_on_features_and_the_label_before(per_lab
     np.testing.assert_allclose(coef, theirs.coef_[:, :-4], atol=1e-5)
 
 
+@pytest.mark.parametrize("per_label", [False, True])
+def test_absolute_values_make_weights_zero_where_no_other_is_better(per_label):
+    from markovia.learning.conditional_fields.local_objective import LocalObjective
+    from markovia.learning.conditional_fields.tokens import read_tags, read_tokens
+
+    inputs, labels = tagged()
+    model = mk.MEMM(C=5.0, l1=0.8, per_label=per_label, tol=1e-8).fit(inputs, labels)
+    tokens = read_tokens(inputs, grow=True)
+    theta = model.training_.theta
+    value, gradient = LocalObjective(tokens, read_tags(labels, tokens)[0], 3, C=5.0, apart=per_label)(theta)
+    zero = theta == 0.0
+    assert 3 < zero.sum() < len(theta) - 3
+    assert np.abs(gradient[zero]).max() <= 0.8 + 1e-6
+    np.testing.assert_allclose(gradient[~zero], -0.8 * np.sign(theta[~zero]), atol=1e-5)
+    assert model.objective_ == pytest.approx(value + 0.8 * np.abs(theta).sum())
+
+
 def test_a_chain_field_uses_later_letters_where_a_memm_cannot():
     """The example of Lafferty et al.: "rib" and "rob" begin alike, and each has a path of its own."""
     rng = np.random.default_rng(0)

@@ -62,6 +62,12 @@ def test_the_objective_and_all_answers_are_those_of_enumeration(runs):
         best = [(s.label, s.end - s.start) for s in crf.segments([x])[0]]
         assert weight(crf, x, best) == pytest.approx(logs.max())  # two may be equally good
         assert crf.predict([x])[0].tolist() == [a for a, n in best for _ in range(n)]
+        ranked, found = crf.k_best([x], 5)[0]
+        np.testing.assert_allclose(found, np.sort(np.log(shares))[::-1][:5], atol=1e-9)
+        listed = [[(s.label, s.end - s.start) for s in one] for one in ranked]
+        assert len({tuple(one) for one in listed}) == len(found)
+        np.testing.assert_allclose([crf.log_prob([x], [one])[0] for one in listed], found, atol=1e-9)
+        assert crf.log_partition([x])[0] == pytest.approx(np.logaddexp.reduce(logs))
         marginals = np.zeros((len(x), 3))
         for s, p in zip(every, shares, strict=True):
             t = 0
@@ -104,6 +110,69 @@ def test_lengths_decide_where_features_do_not():
     crf = mk.SegmentCRF(C=100.0).fit(inputs, labels)
     assert crf.predict(inputs[:1])[0].tolist() == labels[0]
     assert crf.score(inputs, labels) == 1.0
+
+
+def test_there_are_no_more_best_segmentations_than_possible_ones():
+    never = -np.inf
+    crf = mk.SegmentCRF.from_weights(
+        ["b", "a"], [[0.5], [1.0]], [[never, 0.0], [never, never]], [[0.0, 1.0], [0.0, 0.5]], start=[0.0, 1.0]
+    )
+    assert crf.classes_.tolist() == ["a", "b"]
+    assert crf.transitions_.tolist() == [[never, never], [0.0, never]]
+    # nothing may follow "a", and "b" not itself: two tokens are aa (1 + 2 + 0.5), bb (1 + 1) or ba (0.5 + 1)
+    (segmentations, logs), (nothing, sure) = crf.k_best([np.ones((2, 1)), np.zeros((0, 1))], 9)
+    assert [[s.label for s in one] for one in segmentations] == [["a"], ["b"], ["b", "a"]]
+    np.testing.assert_allclose(logs, np.array([3.5, 2.0, 1.5]) - np.logaddexp.reduce([3.5, 2.0, 1.5]))
+    assert (nothing, sure.tolist()) == ([[]], [0.0])
+
+
+def test_drawn_segmentations_come_as_often_as_their_probability_says():
+    crf = mk.SegmentCRF(C=5.0).fit(data(), PAIRS)
+    x = data()[0]
+    drawn = crf.sample([x], 4000, seed=1)[0]
+    likely, logs = crf.k_best([x], 4)[0]
+    for one, log in zip(likely, logs, strict=True):
+        p = np.exp(log)
+        assert sum(d == one for d in drawn) / 4000 == pytest.approx(p, abs=4.5 * np.sqrt(p * (1 - p) / 4000))
+
+
+def test_absolute_values_make_weights_zero_where_no_other_is_better():
+    from markovia.learning.conditional_fields.segment_objective import SegmentObjective, Segments
+    from markovia.learning.conditional_fields.tokens import read_tokens
+
+    crf = mk.SegmentCRF(C=5.0, l1=0.3, tol=1e-8).fit(data(), PAIRS)
+    tokens = read_tokens(data(), grow=True)
+    codes = np.array(["pqr".index(a) for y in PAIRS for a, n in y for _ in range(n)])
+    opens = np.array([j == 0 for y in PAIRS for _, n in y for j in range(n)])
+    theta = crf.training_.theta
+    cut = Segments.of(codes, opens, tokens.chains)
+    value, gradient = SegmentObjective(tokens, codes, cut, 3, 3, C=5.0, repeat=True)(theta)
+    zero = theta == 0.0
+    assert 3 < zero.sum() < len(theta) - 3
+    assert np.abs(gradient[zero]).max() <= 0.3 + 1e-6
+    np.testing.assert_allclose(gradient[~zero], -0.3 * np.sign(theta[~zero]), atol=1e-6)
+    assert crf.objective_ == pytest.approx(value + 0.3 * np.abs(theta).sum())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": ["a", "a"]}, "two or more different labels"),
+        ({"sizes": [[0.0]]}, "sizes has one row a label"),
+        ({"start": [0.0]}, "start has one row a label"),
+        ({"transitions": [[0.0, np.nan], [0.0, 0.0]]}, "transitions"),
+        ({"feature_names": ["x", "y"]}, "2 different names for 1"),
+    ],
+)
+def test_weights_that_do_not_fit_together_are_refused(change, message):
+    given = {
+        "classes": ["a", "b"],
+        "coef": [[1.0], [0.0]],
+        "transitions": np.zeros((2, 2)),
+        "sizes": [[0.0], [0.0]],
+    }
+    with pytest.raises(mk.errors.InvalidArgument, match=message):
+        mk.SegmentCRF.from_weights(**{**given, **change})
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class SegmentSums(NamedTuple):
 
 
 class Segmentation(NamedTuple):
-    """Labels of steps, where segments begin, and scores (one a sequence); drawn ones have no scores, but a first axis."""
+    """Labels of steps, where segments begin, and scores; several a sequence have a first axis, drawn ones no scores."""
 
     labels: Ints
     opens: Flags
@@ -138,6 +138,25 @@ class SegmentChain:
         found = (*self._tables(offsets), scores, labels, opens, log_probs)
         self._share("best_segments", offsets, lambda i: found)
         return Segmentation(labels, opens.astype(bool), log_probs + _totals(tops, offsets))
+
+    def ranked(self, scores: Any, n: int, offsets: Any = None) -> Segmentation:
+        """Return the n segmentations of each sequence with the largest scores, best first, (n, steps).
+
+        Scores have the shape (sequences, n), with minus infinity where there are fewer segmentations.
+        """
+        scores, offsets, tops = _read(scores, offsets)
+        k, longest = self.lengths.shape
+        most = int(np.diff(offsets).max())
+        labels, opens = (np.zeros((n, len(scores)), dtype=np.int64) for _ in range(2))
+        log_probs = np.empty((len(offsets) - 1, n))
+
+        def arguments(i: int) -> tuple[Any, ...]:
+            ways = [np.empty((most, k, n), dtype=kind) for kind in (float, float, np.int64, np.int64)]
+            merge = (np.empty(longest), np.empty(max(k, longest), dtype=np.int64))
+            return (*self._tables(offsets), scores, *ways, *merge, labels, opens, log_probs)
+
+        self._share("ranked_segments", offsets, arguments, n)
+        return Segmentation(labels, opens.astype(bool), log_probs + _totals(tops, offsets)[:, None])
 
     def draw(self, scores: Any, n: int, offsets: Any = None, seed: Seed = None) -> Segmentation:
         """Return n segmentations of each sequence drawn by their probabilities, (n, steps)."""

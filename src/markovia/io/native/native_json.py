@@ -11,8 +11,9 @@ few parameters, and plain graphs. A file is one object:
                       {"variable": "wet", "parents": ["rain"], "rows": [[0.9, 0.1], [0.2, 0.8]]}]}
 
 - `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `gaussian-markov-network`, `dynamic-bayesian-network`,
-  `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf` or `memm`, taggers (`markovia.io.native.native_taggers`);
-  or `hidden-markov-model` or `markov-chain` (`markovia.io.native.native_sequences`). A
+  `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf`, `memm` or `segment-crf`, taggers
+  (`markovia.io.native.native_taggers`); or `hidden-markov-model` or `markov-chain`
+  (`markovia.io.native.native_sequences`). A
   dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
   steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
@@ -52,11 +53,17 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.native.json_paths import Node, parse_json
 from markovia.io.native.native_local import read_local, write_local
 from markovia.io.native.native_sequences import read_chain, read_hmm, write_chain, write_hmm
-from markovia.io.native.native_taggers import read_chain_crf, read_memm, tagger_content
+from markovia.io.native.native_taggers import (
+    read_chain_crf,
+    read_memm,
+    read_segment_crf,
+    tagger_content,
+)
 from markovia.io.rows import RowPolicy, checked_size
 from markovia.io.source import brief, shown
 from markovia.models.crf.chain_crf import ChainCRF
 from markovia.models.crf.memm import MEMM
+from markovia.models.crf.segment_crf import SegmentCRF
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
@@ -80,6 +87,7 @@ Thing = (
     | HMM
     | MarkovChain
     | MEMM
+    | SegmentCRF
     | DAG
     | UndirectedGraph
     | MixedGraph
@@ -180,7 +188,7 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return "hidden-markov-model", write_hmm(model)
     if isinstance(model, MarkovChain):
         return "markov-chain", write_chain(model)
-    if isinstance(model, ChainCRF | MEMM):
+    if isinstance(model, ChainCRF | MEMM | SegmentCRF):
         return tagger_content(model)
     if isinstance(model, DAG | UndirectedGraph):
         kind = "dag" if isinstance(model, DAG) else "undirected-graph"
@@ -431,6 +439,7 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "markov-chain": read_chain,
     "chain-crf": read_chain_crf,
     "memm": read_memm,
+    "segment-crf": read_segment_crf,
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
     "undirected-graph": lambda root: _read_graph(
         root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)

@@ -1,4 +1,4 @@
-"""Taggers in markovia's own format: `chain-crf` and `memm`.
+"""Taggers in markovia's own format: `chain-crf`, `memm` and `segment-crf`.
 
     {"format": "markovia", "version": 1, "kind": "chain-crf", "settings": {"C": 2.0},
      "classes": ["DET", "NOUN"], "features": ["word:the", "word:dog"],
@@ -7,8 +7,7 @@
 
 `features` are the names of the columns, or their number where they have none. `weights` lists what is not zero: column,
 label, number; a MEMM with weights for each label before has the place of that label in front, 0 for the start of a
-sequence. A
-weight of minus infinity, for what is forbidden, is null.
+sequence. A segment-crf has `lengths`, a row of weights a label. A weight of minus infinity, for what is forbidden, is null.
 """
 
 from typing import Any
@@ -20,16 +19,19 @@ from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import Node
 from markovia.io.source import brief
 from markovia.learning.conditional_fields.chain_objective import MOST_DENSE, ChainWeights
+from markovia.learning.conditional_fields.segment_objective import SegmentWeights
 from markovia.learning.conditional_fields.tokens import FewWeights
 from markovia.models.crf.chain_crf import ChainCRF
 from markovia.models.crf.memm import MEMM
+from markovia.models.crf.segment_crf import SegmentCRF
 from markovia.runtime.array_types import Array
 
+KINDS = {"chain-crf": ChainCRF, "memm": MEMM, "segment-crf": SegmentCRF}
 LEFT_OUT = ("random_state", "progress")
 _KEYS = ("format", "version", "kind", "settings", "classes", "features", "transitions", "start", "weights")
 
 
-def tagger_content(model: ChainCRF | MEMM) -> tuple[str, dict[str, Any]]:
+def tagger_content(model: ChainCRF | MEMM | SegmentCRF) -> tuple[str, dict[str, Any]]:
     """Return the kind and the content of a tagger."""
     if not hasattr(model, "classes_"):
         raise UnsupportedModel(f"this {type(model).__name__} has no weights yet; call fit(X, Y) before save")
@@ -53,7 +55,9 @@ def tagger_content(model: ChainCRF | MEMM) -> tuple[str, dict[str, Any]]:
         place = np.nonzero(model.coef_)
         parts = [p.tolist() for p in (*place[:-2], place[-1], place[-2], model.coef_[place])]
     found["weights"] = [list(row) for row in zip(*parts, strict=True)]
-    return "chain-crf" if isinstance(model, ChainCRF) else "memm", found
+    if isinstance(model, SegmentCRF):
+        found["lengths"] = [_listed(row) for row in model.lengths_]
+    return next(kind for kind, cls in KINDS.items() if isinstance(model, cls)), found
 
 
 def _listed(values: Array) -> list[float | None]:
@@ -96,6 +100,25 @@ def read_memm(root: Node) -> MEMM:
     found[tuple(place) if made.per_label else (0, *place)] = rows[:, -1]
     moves = np.array([_numbers(row, k) for row in _rows(root.get("transitions"), k)])
     made._take(found, np.vstack([_numbers(root.get("start"), k), moves]))
+    return made
+
+
+def read_segment_crf(root: Node) -> SegmentCRF:
+    """Read a `SegmentCRF`."""
+    root.only(*_KEYS, "lengths")
+    made: SegmentCRF
+    made, classes, width = _begin(root, SegmentCRF)
+    k = len(classes)
+    columns = np.zeros((width, k))
+    rows = _weights(root, (width, k))
+    columns[tuple(rows[:, :-1].astype(np.int64).T)] = rows[:, -1]
+    moves = np.array([_numbers(row, k) for row in _rows(root.get("transitions"), k)])
+    sizes = _rows(root.get("lengths"), k)
+    longest = len(sizes[0].need(list, "a list of numbers"))
+    if longest == 0:
+        sizes[0].fail("expected one number a length")
+    spans = np.array([_numbers(row, longest, "length") for row in sizes])
+    made._take(SegmentWeights(columns, moves, _numbers(root.get("start"), k), spans))
     return made
 
 
@@ -151,10 +174,10 @@ def _rows(node: Node, k: int) -> list[Node]:
     return rows
 
 
-def _numbers(node: Node, k: int) -> Array:
+def _numbers(node: Node, k: int, what: str = "label") -> Array:
     values = node.need(list, "a list of numbers")
     if len(values) != k:
-        node.fail(f"expected {k} numbers, one a label, found {len(values)}")
+        node.fail(f"expected {k} numbers, one a {what}, found {len(values)}")
     for i, v in enumerate(values):
         if v is not None and (isinstance(v, bool) or not isinstance(v, int | float)):
             node.at(i).fail("expected a number, or null for minus infinity")

@@ -244,6 +244,105 @@ def best_segments(first, last_one, offsets, start, moves, lengths, last, scores,
             best = before[t + 1 - a, best]
 
 
+@kernel(bare=True)
+def ranked_segments(
+    first,
+    last_one,
+    offsets,
+    start,
+    moves,
+    lengths,
+    last,
+    scores,
+    begins,
+    ends,
+    came,
+    went,
+    along,
+    at,
+    labels,
+    opens,
+    log_probs,
+):
+    """Write the best segmentations of each sequence, best first: `labels (n, steps)`, `opens`, `log_probs (sequences, n)`.
+
+    Where there are fewer possible ones, the rest have minus infinity. Every label keeps its n best ways to begin and to end
+    a segment at each step, merged from sorted ones (as in `hidden_chain.ranked_paths`). Room: `begins`, `ends (steps,
+    labels, n)`, `came` and `went` of whole numbers for the origins of both, `along` and `at` for one merge.
+    """
+    k = lengths.shape[0]
+    longest = lengths.shape[1]
+    n = labels.shape[0]
+    for s in range(first, last_one):
+        a = offsets[s]
+        b = offsets[s + 1]
+        for t in range(a, b):
+            row = t - a
+            for j in range(k):
+                for i in range(k):
+                    at[i] = 0
+                for q in range(n):
+                    best = -1
+                    most = -np.inf
+                    if row == 0:
+                        if q == 0:
+                            most = start[j]
+                    else:
+                        for i in range(k):
+                            if at[i] < n and ends[row - 1, i, at[i]] + moves[i, j] > most:
+                                most = ends[row - 1, i, at[i]] + moves[i, j]
+                                best = i
+                    begins[row, j, q] = most
+                    came[row, j, q] = -1
+                    if best >= 0:
+                        came[row, j, q] = best * n + at[best]
+                        at[best] += 1
+                total = 0.0
+                for d in range(longest):
+                    if d <= row:
+                        total += scores[t - d, j]
+                        along[d] = total + (last[j, d] if t == b - 1 else lengths[j, d])
+                    at[d] = 0
+                for q in range(n):
+                    best = -1
+                    most = -np.inf
+                    for d in range(longest):
+                        if d <= row and at[d] < n and begins[row - d, j, at[d]] + along[d] > most:
+                            most = begins[row - d, j, at[d]] + along[d]
+                            best = d
+                    ends[row, j, q] = most
+                    went[row, j, q] = -1
+                    if best >= 0:
+                        went[row, j, q] = best * n + at[best]
+                        at[best] += 1
+        for i in range(k):
+            at[i] = 0
+        for q in range(n):
+            best = -1
+            most = -np.inf
+            for i in range(k):
+                if at[i] < n and ends[b - 1 - a, i, at[i]] > most:
+                    most = ends[b - 1 - a, i, at[i]]
+                    best = i
+            log_probs[s, q] = most
+            if best >= 0:
+                label = best
+                rank = at[best]
+                at[best] += 1
+                t = b - 1
+                while t >= a:
+                    way = went[t - a, label, rank]
+                    begun = t - way // n
+                    for u in range(begun, t + 1):
+                        labels[q, u] = label
+                        opens[q, u] = 0
+                    opens[q, begun] = 1
+                    way = came[begun - a, label, way % n]
+                    label = way // n
+                    rank = way % n
+                    t = begun - 1
+
+
 @inner
 def _pick(terms, n, seed):
     """Return a place in `terms`, drawn by their exponentials; n where all are minus infinity."""

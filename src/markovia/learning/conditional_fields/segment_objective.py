@@ -69,6 +69,7 @@ class SegmentObjective:
         self.barred = np.where(np.eye(k, dtype=bool) & (not repeat), -np.inf, 0.0)
         sizes = (tokens.width * k, k * k, k, k * longest)
         self.bounds = np.cumsum((0, *sizes)).tolist()
+        self.size = int(self.bounds[-1])
         steps = np.zeros((len(codes), k))
         steps[np.arange(len(codes)), codes] = 1.0
         moves, starts, lengths = segment_counts(segments, k, longest)

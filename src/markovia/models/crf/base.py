@@ -37,11 +37,20 @@ class Scored:
     graph: Graph | None = None
 
 
-class ConditionalField(BaseEstimator):  # type: ignore[misc]
+class Labeller(BaseEstimator):  # type: ignore[misc]
+    """A model of labels, which training shows."""
+
+    classes_: NDArray[Any]
+
+    def _need_fit(self) -> None:
+        if not hasattr(self, "classes_"):
+            raise IncompleteModel(f"this {type(self).__name__} has no weights yet; call fit(X, Y) first")
+
+
+class ConditionalField(Labeller):
     """A model of labellings of graphs given inputs."""
 
     inference: Method
-    classes_: NDArray[Any]
 
     def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
         """Return the potentials of inputs; with `own` every edge has a table of its own."""
@@ -123,10 +132,6 @@ class ConditionalField(BaseEstimator):  # type: ignore[misc]
         return self._network(self._scored([x]), 0)
 
     # -- inside ------------------------------------------------------------------------------------------------
-
-    def _need_fit(self) -> None:
-        if not hasattr(self, "classes_"):
-            raise IncompleteModel(f"this {type(self).__name__} has no weights yet; call fit(X, Y) first")
 
     def _evaluation(self) -> Method:
         named: Method = self.inference

@@ -25,14 +25,13 @@ from markovia.learning.conditional_fields.tokens import FewWeights, Tokens, read
 from markovia.learning.conditional_fields.training import Training, descend, minimise
 from markovia.models.crf.base import Scored
 from markovia.models.crf.crf import CRF, log_weights
-from markovia.models.crf.tagger import Tagger, need_two, warn_of_training
+from markovia.models.crf.tagger import Tagger, need_two
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Choice, Flag, Interval, Whole, check
+from markovia.runtime.checks import POSITIVE, Choice, Flag, Interval, Whole, check
 from markovia.runtime.seeds import generator
 
 Solver = Literal["lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive"]
 SOLVERS = ("lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive")
-PENALTY = Interval(0.0, np.inf, open="low", said="a positive number")
 
 
 class ChainCRF(Tagger):
@@ -195,19 +194,12 @@ class ChainCRF(Tagger):
             margin=self.solver == "max-margin",
         )
         with tokens.often(len(classes)):
-            found = self._minimise(objective)
-        warn_of_training(found)
-        weights = objective.unpack(found.theta)
-        self.classes_ = classes
-        self.training_ = found
-        self.objective_ = found.value
-        self.n_iter_ = found.iterations
-        self._vocabulary = tokens.vocabulary
-        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
-        self._take(weights)
+            found = self._solve(objective)
+        self._learned(found, tokens, classes)
+        self._take(objective.unpack(found.theta))
         return self
 
-    def _minimise(self, objective: ChainObjective) -> Training:
+    def _solve(self, objective: ChainObjective) -> Training:
         rng = generator(self.random_state)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "progress": self.progress}
         start = np.zeros(objective.size)
@@ -324,14 +316,11 @@ class ChainCRF(Tagger):
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        check("C", self.C, PENALTY)
+        self._check_penalties()
         check("edge_C", self.edge_C, Interval(0.0, np.inf, open="low", said="a positive number", none=True))
-        check("l1", self.l1, NOT_NEGATIVE)
         for name in ("start_end", "fit_intercept", "all_possible_states", "all_possible_transitions"):
             check(name, getattr(self, name), Flag(none=True))
         check("solver", self.solver, Choice(SOLVERS))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, POSITIVE)
         check("batch_size", self.batch_size, Whole(1))
         check("learning_rate", self.learning_rate, POSITIVE)
 

@@ -19,11 +19,10 @@ from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.local_objective import LocalObjective
 from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import minimise
-from markovia.models.crf.tagger import Tagger, need_two, warn_of_training
+from markovia.models.crf.tagger import Tagger, need_two
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import POSITIVE, Flag, Interval, Whole, check
+from markovia.runtime.checks import Flag, check
 
 
 class MEMM(Tagger):
@@ -35,6 +34,8 @@ class MEMM(Tagger):
     ----------
     C
         The penalty `||w||^2 / C` of all weights; infinity for none.
+    l1
+        The weight of a penalty on absolute values, which makes weights zero.
     per_label
         Whether each label before has weights of its own for all features (as in the original), or features and the label
         before add up.
@@ -70,12 +71,14 @@ class MEMM(Tagger):
         self,
         *,
         C: float = 2.0,  # noqa: N803
+        l1: float = 0.0,
         per_label: bool = False,
         max_iter: int = 500,
         tol: float = 1e-5,
         progress: bool | None = None,
     ) -> None:
         self.C = C
+        self.l1 = l1
         self.per_label = per_label
         self.max_iter = max_iter
         self.tol = tol
@@ -96,10 +99,8 @@ class MEMM(Tagger):
         InvalidArgument
             For data that does not fit together; the message names the sequence.
         """
-        check("C", self.C, Interval(0.0, np.inf, open="low", said="a positive number"))
+        self._check_penalties()
         check("per_label", self.per_label, Flag())
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, POSITIVE)
         tokens = read_tokens(X, lengths, by=by, grow=True)
         codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
         need_two(classes)
@@ -109,22 +110,8 @@ class MEMM(Tagger):
                 "ChainCRF also on partial ones"
             )
         objective = LocalObjective(tokens, codes, len(classes), C=self.C, apart=self.per_label)
-        with tokens.often(len(classes)):
-            found = minimise(
-                objective,
-                np.zeros(objective.size),
-                scale=max(len(tokens.names), 1),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                progress=self.progress,
-            )
-        warn_of_training(found)
-        self.classes_ = classes
-        self.training_ = found
-        self.objective_ = found.value
-        self.n_iter_ = found.iterations
-        self._vocabulary = tokens.vocabulary
-        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
+        found = self._minimise(objective, tokens)
+        self._learned(found, tokens, classes)
         self._take(*objective.unpack(found.theta))
         return self
 

@@ -11,20 +11,21 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from numpy.typing import ArrayLike, NDArray
 
-from markovia.errors import IncompleteModel, InvalidArgument
+from markovia.errors import InvalidArgument
+from markovia.factors.distributions.checked_numbers import finite_numbers
+from markovia.inference.sequences.segments import Segmentation
 from markovia.learning.conditional_fields.segment_objective import (
     SegmentObjective,
     Segments,
     SegmentWeights,
 )
 from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import minimise
-from markovia.models.crf.tagger import need_two, warn_of_training
+from markovia.models.crf.crf import log_weights
+from markovia.models.crf.tagger import TokenLabeller, need_two
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import POSITIVE, Interval, Whole, check
+from markovia.runtime.checks import Whole, check
 
 
 class LabelledSegment(NamedTuple):
@@ -35,16 +36,19 @@ class LabelledSegment(NamedTuple):
     end: int
 
 
-class SegmentCRF(BaseEstimator):  # type: ignore[misc]
+class SegmentCRF(TokenLabeller):
     """A semi-Markov conditional random field: it cuts sequences into labelled segments.
 
-    Sequences are as in `ChainCRF`. A segmentation is one list of labels a token, in which a run of equal labels is a
-    segment, or a list of pairs `(label, length)`, in which segments of the same label may follow each other.
+    Sequences are as in `ChainCRF`, and so are questions about the labels of tokens. A segmentation is one list of labels a
+    token, in which a run of equal labels is a segment, or a list of pairs `(label, length)`, in which segments of the same
+    label may follow each other.
 
     Parameters
     ----------
     C
         The penalty `||w||^2 / C` of all weights; infinity for none.
+    l1
+        The weight of a penalty on absolute values, which makes weights zero.
     max_length
         The most tokens of a segment; None for the most that training shows.
     max_iter, tol
@@ -79,12 +83,14 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         C: float = 2.0,  # noqa: N803
+        l1: float = 0.0,
         max_length: int | None = None,
         max_iter: int = 500,
         tol: float = 1e-5,
         progress: bool | None = None,
     ) -> None:
         self.C = C
+        self.l1 = l1
         self.max_length = max_length
         self.max_iter = max_iter
         self.tol = tol
@@ -99,10 +105,8 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         by: str | None = None,
     ) -> Self:
         """Learn the weights from sequences and their segmentations; arguments as in `ChainCRF.fit`."""
-        check("C", self.C, Interval(0.0, np.inf, open="low", said="a positive number"))
+        self._check_penalties()
         check("max_length", self.max_length, Whole(1, none=True))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, POSITIVE)
         tokens = read_tokens(X, lengths, by=by, grow=True)
         codes, opens, classes = _read(Y, tokens, lengths is not None or by is not None, None)
         need_two(classes)
@@ -116,38 +120,55 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         later = np.flatnonzero(~segments.first)
         repeat = bool((segments.labels[later] == segments.labels[later - 1]).any())
         objective = SegmentObjective(tokens, codes, segments, len(classes), longest, C=self.C, repeat=repeat)
-        with tokens.often(len(classes)):
-            found = minimise(
-                objective,
-                np.zeros(objective.bounds[-1]),
-                scale=max(len(tokens.names), 1),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                progress=self.progress,
-            )
-        warn_of_training(found)
-        self.classes_ = classes
-        self._vocabulary = tokens.vocabulary
-        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
-        self._weights: SegmentWeights = objective.unpack(found.theta)
-        self.coef_ = self._weights.columns.T
-        self.transitions_, self.start_ = self._weights.moves, self._weights.start
-        self.lengths_ = self._weights.lengths
-        self.training_ = found
-        self.objective_ = found.value
-        self.n_iter_ = found.iterations
+        found = self._minimise(objective, tokens)
+        self._learned(found, tokens, classes)
+        self._take(objective.unpack(found.theta))
         return self
 
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
+    @classmethod
+    def from_weights(
+        cls,
+        classes: ArrayLike,
+        coef: ArrayLike,
+        transitions: ArrayLike,
+        sizes: ArrayLike,
         *,
-        by: str | None = None,
-    ) -> list[NDArray[Any]]:
-        """Return the labels of tokens under the most probable segmentation of each sequence."""
-        tokens, labels, _ = self._best(X, lengths, by)
-        return tokens.split(self.classes_[labels])
+        start: ArrayLike | None = None,
+        feature_names: Iterable[str] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Build a model from known weights, `sizes` those of lengths; shapes and order as of the learned attributes.
+
+        A transition of minus infinity forbids a label after another.
+        """
+        labels = np.asarray(classes)
+        k = len(labels) if labels.ndim == 1 else 0
+        if k < 2 or len(np.unique(labels)) != k:
+            raise InvalidArgument(f"classes= is a list of two or more different labels, not {classes!r}")
+        order = np.argsort(labels)
+        node, spans = finite_numbers(coef, "coef"), finite_numbers(sizes, "sizes")
+        moves = log_weights(transitions, "transitions")
+        first = np.zeros(k) if start is None else finite_numbers(start, "start=")
+        for what, given, shape in (
+            ("coef", node, (k, *node.shape[1:2])),
+            ("sizes", spans, (k, *spans.shape[1:2])),
+            ("transitions", moves, (k, k)),
+            ("start", first, (k,)),
+        ):
+            if given.shape != shape or 0 in shape:
+                raise InvalidArgument(f"with {k} labels {what} has one row a label, not shape {given.shape}")
+        names = None if feature_names is None else list(feature_names)
+        if names is not None and len(set(names)) != node.shape[1]:
+            raise InvalidArgument(
+                f"feature_names= has {len(set(names))} different names for {node.shape[1]} features"
+            )
+        made = cls(**settings)
+        made.classes_ = labels[order]
+        made.feature_names_ = names
+        made._vocabulary = None if names is None else {n: i for i, n in enumerate(names)}
+        columns = np.ascontiguousarray(node[order].T)
+        made._take(SegmentWeights(columns, moves[np.ix_(order, order)], first[order], spans[order]))
+        return made
 
     def segments(
         self,
@@ -157,14 +178,55 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         by: str | None = None,
     ) -> list[list[LabelledSegment]]:
         """Return the segments of the most probable segmentation of each sequence."""
-        tokens, labels, opens = self._best(X, lengths, by)
-        found = []
-        for codes, begins in zip(tokens.split(self.classes_[labels]), tokens.split(opens), strict=True):
-            starts = np.flatnonzero(begins).tolist()
-            ends = [*starts[1:], len(codes)]
-            names = codes[starts].tolist()
-            found.append([LabelledSegment(*one) for one in zip(names, starts, ends, strict=False)])
-        return found
+        tokens = self.prepare(X, lengths, by=by)
+        best = self._best(tokens)
+        return [
+            self._named(codes, begins)
+            for codes, begins in zip(tokens.split(best.labels), tokens.split(best.opens), strict=True)
+        ]
+
+    def k_best(
+        self,
+        X: Any,  # noqa: N803
+        k: int,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[tuple[list[list[LabelledSegment]], Array]]:
+        """Return the k most probable segmentations of each sequence and their log probabilities, best first.
+
+        There are fewer where fewer are possible.
+        """
+        check("k", k, Whole(1))
+        tokens, scores = self._ask(X, lengths, by)
+        logs = np.full((len(tokens.names), k), -np.inf)
+        logs[~tokens.full, 0] = 0.0
+        found = Segmentation(np.zeros((k, 0), dtype=np.int64), np.zeros((k, 0), dtype=bool), logs)
+        if len(tokens):
+            chain = self._weights.chain()
+            found = chain.ranked(scores, k, tokens.chains)
+            total = chain.log_probs(scores, tokens.chains)
+            logs[tokens.full] = found.log_probs - total[:, None]
+        return [
+            (segmentations[: np.count_nonzero(own > -np.inf)], own[own > -np.inf])
+            for segmentations, own in zip(self._several(tokens, found), logs, strict=True)
+        ]
+
+    def sample(
+        self,
+        X: Any,  # noqa: N803
+        n: int = 1,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        seed: Any = None,
+    ) -> list[list[list[LabelledSegment]]]:
+        """Return n segmentations of each sequence drawn by their probabilities."""
+        check("n", n, Whole(1))
+        tokens, scores = self._ask(X, lengths, by)
+        if not len(tokens):
+            return [[[] for _ in range(n)] for _ in tokens.names]
+        return self._several(tokens, self._weights.chain().draw(scores, n, tokens.chains, seed))
 
     def smooth(
         self,
@@ -178,6 +240,23 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         if not len(tokens):
             return tokens.split(scores)
         return tokens.split(self._weights.chain().expect(scores, tokens.chains).steps)
+
+    predict_proba = smooth
+    predict_marginals = smooth
+
+    def log_partition(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Array:
+        """Return log Z(x) of each sequence."""
+        tokens, scores = self._ask(X, lengths, by)
+        found = np.zeros(len(tokens.names))
+        if len(tokens):
+            found[tokens.full] = self._weights.chain().log_probs(scores, tokens.chains)
+        return found
 
     def log_prob(
         self,
@@ -205,37 +284,45 @@ class SegmentCRF(BaseEstimator):  # type: ignore[misc]
         found[tokens.full] = total - self._weights.chain().log_probs(scores, tokens.chains)
         return found
 
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the share of tokens that `predict` labels right."""
-        tokens, labels, _ = self._best(X, lengths, by)
-        codes, _, _ = _read(Y, tokens, lengths is not None or by is not None, self.classes_)
-        return float(np.mean(labels == codes))
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _take(self, weights: SegmentWeights) -> None:
+        self._weights = weights
+        self.coef_ = weights.columns.T
+        self.transitions_, self.start_ = weights.moves, weights.start
+        self.lengths_ = weights.lengths
+
+    def _width(self) -> int:
+        return int(self.coef_.shape[1])
 
     def _ask(self, inputs: Any, lengths: Iterable[int] | None, by: str | None) -> tuple[Tokens, Array]:
-        if not hasattr(self, "classes_"):
-            raise IncompleteModel("this SegmentCRF has no weights yet; call fit(X, Y) first")
-        tokens = read_tokens(inputs, lengths, by=by, vocabulary=self._vocabulary)
+        tokens = self.prepare(inputs, lengths, by=by)
         if not len(tokens):
             return tokens, np.zeros((0, len(self.classes_)))
-        if tokens.width != self.coef_.shape[1]:
-            raise InvalidArgument(
-                f"the model has {self.coef_.shape[1]} node features but the inputs have {tokens.width}"
-            )
         return tokens, tokens.scores(self._weights.columns)
 
-    def _best(self, inputs: Any, lengths: Iterable[int] | None, by: str | None) -> tuple[Tokens, Ints, Flags]:
-        tokens, scores = self._ask(inputs, lengths, by)
+    def _best(self, tokens: Tokens) -> Segmentation:
         if not len(tokens):
-            return tokens, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
-        found = self._weights.chain().best(scores, tokens.chains)
-        return tokens, found.labels, found.opens
+            return Segmentation(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool), np.zeros(0))
+        return self._weights.chain().best(tokens.scores(self._weights.columns), tokens.chains)
+
+    def _best_codes(self, tokens: Tokens) -> Ints:
+        return self._best(tokens).labels
+
+    def _tag_codes(self, labels: Any, tokens: Tokens, cut: bool) -> Ints:
+        return _read(labels, tokens, cut, self.classes_)[0]
+
+    def _several(self, tokens: Tokens, found: Segmentation) -> list[list[list[LabelledSegment]]]:
+        return [
+            [self._named(codes, begins) for codes, begins in zip(labels.T, opens.T, strict=True)]
+            for labels, opens in zip(tokens.split(found.labels.T), tokens.split(found.opens.T), strict=True)
+        ]
+
+    def _named(self, codes: Ints, begins: Flags) -> list[LabelledSegment]:
+        starts = np.flatnonzero(begins).tolist()
+        labels = self.classes_[codes[starts]].tolist()
+        ends = [*starts[1:], len(codes)]
+        return [LabelledSegment(*one) for one in zip(labels, starts, ends, strict=False)]
 
 
 def _read(

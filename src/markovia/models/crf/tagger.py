@@ -1,14 +1,14 @@
 """What taggers answer: models of one label a token in which labels depend on their neighbours in the sequence.
 
-A subclass turns tokens into a chain (`_lattice`): a conditional random field one with weights, a maximum entropy Markov
-model one with probabilities. The answers are the hidden chain's (`inference/sequences/hidden_chain.py`): Viterbi paths,
-marginals, draws, masses.
+A `TokenLabeller` labels tokens in whatever way; semi-Markov fields are such. A `Tagger` turns tokens into a chain
+(`_lattice`): a conditional random field one with weights, a maximum entropy Markov model one with probabilities. Its answers
+are the hidden chain's (`inference/sequences/hidden_chain.py`): Viterbi paths, marginals, draws, masses.
 """
 
 import warnings
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +17,63 @@ from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.marginals import Method
 from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import Training
-from markovia.models.crf.base import ConditionalField
+from markovia.learning.conditional_fields.training import Training, minimise
+from markovia.models.crf.base import ConditionalField, Labeller
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Whole, check
+from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Interval, Whole, check
+
+PENALTY = Interval(0.0, np.inf, open="low", said="a positive number")
 
 
-class Tagger(ConditionalField):
-    """A model of one label a token; tokens and sequences are as `ChainCRF` says."""
+class Convex(Protocol):
+    """An objective of weights: how many labels and weights it has, and its value and gradient at some."""
 
-    inference: Method = "auto"
+    k: int
+    size: int
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the value and the gradient."""
+
+
+class TokenLabeller(Labeller):
+    """A model of the labels of tokens; tokens and sequences are as `ChainCRF` says."""
+
+    C: float
+    l1: float
+    max_iter: int
+    tol: float
+    progress: bool | None
     _vocabulary: dict[str, int] | None
-
-    def _lattice(self, tokens: Tokens) -> tuple[HiddenChain, Observed, Array]:
-        """Return the chain of labels, what it sees, and what to add to its log masses, one number a sequence."""
-        raise NotImplementedError
 
     def _width(self) -> int:
         """Return the number of features."""
         raise NotImplementedError
 
-    # -- questions ---------------------------------------------------------------------------------------------
+    def _best_codes(self, tokens: Tokens) -> Ints:
+        """Return the label code of each token in a most probable labelling."""
+        raise NotImplementedError
+
+    def smooth(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[Array]:
+        """Return the marginal distribution of every label, one array (tokens, labels) a sequence."""
+        raise NotImplementedError
+
+    def log_prob(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Array:
+        """Return log P(y | x) of each sequence."""
+        raise NotImplementedError
 
     def prepare(
         self,
@@ -66,6 +101,110 @@ class Tagger(ConditionalField):
         """Return the most probable labelling of each sequence (Viterbi)."""
         tokens = self.prepare(X, lengths, by=by)
         return tokens.split(self.classes_[self._best_codes(tokens)])
+
+    def predict_by_node(
+        self,
+        X: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> list[NDArray[Any]]:
+        """Return each token's most probable label, which makes the expected number of wrong ones smallest."""
+        return [self.classes_[one.argmax(axis=1)] for one in self.smooth(X, lengths, by=by)]
+
+    def log_likelihood(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> float:
+        """Return the sum of log P(y | x) over all sequences, without penalties."""
+        return float(self.log_prob(X, Y, lengths, by=by).sum())
+
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> float:
+        """Return the share of tokens that `predict` labels right; tokens without label do not count."""
+        right, codes, _ = self._compared(X, Y, lengths, by)
+        return float(right[codes != MISSING].mean())
+
+    def score_exact(
+        self,
+        X: Any,  # noqa: N803
+        Y: Any,  # noqa: N803
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+    ) -> float:
+        """Return the share of sequences of which `predict` labels every token right."""
+        right, codes, tokens = self._compared(X, Y, lengths, by)
+        return float(np.mean([one.all() for one in tokens.split(right | (codes == MISSING))]))
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the trained tagger to a file, `tagger.json` or `tagger.json.gz`; `mk.load` reads it."""
+        ports.call("save", self, path, format=format)
+
+    # -- inside ------------------------------------------------------------------------------------------------
+
+    def _check_penalties(self) -> None:
+        check("C", self.C, PENALTY)
+        check("l1", self.l1, NOT_NEGATIVE)
+        check("max_iter", self.max_iter, Whole(1))
+        check("tol", self.tol, POSITIVE)
+
+    def _minimise(self, objective: Convex, tokens: Tokens) -> Training:
+        """Minimise a convex objective of tokens, and absolute values of all weights, by L-BFGS."""
+        with tokens.often(objective.k):
+            return minimise(
+                objective,
+                np.zeros(objective.size),
+                scale=max(len(tokens.names), 1),
+                lasso=np.full(objective.size, float(self.l1)),
+                max_iter=self.max_iter,
+                tol=self.tol,
+                progress=self.progress,
+            )
+
+    def _learned(self, found: Training, tokens: Tokens, classes: NDArray[Any]) -> None:
+        warn_of_training(found)
+        self.classes_ = classes
+        self.training_ = found
+        self.objective_ = found.value
+        self.n_iter_ = found.iterations
+        self._vocabulary = tokens.vocabulary
+        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
+
+    def _tag_codes(self, labels: Any, tokens: Tokens, cut: bool) -> Ints:
+        """Return label codes of tokens; -1 for none, -2 for one that training never showed."""
+        return read_tags(labels, tokens, cut=cut, classes=self.classes_, strict=False)[0]
+
+    def _compared(
+        self, inputs: Any, labels: Any, lengths: Iterable[int] | None, by: str | None
+    ) -> tuple[NDArray[np.bool_], Ints, Tokens]:
+        """Say for each token whether `predict` labels it right; a label that fitting never met is wrong."""
+        tokens = self.prepare(inputs, lengths, by=by)
+        cut = lengths is not None or by is not None
+        codes = self._tag_codes(labels, tokens, cut)
+        return self._best_codes(tokens) == codes, codes, tokens
+
+
+class Tagger(TokenLabeller, ConditionalField):
+    """A model of one label a token, in which labels depend on their neighbours."""
+
+    inference: Method = "auto"
+
+    def _lattice(self, tokens: Tokens) -> tuple[HiddenChain, Observed, Array]:
+        """Return the chain of labels, what it sees, and what to add to its log masses, one number a sequence."""
+        raise NotImplementedError
+
+    # -- questions ---------------------------------------------------------------------------------------------
 
     def k_best(
         self,
@@ -124,16 +263,6 @@ class Tagger(ConditionalField):
         chain, seen, _ = self._lattice(tokens)
         return [one[1:] for one in tokens.split(chain.pairs(seen))]
 
-    def predict_by_node(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[NDArray[Any]]:
-        """Return each token's most probable label, which makes the expected number of wrong ones smallest."""
-        return [self.classes_[one.argmax(axis=1)] for one in self.smooth(X, lengths, by=by)]
-
     def log_partition(
         self,
         X: Any,  # noqa: N803
@@ -171,17 +300,6 @@ class Tagger(ConditionalField):
         found[tokens.full] = agreed - chain.filter(seen).log_probs
         return found
 
-    def log_likelihood(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the sum of log P(y | x) over all sequences, without penalties."""
-        return float(self.log_prob(X, Y, lengths, by=by).sum())
-
     def sample(
         self,
         X: Any,  # noqa: N803
@@ -199,36 +317,6 @@ class Tagger(ConditionalField):
         chain, seen, _ = self._lattice(tokens)
         return [self.classes_[one.T] for one in tokens.split(chain.draw(seen, n, seed).T)]
 
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the share of tokens that `predict` labels right; tokens without label do not count."""
-        right, codes, _ = self._compared(X, Y, lengths, by)
-        return float(right[codes != MISSING].mean())
-
-    def score_exact(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
-        """Return the share of sequences of which `predict` labels every token right."""
-        right, codes, tokens = self._compared(X, Y, lengths, by)
-        return float(np.mean([one.all() for one in tokens.split(right | (codes == MISSING))]))
-
-    # -- files -------------------------------------------------------------------------------------------------
-
-    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write the trained tagger to a file, `tagger.json` or `tagger.json.gz`; `mk.load` reads it."""
-        ports.call("save", self, path, format=format)
-
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _best_codes(self, tokens: Tokens) -> Ints:
@@ -236,15 +324,6 @@ class Tagger(ConditionalField):
             return np.zeros(0, dtype=np.int64)
         chain, seen, _ = self._lattice(tokens)
         return chain.best(seen)[0]
-
-    def _compared(
-        self, inputs: Any, labels: Any, lengths: Iterable[int] | None, by: str | None
-    ) -> tuple[NDArray[np.bool_], Ints, Tokens]:
-        """Say for each token whether `predict` labels it right; a label that fitting never met is wrong."""
-        tokens = self.prepare(inputs, lengths, by=by)
-        cut = lengths is not None or by is not None
-        codes, _ = read_tags(labels, tokens, cut=cut, classes=self.classes_, strict=False)
-        return self._best_codes(tokens) == codes, codes, tokens
 
 
 def warn_of_training(found: Training) -> None:
@@ -255,7 +334,7 @@ def warn_of_training(found: Training) -> None:
         message = f"training did not converge in {found.iterations} steps; raise max_iter= or tol="
     else:
         return
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def need_two(classes: NDArray[Any]) -> None:
