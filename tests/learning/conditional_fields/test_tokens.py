@@ -45,3 +45,17 @@ def test_the_kernels_of_a_first_fit_and_decoding_are_bare_so_that_they_compile_q
         hidden_chain.best_paths,
     ):
         assert found.targetoptions["_nrt"] is False
+
+
+def test_dense_features_are_multiplied_in_blocks_to_the_same_sums():
+    rng = np.random.default_rng(0)
+    n, width, k = 1300, 40, 10
+    rows, weights, beliefs = rng.normal(size=(n, width)), rng.normal(size=(width, k)), rng.random((n, k))
+    none = np.zeros(0, dtype=np.int64)
+    tokens = Tokens(np.array([0, n]), (0,), width, rows, none, none, NO_VALUES, None)
+    blocks = [one for part in tokens._blocks(k) for one in part]
+    assert len(blocks) > 1
+    assert blocks[0][0] == 0
+    assert blocks[-1][1] == n
+    np.testing.assert_allclose(tokens.scores(weights), rows @ weights, atol=1e-12)
+    np.testing.assert_allclose(tokens.sums(beliefs), rows.T @ beliefs, atol=1e-10)

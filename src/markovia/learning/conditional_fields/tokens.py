@@ -22,6 +22,8 @@ KERNELS = "markovia.kernels.fields.token_features"
 PARTS = 8
 """In how many parts tokens are worked on; whatever the number of threads, so that sums are the same."""
 SMALL = 20_000
+ALONE = 200_000
+"""Multiplications up to which libraries of linear algebra start no threads, which wait for each other on a busy machine."""
 NO_VALUES = np.zeros(0)
 
 
@@ -92,11 +94,16 @@ class Tokens:
     def scores(self, weights: "Array | FewWeights") -> Array:
         """Return features times weights, one row a token; weights have one row a column."""
         k = weights.k if isinstance(weights, FewWeights) else weights.shape[1]
-        if self.dense is not None:
-            return np.ascontiguousarray(
-                self.dense @ (weights.dense if isinstance(weights, FewWeights) else weights)
-            )
         found = np.zeros((len(self), k))
+        if self.dense is not None:
+            rows, all_weights = self.dense, weights.dense if isinstance(weights, FewWeights) else weights
+
+            def multiply(part: list[tuple[int, int]], _: None) -> None:
+                for a, b in part:
+                    np.matmul(rows[a:b], all_weights, out=found[a:b])
+
+            in_parallel(multiply, self._blocks(k), lambda: None)
+            return found
         given: tuple[Any, ...]
         if isinstance(weights, FewWeights):
             name, given = "add_few_scores", (weights.starts, weights.labels, weights.values)
@@ -107,10 +114,17 @@ class Tokens:
 
     def sums(self, beliefs: Array, few: "FewWeights | None" = None) -> Array:
         """Return the sum of features times beliefs, one row a column; for the weights of `few` alone where it is given."""
-        if self.dense is not None:
-            found: Array = self.dense.T @ beliefs
-            return found
         k = beliefs.shape[1]
+        if self.dense is not None:
+            rows = self.dense
+
+            def add(part: list[tuple[int, int]], _: None) -> Array:
+                found = np.zeros((self.width, k))
+                for a, b in part:
+                    found += rows[a:b].T @ beliefs[a:b]
+                return found
+
+            return np.asarray(sum(in_parallel(add, self._blocks(k), lambda: None)))
         parts = int(np.clip(len(self.columns) // (8 * self.width + 1), 1, PARTS))
         if few is not None:
             apart = np.zeros((parts, len(few.values)))
@@ -120,6 +134,15 @@ class Tokens:
             self._share("add_sums", k, lambda i: (beliefs, apart[i]), parts)
         total: Array = apart[0] if parts == 1 else apart.sum(axis=0)
         return total
+
+    def _blocks(self, k: int) -> list[list[tuple[int, int]]]:
+        """Return the ranges of tokens, in parts for threads, whose dense products no library shares out among its own."""
+        n, most = len(self), ALONE // max(self.width * k, 1)
+        if most < PARTS or n <= most:
+            return [[(0, n)]]
+        blocks = [(a, min(a + most, n)) for a in range(0, n, most)]
+        ends = np.linspace(0, len(blocks), min(PARTS, len(blocks)) + 1).astype(int).tolist()
+        return [blocks[a:b] for a, b in pairwise(ends)]
 
     def _share(self, name: str, k: int, arguments: Any, parts: int) -> None:
         steps = len(self.columns) * k
