@@ -20,7 +20,8 @@ from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
-Form: TypeAlias = Literal["covariance", "square-root"]
+Form: TypeAlias = Literal["covariance", "square-root", "information"]
+FORMS: tuple[Form, ...] = ("covariance", "square-root", "information")
 _HOME = "markovia.kernels.sequences.kalman"
 _HOMES = {"diffuse": f"{_HOME}_diffuse", "root": f"{_HOME}_root"}
 
@@ -37,7 +38,8 @@ class KalmanFilter:
     offsets
         Sequence i has the rows `offsets[i]` to `offsets[i + 1]`.
     form
-        "covariance", or "square-root", which carries roots of covariances: slower, and never negative by rounding.
+        "covariance", or "square-root", which carries roots of covariances: slower, and never negative by rounding;
+        "information" is as "covariance" here (`information_filter` has its own).
     transition_push, observation_push
         What known inputs add to states and observations, one row a step, if anything.
     at
@@ -68,15 +70,8 @@ class KalmanFilter:
         single: bool = False,
         times: int = 1,
     ) -> None:
+        check_steps(space, y, offsets, at)
         rows, (n, p) = len(y), (space.n_states, space.n_observed)
-        if y.shape[1] != p:
-            raise InvalidArgument(
-                f"the sequences have {y.shape[1]} numbers a step, but the model observes {p}"
-            )
-        longest = int(np.diff(offsets).max())
-        if space.steps is not None and longest > space.steps:
-            row = int(offsets[np.argmax(np.diff(offsets))]) + space.steps
-            raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for {at(row)}")
         self.space, self.y, self.offsets, self.at, self.form = space, y, offsets, at, form
         self.single, self.times = single, times
         self.seen = ~np.isnan(y)
@@ -142,12 +137,7 @@ class KalmanFilter:
 
     def _each(self, work: Callable[[int, int], Any]) -> list[Any]:
         """Run a kernel over the sequences, in some parts of about equally many rows."""
-        rows, parts = len(self.y), 1 if len(self.y) < 2_000 else 4 * thread_count()
-        cuts = np.unique(
-            np.searchsorted(self.offsets, np.linspace(0, rows, min(parts, len(self.offsets) - 1) + 1))
-        )
-        tasks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-        return in_parallel(lambda task, _: work(*task), tasks, lambda: None)
+        return in_parallel(lambda task, _: work(*task), sequence_ranges(self.offsets), lambda: None)
 
     def filter_means(self, y: Array, d: Array, c: Array, start: Array) -> tuple[Array, Array, Array, Array]:
         """Return means before and after each step, innovations and log likelihoods, for observations missing as here."""
@@ -287,6 +277,24 @@ def simulate(
     either(f"{_HOME}:propagate", rows * n * n)(space.transition, push, first, offsets, 0, len(offsets) - 1, x)
     noise = at(root(space.observation_cov), generator.standard_normal((rows, p)))
     return x, at(space.observation, x) + noise + d
+
+
+def check_steps(space: StateSpace, y: Array, offsets: Ints, at: Callable[[int], str]) -> None:
+    """Check that a model has matrices for all that is observed, and for all steps."""
+    if y.shape[1] != space.n_observed:
+        raise InvalidArgument(
+            f"the sequences have {y.shape[1]} numbers a step, but the model observes {space.n_observed}"
+        )
+    if space.steps is not None and np.diff(offsets).max() > space.steps:
+        row = int(offsets[np.argmax(np.diff(offsets))]) + space.steps
+        raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for {at(row)}")
+
+
+def sequence_ranges(offsets: Ints) -> list[tuple[int, int]]:
+    """Return some ranges of sequences with about equally many rows, for threads."""
+    rows, parts = int(offsets[-1]), 1 if offsets[-1] < 2_000 else 4 * thread_count()
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, min(parts, len(offsets) - 1) + 1)))
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
 def root(cov: Array) -> Array:

@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
-from markovia.inference.sequences.kalman_filter import Form, KalmanFilter, offsets_by_row, simulate
+from markovia.inference.sequences.information_filter import FilteredInformation, information_filter
+from markovia.inference.sequences.kalman_filter import FORMS, Form, KalmanFilter, offsets_by_row, simulate
 from markovia.inference.sequences.kalman_results import Filtered, Smoothed
 from markovia.inference.sequences.parallel_kalman import Parallel, in_parallel_time
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
@@ -80,7 +81,9 @@ class LinearStateSpace(BaseEstimator):  # type: ignore[misc]
     transition_input, observation_input
         Matrices that turn a step's `inputs=` into more of the same.
     form
-        "covariance", or "square-root", which carries roots of covariances through the filter.
+        "covariance"; "square-root", which carries roots of covariances through the filter; or "information", which carries
+        precisions, so that `filter` and `log_prob` may start from no knowledge at all and `filter` has `precision` and
+        `information` too. Other answers are those of "covariance" then.
     learn
         What `fit` learns: names of the parameters above, or a mapping from names to masks of entries. Everything but
         offsets and inputs by default.
@@ -192,6 +195,8 @@ observation_offset_
         """
         if parallel is not None:
             return self._in_parallel(sequences, lengths, by, inputs, parallel)[0].log_prob
+        if self.form == "information":
+            return self._information(sequences, lengths, by, inputs).log_prob
         return self._run(sequences, lengths, by, inputs).log_prob
 
     def score(
@@ -223,9 +228,13 @@ observation_offset_
         >>> found = walk.filter([[1.0, 2.0, 4.0], [0.0, 1.0]])
         >>> found.mean[0][:, 0].round(3).tolist(), found.innovations[1][:, 0].tolist()
         ([1.0, 1.667, 3.125], [0.0, 1.0])
+        >>> LinearStateSpace(1, 1, 1, 1, form="information").filter([1.0, 2.0]).precision[0].ravel().tolist()
+        [1.0, 1.5]
         """
         if parallel is not None:
             return self._in_parallel(sequences, lengths, by, inputs, parallel, smoothing=False)[0]
+        if self.form == "information":
+            return self._information(sequences, lengths, by, inputs)
         return self._run(sequences, lengths, by, inputs).filtered
 
     @guided
@@ -440,6 +449,15 @@ observation_offset_
         rows = read_sequences(sequences, lengths, by=by)
         return self._run_rows(rows, self._read_inputs(inputs, lengths, by))
 
+    def _information(
+        self, sequences: Any, lengths: Iterable[int] | None, by: str | None, inputs: Any
+    ) -> FilteredInformation:
+        rows = read_sequences(sequences, lengths, by=by)
+        c, d = self._offsets(rows, self._read_inputs(inputs, lengths, by))
+        return information_filter(
+            self.space, rows.numbers(), rows.offsets, c, d, at=rows.at, single=rows.single
+        )
+
     def _in_parallel(
         self,
         sequences: Any,
@@ -461,7 +479,7 @@ observation_offset_
         return None if inputs is None else read_sequences(inputs, lengths, by=by).numbers(missing=False)
 
     def _run_rows(self, rows: Sequences, inputs: Array | None) -> KalmanFilter:
-        check_choice("form", self.form, ("covariance", "square-root"))
+        check_choice("form", self.form, FORMS)
         c, d = self._pushes(rows, inputs)
         return KalmanFilter(
             self.space,
