@@ -13,7 +13,8 @@ few parameters, and plain graphs. A file is one object:
 - `kind` is `bayesian-network`, `markov-network`, `factor-graph`, `gaussian-markov-network`, `dynamic-bayesian-network`,
   `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf`, `memm` or `segment-crf`, taggers
   (`markovia.io.native.native_taggers`); or `hidden-markov-model` or `markov-chain`
-  (`markovia.io.native.native_sequences`). A
+  (`markovia.io.native.native_sequences`); or `linear-state-space`, `arima`, `dynamic-factor` or `structural-series`
+  (`markovia.io.native.native_state_spaces`). A
   dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
   steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
@@ -53,6 +54,7 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.native.json_paths import Node, parse_json
 from markovia.io.native.native_local import read_local, write_local
 from markovia.io.native.native_sequences import read_chain, read_hmm, write_chain, write_hmm
+from markovia.io.native.native_state_spaces import PRESETS, read_state_space, state_space_content
 from markovia.io.native.native_taggers import (
     read_chain_crf,
     read_memm,
@@ -71,6 +73,7 @@ from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hmm import HMM
+from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.models.temporal.markov_chain import MarkovChain
 
 VERSION = 1
@@ -85,6 +88,7 @@ Thing = (
     | GaussianMarkovNetwork
     | ChainCRF
     | HMM
+    | LinearStateSpace
     | MarkovChain
     | MEMM
     | SegmentCRF
@@ -170,8 +174,10 @@ def _dump(value: object) -> str:
 def _content(model: Thing) -> tuple[str, dict[str, Any]]:
     if isinstance(model, BayesianNetwork):
         return "bayesian-network", _network_content(model)
+    if isinstance(model, LinearStateSpace):
+        return state_space_content(model)
     if isinstance(model, DynamicBayesianNetwork):
-        parts = {"initial": model.initial, "transition": model.transition}
+        parts: dict[str, Any] = {"initial": model.initial, "transition": model.transition}
         content: dict[str, Any] = {part: _network_content(net) for part, net in parts.items()}
         if model.order > 1:
             content["early"] = [_network_content(net) for net in model.starts[1:]]
@@ -437,6 +443,7 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "gaussian-markov-network": _read_field,
     "hidden-markov-model": read_hmm,
     "markov-chain": read_chain,
+    **dict.fromkeys(("linear-state-space", *PRESETS), read_state_space),
     "chain-crf": read_chain_crf,
     "memm": read_memm,
     "segment-crf": read_segment_crf,

@@ -12,11 +12,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
-from markovia.runtime.array_types import Array
+from markovia.errors import InvalidArgument, MarkoviaError
+from markovia.runtime.array_types import Array, Ints
 
-Domain: TypeAlias = Literal["real", "positive", "interval", "stationary", "invertible"]
-"""Any number; a variance; between two bounds; all coefficients of a stationary autoregression or invertible average."""
+Domain: TypeAlias = Literal["real", "positive", "covariance", "interval", "stationary", "invertible"]
+"""Any number; a variance; a covariance's lower triangle, row by row; between two bounds; all coefficients of a stationary
+autoregression or invertible average."""
+
+UNTOLD = 1e-5
+"""The share of a parameter's information below which differences cannot tell it from none."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,11 @@ class Parameter:
         """Return values as numbers that may be anything."""
         if self.domain == "positive":
             return np.sqrt(np.maximum(values, 0.0))
+        if self.domain == "covariance":
+            at = _triangle(len(values))
+            cov = np.zeros((at[0][-1] + 1,) * 2)
+            cov[at] = cov[at[::-1]] = values
+            return np.asarray(np.linalg.cholesky(cov + 1e-12 * np.diag(np.diag(cov)))[at])
         if self.domain == "interval":
             share = np.clip((values - self.low) / (self.high - self.low), 1e-9, 1 - 1e-9)
             return np.log(share / (1 - share))
@@ -45,12 +54,21 @@ class Parameter:
         """Return the values of unbounded numbers."""
         if self.domain == "positive":
             return free**2
+        if self.domain == "covariance":
+            at = _triangle(len(free))
+            root = np.zeros((at[0][-1] + 1,) * 2)
+            root[at] = free
+            return np.asarray((root @ root.T)[at])
         if self.domain == "interval":
             return self.low + (self.high - self.low) / (1 + np.exp(-free))
         if self.domain in ("stationary", "invertible"):
             found = _autoregression(free / np.sqrt(1 + free**2))
             return found if self.domain == "stationary" else -found
         return free
+
+
+def _triangle(entries: int) -> tuple[Ints, Ints]:
+    return np.tril_indices(int((2 * entries) ** 0.5))
 
 
 def _autoregression(partial: Array) -> Array:
@@ -89,7 +107,7 @@ def fit_likelihood(
     max_iter: int = 500,
     tol: float = 1e-9,
 ) -> LikelihoodFit:
-    """Find the parameters of greatest log likelihood.
+    """Find the parameters of greatest log likelihood; where that raises an error, it is minus infinity.
 
     Raises
     ------
@@ -115,8 +133,14 @@ def fit_likelihood(
             [p.bounded(part) for p, part in zip(parameters, np.split(free, cuts), strict=True)]
         )
 
+    def tried(params: Array) -> float:
+        try:
+            return log_likelihood(params)
+        except (MarkoviaError, np.linalg.LinAlgError):
+            return -np.inf
+
     def cost(free: Array) -> float:
-        found = -log_likelihood(values(free))
+        found = -tried(values(free))
         return found if np.isfinite(found) else 1e300
 
     def slope(free: Array) -> Array:
@@ -129,7 +153,7 @@ def fit_likelihood(
     begin = np.concatenate(
         [p.unbounded(part) for p, part in zip(parameters, np.split(start, cuts), strict=True)]
     )
-    if not np.isfinite(log_likelihood(start)):
+    if not np.isfinite(tried(start)):
         raise InvalidArgument("the log likelihood is not finite where the parameters start")
     scale = max(1.0, abs(cost(begin)))
     found = minimize(
@@ -140,7 +164,7 @@ def fit_likelihood(
         options={"maxiter": max_iter, "ftol": tol * 1e-3, "gtol": tol},
     )
     params = values(found.x)
-    covariance = information_inverse(log_likelihood, params)
+    covariance = information_inverse(tried, params)
     # a variance at zero has no quadratic around it
     edge = np.concatenate(
         [
@@ -154,16 +178,23 @@ def fit_likelihood(
 
 
 def information_inverse(log_likelihood: Callable[[Array], float], params: Array) -> Array:
-    """Return the inverse of the observed information, by second differences."""
-    k = len(params)
-    step = 1e-4 * np.maximum(1e-2, np.abs(params))
-    moves = np.diag(step)
+    """Return the inverse of the observed information, by second differences; NaN for what the data do not tell."""
+    k, here = len(params), log_likelihood(params)
+
+    def curvature(move: Array) -> float:
+        return log_likelihood(params + move) - 2 * here + log_likelihood(params - move)
+
+    moves = np.diag(1e-4 * np.maximum(1e-2, np.abs(params)))
+    for i in range(k):  # as far as changes the likelihood by more than rounding and less than its shape
+        size = abs(curvature(moves[i])) / moves[i, i] ** 2
+        if 0 < size < np.inf and np.isfinite(
+            curvature(wider := moves[i] / moves[i, i] * (2e-4 / size) ** 0.5)
+        ):
+            moves[i] = wider
+    step = np.diag(moves)
     H = np.empty((k, k))
-    here = log_likelihood(params)
     for i in range(k):
-        H[i, i] = (log_likelihood(params + moves[i]) - 2 * here + log_likelihood(params - moves[i])) / step[
-            i
-        ] ** 2
+        H[i, i] = curvature(moves[i]) / step[i] ** 2
         for j in range(i):
             a, b = moves[i] + moves[j], moves[i] - moves[j]
             four = (
@@ -175,4 +206,10 @@ def information_inverse(log_likelihood: Callable[[Array], float], params: Array)
             H[i, j] = H[j, i] = four / (4 * step[i] * step[j])
     if not np.isfinite(H).all():
         return np.full((k, k), np.nan)
-    return np.asarray(np.linalg.pinv(-H, hermitian=True), dtype=np.float64)
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
+    sizes, axes = np.linalg.eigh(-H * scale[:, None] * scale)
+    told = sizes > UNTOLD
+    found = (axes[:, told] / sizes[told]) @ axes[:, told].T * scale[:, None] * scale
+    blind = (axes[:, ~told] ** 2).sum(axis=1) > 1e-4
+    found[blind] = found[:, blind] = np.nan
+    return np.asarray(found)

@@ -9,7 +9,8 @@ Time Series Analysis by State Space Methods (2012).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +24,12 @@ from markovia.inference.sequences.kalman_results import Filtered, Smoothed
 from markovia.inference.sequences.parallel_kalman import Parallel, in_parallel_time
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace, state_space
-from markovia.learning.sequences.state_space_em import LEARNED, fit_em
+from markovia.learning.sequences.state_space_em import LEARNED, StateSpaceFit, fit_em
+from markovia.learning.sequences.state_space_gradient import fit_gradient
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
 from markovia.models.temporal.unrolled_gaussian import add_vector
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
 from markovia.runtime.keyword_advice import guided, missing_attribute
@@ -87,6 +90,9 @@ class LinearStateSpace(BaseEstimator):  # type: ignore[misc]
     learn
         What `fit` learns: names of the parameters above, or a mapping from names to masks of entries. Everything but
         offsets and inputs by default.
+    method
+        How `fit` learns: "em" for expectation-maximisation, or "gradient" for a quasi-Newton search of the greatest
+        likelihood, for a few free entries, with standard errors.
     max_iter, tol
         `fit` stops after so many iterations, or when the log likelihood rises by less than this share of it.
     progress
@@ -98,7 +104,11 @@ class LinearStateSpace(BaseEstimator):  # type: ignore[misc]
 observation_offset_
         What was learned.
     log_likelihoods_, n_iter_, converged_
-        The log likelihood before each iteration, how many there were, and whether they settled.
+        The log likelihood before each iteration (with "gradient", at the start and at the end), how many there were, and
+        whether they settled.
+    standard_errors_
+        With "gradient", for each learned matrix those of its entries, from the observed information; NaN where an entry is
+        fixed, where a variance is zero, or where the data do not tell an entry apart from others.
 
     Examples
     --------
@@ -126,6 +136,7 @@ observation_offset_
         observation_input: ArrayLike | None = None,
         form: Form = "covariance",
         learn: Sequence[str] | Mapping[str, Any] | None = None,
+        method: Literal["em", "gradient"] = "em",
         max_iter: int = 100,
         tol: float = 1e-6,
         progress: bool | None = None,
@@ -142,6 +153,7 @@ observation_offset_
         self.observation_input = observation_input
         self.form = form
         self.learn = learn
+        self.method = method
         self.max_iter = max_iter
         self.tol = tol
         self.progress = progress
@@ -390,6 +402,10 @@ observation_offset_
             add_vector(network, names, at(d, t)[None], shown[None], states, noise[None])
         return network
 
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the model to a file; `markovia.load` reads it back."""
+        ports.call("save", self, path, format=format)
+
     # -- learning ----------------------------------------------------------------------------------------------
 
     @guided
@@ -401,28 +417,47 @@ observation_offset_
         by: str | None = None,
         inputs: Any = None,
     ) -> Self:
-        """Learn the matrices that `learn` names by expectation-maximisation, from those given on."""
+        """Learn the matrices that `learn` names by greatest likelihood, from those given on.
+
+        Examples
+        --------
+        >>> y = LinearStateSpace(0.8, 0.5, 1, 1, 0, 1).sample(500, seed=0)[0]
+        >>> model = LinearStateSpace(0.5, 1, 1, 1, 0, 1, method="gradient", tol=1e-8,
+        ...     learn=["transition", "transition_cov", "observation_cov"]).fit(y)
+        >>> bool(abs(model.transition_[0, 0] - 0.8) < 2 * model.standard_errors_["transition"][0, 0])
+        True
+        """
         check_count("max_iter", self.max_iter, 1)
         check_number("tol", self.tol)
+        check_choice("method", self.method, ("em", "gradient"))
+        check_choice("form", self.form, FORMS)
         start = self._given()
         rows = read_sequences(sequences, lengths, by=by)
         push = self._pushes(rows, self._read_inputs(inputs, lengths, by))
-        found = fit_em(
-            start, rows.numbers(), rows.offsets, self._learned(start), max_iter=self.max_iter, tol=self.tol,
-            form=self.form, at=rows.at, progress=self.progress, transition_push=push[0], observation_push=push[1],
-        )  # fmt: skip
-        self._space_ = found.space
+        data = (start, rows.numbers(), rows.offsets, self._learned(start))
+        how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "form": self.form, "at": rows.at}
+        how |= {"transition_push": push[0], "observation_push": push[1]}
+        if self.method == "gradient":
+            found: StateSpaceFit = (best := fit_gradient(*data, **how))
+            self.standard_errors_, self.n_iter_ = best.standard_errors, best.iterations
+        else:
+            found = fit_em(*data, progress=self.progress, **how)
+            self.n_iter_ = len(found.log_likelihoods)
+            self.__dict__.pop("standard_errors_", None)
+        self._keep(found.space)
+        self.log_likelihoods_, self.converged_ = found.log_likelihoods, found.converged
+        return self
+
+    def _keep(self, space: StateSpace) -> None:
+        """Hold matrices as what was learned."""
+        self._space_ = space
         for one in fields(StateSpace):
-            value = getattr(found.space, one.name)
+            value = getattr(space, one.name)
             if one.name == "initial_cov":
-                value = value + np.diag(np.where(found.space.diffuse, np.inf, 0.0))
+                value = value + np.diag(np.where(space.diffuse, np.inf, 0.0))
             if one.name != "diffuse":
                 single = not one.name.startswith("initial") and len(value) == 1
                 setattr(self, f"{one.name}_", value[0] if single else value)
-        self.log_likelihoods_ = found.log_likelihoods
-        self.n_iter_ = len(found.log_likelihoods)
-        self.converged_ = found.converged
-        return self
 
     def _learned(self, space: StateSpace) -> Mapping[str, Any]:
         if isinstance(self.learn, Mapping):

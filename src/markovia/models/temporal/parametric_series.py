@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from markovia.data.sequences import Sequences, read_sequences
-from markovia.errors import IncompleteModel, InvalidArgument, MarkoviaError
+from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.inference.sequences.kalman_filter import Form, KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_likelihood import Parameter, fit_likelihood
@@ -99,18 +99,11 @@ class ParametricSeries(LinearStateSpace):
         start = np.concatenate([group.start for group in groups])
 
         def log_likelihood(params: Array) -> float:
-            try:
-                return float(
-                    self._filter(
-                        dict(zip(names, params.tolist(), strict=True)), rows, values, u
-                    ).log_prob.sum()
-                )
-            except (MarkoviaError, np.linalg.LinAlgError):
-                return -np.inf
+            return float(
+                self._filter(dict(zip(names, params.tolist(), strict=True)), rows, values, u).log_prob.sum()
+            )
 
-        self._filter(
-            dict(zip(names, start.tolist(), strict=True)), rows, values, u
-        )  # says what is wrong with the data
+        log_likelihood(start)  # says what is wrong with the data
         found = fit_likelihood(log_likelihood, groups, start, max_iter=self.max_iter, tol=self.tol)
         self.params_ = dict(zip(names, found.params.tolist(), strict=True))
         self.standard_errors_ = dict(zip(names, found.standard_errors.tolist(), strict=True))
