@@ -73,13 +73,13 @@ from markovia.models.graphical.markov_network import MarkovNetwork as MarkovNetw
 from markovia.models.temporal.arima import ARIMA as ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFactor
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
+from markovia.models.temporal.factorial_hmm import FactorialHMM as FactorialHMM
 from markovia.models.temporal.processes.dynamic_structure import (
     learn_dynamic_structure as learn_dynamic_structure,
 )
 from markovia.models.temporal.hidden_semi_markov import HiddenSemiMarkov as HiddenSemiMarkov
 from markovia.models.temporal.hmm import HMM as HMM
 from markovia.models.temporal.joint_hmm import CoupledHMM as CoupledHMM
-from markovia.models.temporal.joint_hmm import FactorialHMM as FactorialHMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
 from markovia.models.temporal.markov_chain import MarkovChain as MarkovChain
 from markovia.models.temporal.nonlinear_state_space import NonlinearStateSpace as NonlinearStateSpace

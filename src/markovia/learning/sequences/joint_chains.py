@@ -134,7 +134,13 @@ class AdditiveGaussian(Emission):
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
         """Return an observation from each of some joint states."""
-        return self.joint.draw(states, rng)
+        return self.draw_parts(members(tuple(len(one) for one in self.means))[states], rng)
+
+    def draw_parts(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each row of states of all chains."""
+        mean = sum(one[states[:, i]] for i, one in enumerate(self.means))
+        root = np.linalg.cholesky(self.covariance)
+        return mean + rng.normal(size=(len(states), len(root))) @ root.T
 
 
 @dataclass(frozen=True)
@@ -175,5 +181,8 @@ class ByChain(Emission):
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
         """Return an observation from each of some joint states."""
-        of = self._of
-        return np.concatenate([part.draw(of[states, i], rng) for i, part in enumerate(self.parts)], axis=1)
+        return self.draw_parts(members(tuple(one.n_states for one in self.parts))[states], rng)
+
+    def draw_parts(self, states: Ints, rng: np.random.Generator) -> Any:
+        """Return an observation from each row of states of all chains."""
+        return np.concatenate([part.draw(states[:, i], rng) for i, part in enumerate(self.parts)], axis=1)

@@ -468,7 +468,10 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, BaseEstimator
         return unrolled(model.start, model.transition, expanded(model.emission), T)
 
     def network(self) -> DynamicBayesianNetwork:
-        """Return the dynamic network with states `z` and observations `x`, for categorical and Bernoulli emissions.
+        """Return the dynamic network with states `z` and observations `x`, or `x_0`, `x_1`, ... by column.
+
+        It is for categorical, Bernoulli and Gaussian emissions. Asked about, its variables have their step behind an at:
+        `z@0`, `x@3`; `unroll(T)` has the names `z0`, `x3`.
 
         Examples
         --------

@@ -1,8 +1,7 @@
-"""Factorial and coupled hidden Markov models: several hidden chains behind one series.
+"""Coupled hidden Markov models, and what they share with factorial ones: several hidden chains behind one series.
 
-In a factorial model the chains move on their own and are seen together: x_t depends on all their states. In a coupled one
-each chain emits a column of its own, and its next state depends on the states of all chains.
-References: Ghahramani and Jordan (1997); Brand, Oliver and Pentland (1997). Cost of an answer: steps times the square of the
+In a coupled model each chain emits a column of its own, and its next state depends on the states of all chains.
+Reference: Brand, Oliver and Pentland (1997). Cost of an answer: steps times the square of the
 number of joint states.
 """
 
@@ -14,14 +13,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
-from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
-from markovia.learning.sequences.baum_welch import Priors, learn, refuse
+from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.learning.sequences.baum_welch import Priors, Training, learn, refuse
 from markovia.learning.sequences.discrete_emissions import Categorical, chosen
-from markovia.learning.sequences.emissions import Emission, Observations, distinct, parameter, probabilities
+from markovia.learning.sequences.emissions import Emission, Observations, distinct, probabilities
 from markovia.learning.sequences.gaussian_emissions import Gaussian
-from markovia.learning.sequences.joint_chains import AdditiveGaussian, ByChain, JointChains, members
+from markovia.learning.sequences.joint_chains import ByChain, JointChains, members
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.unrolled_hmm import given_earlier
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.seeds import generator
@@ -30,8 +30,8 @@ MOST = 2_000
 """Joint states up to which answers are exact; there are none beyond."""
 
 
-class _JointHMM(BaseEstimator):  # type: ignore[misc]
-    """Several hidden chains, answered as one."""
+class JointHMM(BaseEstimator):  # type: ignore[misc]
+    """What factorial and coupled models have in common: several hidden chains, answered as one."""
 
     _coupled = False
 
@@ -72,18 +72,7 @@ class _JointHMM(BaseEstimator):  # type: ignore[misc]
             emission = self._started(seen, rng) if emission is None else emission
             starts, transitions = self._chains(rng)
             model = JointChains(sizes, starts, transitions, emission)
-            none = Priors(1.0, 1.0, {})
-            runs.append(
-                learn(
-                    model,
-                    seen,
-                    none,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    progress=self.progress,
-                    where=data.at,
-                )
-            )
+            runs.append(self._learn(model, seen, data))
         best = max(runs, key=lambda found: found.objective)
         self.model_: JointChains = best.model
         self.startprob_, self.transmat_, self.emission_ = best.model[1:]
@@ -96,6 +85,12 @@ class _JointHMM(BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
+
+    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> Training:
+        none = Priors(1.0, 1.0, {})
+        return learn(
+            model, seen, none, max_iter=self.max_iter, tol=self.tol, progress=self.progress, where=data.at
+        )
 
     def log_prob(
         self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
@@ -143,18 +138,25 @@ class _JointHMM(BaseEstimator):  # type: ignore[misc]
         check("n", n, Whole(1, none=True))
         model, rng = self._model(), generator(seed)
         count = 1 if n is None else n
-        chain = model.chain
-        states = np.empty((count, steps), dtype=np.int64)
-        states[:, 0] = chosen(np.repeat(chain.start[None], count, axis=0), rng)
-        for t in range(1, steps):
-            states[:, t] = chosen(chain.tables[0][states[:, t - 1]], rng)
+        shown = np.empty((count, steps, len(model.sizes)), dtype=np.int64)
+        for t in range(steps):
+            before = (
+                np.ravel_multi_index(tuple(shown[:, t - 1].T), model.sizes) if t and self._coupled else None
+            )
+            for i, (start, table) in enumerate(zip(model.starts, model.transitions, strict=True)):
+                own = shown[:, t - 1, i] if before is None else before
+                shown[:, t, i] = chosen(np.repeat(start[None], count, axis=0) if t == 0 else table[own], rng)
         drawn: Any = model.emission
-        drawn = drawn.draw(states.ravel(), rng).reshape(count, steps, -1)
-        shown = members(model.sizes)[states]
+        rows = shown.reshape(count * steps, -1)
+        if isinstance(drawn, Categorical):
+            drawn = drawn.draw(np.asarray(np.ravel_multi_index(tuple(rows.T), model.sizes)), rng)
+        else:
+            drawn = drawn.draw_parts(rows, rng)
+        drawn = drawn.reshape(count, steps, -1)
         return (drawn[0], shown[0]) if n is None else (list(drawn), list(shown))
 
     def network(self) -> DynamicBayesianNetwork:
-        """Return the dynamic network with states `z_0`, `z_1`, ... and what is seen, for categorical emissions."""
+        """Return the dynamic network with states `z_0`, `z_1`, ... and what is seen: `x`, or `x_0`, `x_1`, ... by column."""
         model = self._model()
         first, later = BayesianNetwork(), BayesianNetwork()
         names = [f"z_{i}" for i in range(len(model.sizes))]
@@ -166,17 +168,29 @@ class _JointHMM(BaseEstimator):  # type: ignore[misc]
             own = [f"{name}@-1"] if not self._coupled else [f"{other}@-1" for other in names]
             shape = (size,) if not self._coupled else model.sizes
             later.add(name, states=states, parents=own, p=table.reshape((*shape, size)))
-        emission = model.emission
         for network in (first, later):
-            if isinstance(emission, Categorical):
-                table = emission.probs.reshape((*model.sizes, -1))
-                network.add("x", states=list(emission.symbols), parents=names, p=table)
-            elif isinstance(emission, ByChain) and isinstance(emission.parts[0], Categorical):
-                for i, part in enumerate(emission.parts):
-                    network.add(f"x_{i}", states=list(part.symbols), parents=[names[i]], p=part.probs)
-            else:
-                raise UnsupportedModel("categorical emissions are handed over, and these are none")
+            self._emit(network, model, names)
         return DynamicBayesianNetwork(first, later)
+
+    def _emit(self, network: BayesianNetwork, model: JointChains, names: list[str]) -> None:
+        emission: Any = model.emission
+        if isinstance(emission, Categorical):
+            table = emission.probs.reshape((*model.sizes, -1))
+            network.add("x", states=list(emission.symbols), parents=names, p=table)
+        elif isinstance(emission, ByChain):
+            for i, part in enumerate(emission.parts):
+                if isinstance(part, Categorical):
+                    network.add(f"x_{i}", states=list(part.symbols), parents=[names[i]], p=part.probs)
+                else:
+                    laws = {k: given_earlier(part, k, 0, [f"x_{i}"]) for k in range(part.n_states)}
+                    network.add(f"x_{i}", laws, parents=[names[i]])
+        else:
+            joint, d = emission.joint, len(emission.covariance)
+            columns = ["x"] if d == 1 else [f"x_{j}" for j in range(d)]
+            states = [tuple(one) if len(one) > 1 else one[0] for one in members(model.sizes).tolist()]
+            for j, name in enumerate(columns):
+                by_states = {z: given_earlier(joint, k, j, columns) for k, z in enumerate(states)}
+                network.add(name, by_states, parents=names)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -193,11 +207,14 @@ class _JointHMM(BaseEstimator):  # type: ignore[misc]
         sizes = tuple(self.n_states) if isinstance(self.n_states, list | tuple | np.ndarray) else ()
         if not sizes or any(not Whole(1).admits(n) for n in sizes):
             raise InvalidArgument(f"n_states= has the number of states of each chain, not {self.n_states!r}")
-        if np.prod(sizes, dtype=float) > MOST:
-            raise InvalidArgument(
-                f"n_states= makes {int(np.prod(sizes, dtype=float)):,} joint states; answers are exact up to {MOST:,}"
-            )
+        self._check_size(float(np.prod(sizes, dtype=float)))
         return tuple(int(n) for n in sizes)
+
+    def _check_size(self, joint: float) -> None:
+        if joint > MOST:
+            raise InvalidArgument(
+                f"n_states= makes {int(joint):,} joint states; answers are exact up to {MOST:,}"
+            )
 
     def _chains(self, rng: np.random.Generator | None) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         sizes = self._sizes()
@@ -261,83 +278,7 @@ class _JointHMM(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
 
-class FactorialHMM(_JointHMM):
-    """Hidden chains that move on their own and are seen together.
-
-    Parameters
-    ----------
-    n_states
-        The number of states of each chain. Answers are exact, by the chain of joint states, up to 2,000 of those.
-    emission
-        "gaussian", with a mean that is the sum of a row of each chain, or "categorical", a table of the joint state.
-    start, transition
-        The start and the transition of each chain, in lists; known, or to begin with.
-    emission_params
-        {"means"} (a list with an array (states, columns) for each chain) and {"covariance"}, or {"probs"}, an array with
-        an axis for each chain and one for symbols 0, 1, ...
-    max_iter, tol, n_init, random_state, progress
-        As in `HMM`.
-
-    Attributes
-    ----------
-    startprob_, transmat_, emission_
-        The learned chains, in tuples, and emissions.
-    n_iter_, history_, converged_
-        As in `HMM`.
-
-    Examples
-    --------
-    >>> loads = FactorialHMM([2, 2], start=[[1, 0], [1, 0]], transition=[[[0.9, 0.1], [0.1, 0.9]]] * 2,
-    ...     emission_params={"means": [[[0.0], [1.0]], [[0.0], [5.0]]], "covariance": [[0.1]]})
-    >>> loads.decode([0.1, 1.0, 1.1, 6.2, 5.1])[0].tolist()
-    [[0, 0], [1, 0], [1, 0], [1, 1], [0, 1]]
-    """
-
-    def _read(self, data: Sequences, emission: Any = None) -> Observations:
-        if self.emission == "gaussian":
-            return Gaussian.read(data)
-        symbols = Categorical.symbols_in(data) if emission is None else emission.symbols
-        return Categorical(np.empty((0, len(symbols))), symbols).read(data)
-
-    def _given_emission(self) -> Emission | None:
-        sizes = self._sizes()
-        if self.emission == "categorical":
-            found = self._named("probs")
-            if found is None:
-                return None
-            probs = np.asarray(found[0], dtype=np.float64)
-            checked = probabilities(probs, "emission_params['probs']", (*sizes, None))
-            return Categorical.of(int(np.prod(sizes)), {"probs": checked.reshape(-1, checked.shape[-1])})
-        found = self._named("means", "covariance")
-        if found is None:
-            return None
-        covariance = parameter(found[1], "emission_params['covariance']", (None, None))
-        d = len(covariance)
-        if len(found[0]) != len(sizes):
-            raise InvalidArgument(
-                f"emission_params['means'] has an array for each of the {len(sizes)} chains"
-            )
-        means = [
-            parameter(one, f"emission_params['means'][{i}]", (sizes[i], d)) for i, one in enumerate(found[0])
-        ]
-        if not np.allclose(covariance, covariance.T) or np.linalg.eigvalsh(covariance)[0] <= 0.0:
-            raise InvalidArgument("emission_params['covariance'] is not symmetric and positive definite")
-        return AdditiveGaussian(tuple(means), covariance)
-
-    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
-        sizes = self._sizes()
-        if self.emission == "categorical":
-            return Categorical(
-                rng.dirichlet(np.ones(len(seen.rows)), int(np.prod(sizes))), tuple(range(len(seen.rows)))
-            )
-        spread, centre = seen.rows.std(axis=0), seen.rows.mean(axis=0) / len(sizes)
-        means = [
-            centre + spread * rng.normal(size=(n, seen.rows.shape[1])) / np.sqrt(len(sizes)) for n in sizes
-        ]
-        return AdditiveGaussian(tuple(means), np.diag(np.where(spread > 0.0, spread, 1.0) ** 2))
-
-
-class CoupledHMM(_JointHMM):
+class CoupledHMM(JointHMM):
     """Hidden chains that each emit a column of their own, and each depend on the states of all before.
 
     Parameters

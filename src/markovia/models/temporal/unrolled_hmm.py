@@ -132,7 +132,7 @@ def add_emissions(network: BayesianNetwork, emission: Emission, T: int) -> None:
                 table = np.column_stack([1.0 - emission.probs[:, j], emission.probs[:, j]])
                 network.add(name, states=[0, 1], parents=[f"z{t}"], p=table)
             else:
-                by_state = {k: _given_earlier(emission, k, j, names) for k in range(emission.n_states)}
+                by_state = {k: given_earlier(emission, k, j, names) for k in range(emission.n_states)}
                 network.add(name, by_state, parents=[f"z{t}"])
 
 
@@ -173,7 +173,7 @@ def _emit(network: BayesianNetwork, emission: Emission, k: int) -> None:
         d = emission.means.shape[1]
         names = ["x"] if d == 1 else [f"x_{j}" for j in range(d)]
         for j, name in enumerate(names):
-            network.add(name, {i: _given_earlier(emission, i, j, names) for i in range(k)}, parents=["z"])
+            network.add(name, {i: given_earlier(emission, i, j, names) for i in range(k)}, parents=["z"])
         return
     for name, (known, table) in _symbols(emission).items():
         network.add(name, states=known, parents=["z"], p=table)
@@ -192,7 +192,7 @@ def _symbols(emission: Emission) -> dict[str, tuple[list[Any], Array]]:
     )
 
 
-def _given_earlier(emission: Gaussian, k: int, j: int, names: list[str]) -> LinearGaussian:
+def given_earlier(emission: Gaussian, k: int, j: int, names: list[str]) -> LinearGaussian:
     """Return column j of a state's Gaussian given the columns before it."""
     mean, covariance = emission.means[k], emission.covariances[k]
     weights = np.linalg.solve(covariance[:j, :j], covariance[:j, j])
