@@ -210,7 +210,7 @@ def test_any_equinox_module_is_an_emission():
         def __call__(self, x):
             return jax.vmap(self.net)(x)
 
-    settings = {"epochs": 15, "random_state": 0}
+    settings = {"epochs": 5, "learning_rate": 0.05, "random_state": 0}
     one = mk.NeuralCRF(one_node, **settings).fit(inputs, labels)
     two = mk.NeuralCRF(Whole(one_node), **settings).fit(inputs, labels)
     assert one.score(inputs, labels) > 0.85

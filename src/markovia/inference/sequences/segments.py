@@ -116,14 +116,15 @@ class SegmentChain:
         scores, offsets, tops = _read(scores, offsets)
         now = self._forward(scores, offsets)
         k, longest = self.lengths.shape
-        parts = len(self._parts(offsets))
+        parts, most = len(self._parts(offsets)), int(np.diff(offsets).max())
         steps = np.zeros_like(scores)
         starts, moves = np.zeros((parts, k)), np.zeros((parts, k, k))
         counts, last = np.zeros((parts, k, longest)), np.zeros((parts, k, longest))
 
         def arguments(i: int) -> tuple[Any, ...]:
             tables = (offsets, self.moves, self.lengths, self.last, scores)
-            return (*tables, *now, steps, starts[i], moves[i], counts[i], last[i])
+            rooms = (np.empty((most, k)), np.empty((most, k)), self._terms())
+            return (*tables, *now, steps, starts[i], moves[i], counts[i], last[i], *rooms)
 
         self._share("backward_segments", offsets, arguments, 2)
         log_probs = now.log_probs + _totals(tops, offsets)
@@ -135,8 +136,13 @@ class SegmentChain:
         scores, offsets, tops = _read(scores, offsets)
         labels, opens = np.zeros(len(scores), dtype=np.int64), np.zeros(len(scores), dtype=np.int64)
         log_probs = np.empty(len(offsets) - 1)
-        found = (*self._tables(offsets), scores, labels, opens, log_probs)
-        self._share("best_segments", offsets, lambda i: found)
+        size = (int(np.diff(offsets).max()), len(self.start))
+
+        def arguments(i: int) -> tuple[Any, ...]:
+            rooms = [np.empty(size, dtype=kind) for kind in (float, float, np.int64, np.int64)]
+            return (*self._tables(offsets), scores, *rooms, np.empty(size[0]), labels, opens, log_probs)
+
+        self._share("best_segments", offsets, arguments)
         return Segmentation(labels, opens.astype(bool), log_probs + _totals(tops, offsets))
 
     def ranked(self, scores: Any, n: int, offsets: Any = None) -> Segmentation:
@@ -175,8 +181,13 @@ class SegmentChain:
         found = _Forward(
             np.empty_like(scores), np.empty_like(scores), np.empty(len(scores)), np.empty(len(offsets) - 1)
         )
-        self._share("forward_segments", offsets, lambda i: (*self._tables(offsets), scores, *found))
+        self._share(
+            "forward_segments", offsets, lambda i: (*self._tables(offsets), scores, *found, self._terms())
+        )
         return found
+
+    def _terms(self) -> Array:
+        return np.empty(max(self.lengths.shape))
 
     def _tables(self, offsets: Ints) -> tuple[Any, ...]:
         return offsets, self.start, self.moves, self.lengths, self.last

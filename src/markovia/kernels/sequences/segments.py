@@ -21,11 +21,12 @@ FAR = 60.0
 """Terms smaller than the largest by this factor's exponential are left out of a sum."""
 
 
-@inner
+@inner(bare=True)
 def _log_sum(terms, n):
     top = -np.inf
     for i in range(n):
-        top = max(top, terms[i])
+        if terms[i] > top:
+            top = terms[i]
     if top == -np.inf:
         return top
     total = 0.0
@@ -35,10 +36,12 @@ def _log_sum(terms, n):
     return top + log(total)
 
 
-@inner
+@inner(bare=True)
 def _pieces(a, t, j, table, scores, tops, begins, terms):
     """Write the logarithms of all segments j that end at t, by length from 1 on, and return how many there are."""
-    longest = min(table.shape[1], t - a + 1)
+    longest = table.shape[1]
+    if longest > t - a + 1:
+        longest = t - a + 1
     along = 0.0
     for d in range(longest):
         along += scores[t - d, j] - tops[t - d]
@@ -48,7 +51,7 @@ def _pieces(a, t, j, table, scores, tops, begins, terms):
     return longest
 
 
-@inner
+@inner(bare=True)
 def _arrive(a, t, start, moves, ends, begins, terms):
     """Write what leads to a segment that begins at t."""
     k = len(start)
@@ -61,15 +64,18 @@ def _arrive(a, t, start, moves, ends, begins, terms):
             begins[t, j] = _log_sum(terms, k)
 
 
-@kernel
+@kernel(bare=True)
 def forward_segments(
-    first, last_one, offsets, start, moves, lengths, last, scores, begins, ends, tops, log_probs
+    first, last_one, offsets, start, moves, lengths, last, scores, begins, ends, tops, log_probs, terms
 ):
-    """Write `begins`, `ends`, `tops` of sequences first ... last_one-1 and the log sums over their segmentations."""
-    k, longest = lengths.shape
-    terms = np.empty(max(k, longest))
+    """Write `begins`, `ends`, `tops` of sequences first ... last_one-1 and the log sums over their segmentations.
+
+    `terms` has room for one number a label, or a length where those are more.
+    """
+    k = len(start)
     for s in range(first, last_one):
-        a, b = offsets[s], offsets[s + 1]
+        a = offsets[s]
+        b = offsets[s + 1]
         total = 0.0
         lost = 0.0
         for t in range(a, b):
@@ -77,12 +83,15 @@ def forward_segments(
             tops[t] = 0.0
             top = -np.inf
             for j in range(k):
-                n = _pieces(a, t, j, last if t == b - 1 else lengths, scores, tops, begins, terms)
+                table = last if t == b - 1 else lengths
+                n = _pieces(a, t, j, table, scores, tops, begins, terms)
                 ends[t, j] = _log_sum(terms, n)
-                top = max(top, ends[t, j])
+                if ends[t, j] > top:
+                    top = ends[t, j]
             if top == -np.inf:  # no segment may end here
                 for j in range(k):
-                    top = max(top, scores[t, j])
+                    if scores[t, j] > top:
+                        top = scores[t, j]
                 if top == -np.inf:
                     top = 0.0
             tops[t] = top
@@ -92,7 +101,9 @@ def forward_segments(
             new = total + more
             lost = (new - total) - more
             total = new
-        log_probs[s] = total + _log_sum(ends[b - 1], k)
+        for j in range(k):
+            terms[j] = ends[b - 1, j]
+        log_probs[s] = total + _log_sum(terms, k)
 
 
 @kernel
@@ -108,7 +119,7 @@ def running_segments(first, last_one, offsets, lengths, scores, begins, tops, ru
                 running[t, j] = _log_sum(terms, n)
 
 
-@kernel
+@kernel(bare=True)
 def backward_segments(
     first,
     last_one,
@@ -126,20 +137,24 @@ def backward_segments(
     pairs,
     counts,
     last_counts,
+    open_at,
+    shut_at,
+    terms,
 ):
-    """Add expected counts to `starts`, `pairs`, `counts` and `last_counts`, and write p(label of step t) into `steps`."""
-    k, longest = lengths.shape
-    most = 0
+    """Add expected counts to `starts`, `pairs`, `counts` and `last_counts`, and write p(label of step t) into `steps`.
+
+    `open_at` and `shut_at` have room for the longest sequence: what follows, given a segment that begins or ends there.
+    """
+    k = lengths.shape[0]
+    longest = lengths.shape[1]
     for s in range(first, last_one):
-        most = max(most, offsets[s + 1] - offsets[s])
-    open_at = np.empty((most, k))  # what follows, given a segment that begins there
-    shut_at = np.empty((most, k))  # what follows, given a segment that ends there
-    terms = np.empty(max(k, longest))
-    for s in range(first, last_one):
-        a, b = offsets[s], offsets[s + 1]
+        a = offsets[s]
+        b = offsets[s + 1]
         if log_probs[s] == -np.inf:
             continue
-        size = _log_sum(ends[b - 1], k)
+        for j in range(k):
+            terms[j] = ends[b - 1, j]
+        size = _log_sum(terms, k)
         for t in range(b - 1, a - 1, -1):
             row = t - a
             for i in range(k):
@@ -154,7 +169,7 @@ def backward_segments(
             for j in range(k):
                 along = 0.0
                 n = 0
-                for d in range(min(longest, b - t)):
+                for d in range(longest if longest < b - t else b - t):
                     along += scores[t + d, j] - tops[t + d]
                     if along == -np.inf:
                         break
@@ -178,48 +193,64 @@ def backward_segments(
                     starts[j] += reach
 
 
-@kernel
-def best_segments(first, last_one, offsets, start, moves, lengths, last, scores, labels, opens, log_probs):
-    """Write the labels of a best segmentation of each sequence, 1 in `opens` where segments begin, and its score."""
-    k, longest = lengths.shape
-    most = 0
+@kernel(bare=True)
+def best_segments(
+    first,
+    last_one,
+    offsets,
+    start,
+    moves,
+    lengths,
+    last,
+    scores,
+    begins,
+    ends,
+    before,
+    long,
+    tops,
+    labels,
+    opens,
+    log_probs,
+):
+    """Write the labels of a best segmentation of each sequence, 1 in `opens` where segments begin, and its score.
+
+    From `begins` to `tops` there is room for the longest sequence.
+    """
+    k = lengths.shape[0]
+    longest = lengths.shape[1]
     for s in range(first, last_one):
-        most = max(most, offsets[s + 1] - offsets[s])
-    begins = np.empty((most, k))
-    ends = np.empty((most, k))
-    before = np.zeros((most, k), np.int64)
-    long = np.ones((most, k), np.int64)
-    tops = np.empty(most)
-    for s in range(first, last_one):
-        a, b = offsets[s], offsets[s + 1]
+        a = offsets[s]
+        b = offsets[s + 1]
         total = 0.0
         for t in range(a, b):
             row = t - a
             for j in range(k):
-                if t == a:
-                    begins[0, j] = start[j]
-                    continue
-                begins[row, j] = -np.inf
-                for i in range(k):
-                    value = ends[row - 1, i] + moves[i, j]
-                    if value > begins[row, j]:
-                        begins[row, j] = value
-                        before[row, j] = i
+                begins[row, j] = start[j] if t == a else -np.inf
+                before[row, j] = 0
+                if t > a:
+                    for i in range(k):
+                        value = ends[row - 1, i] + moves[i, j]
+                        if value > begins[row, j]:
+                            begins[row, j] = value
+                            before[row, j] = i
             top = -np.inf
             tops[row] = 0.0
             for j in range(k):
                 ends[row, j] = -np.inf
+                long[row, j] = 1
                 along = 0.0
-                for d in range(min(longest, row + 1)):
+                for d in range(longest if longest < row + 1 else row + 1):
                     along += scores[t - d, j] - tops[row - d]
                     value = begins[row - d, j] + along + (last[j, d] if t == b - 1 else lengths[j, d])
                     if value > ends[row, j]:
                         ends[row, j] = value
                         long[row, j] = d + 1
-                top = max(top, ends[row, j])
+                if ends[row, j] > top:
+                    top = ends[row, j]
             if top == -np.inf:
                 for j in range(k):
-                    top = max(top, scores[t, j])
+                    if scores[t, j] > top:
+                        top = scores[t, j]
                 if top == -np.inf:
                     top = 0.0
             tops[row] = top
@@ -348,7 +379,8 @@ def _pick(terms, n, seed):
     """Return a place in `terms`, drawn by their exponentials; n where all are minus infinity."""
     top = -np.inf
     for i in range(n):
-        top = max(top, terms[i])
+        if terms[i] > top:
+            top = terms[i]
     total = 0.0
     for i in range(n):
         total += exp(terms[i] - top)
