@@ -80,6 +80,30 @@ def _then(one: Any, two: Any) -> Any:
     return rows, r + tops + logs
 
 
+def _scanned(combine: Callable[[Any, Any], Any], elements: Any, *, reverse: bool = False) -> Any:
+    """Return all products of elements from the first one on, or from the last: an associative scan by doubling.
+
+    It has a round for each doubling and one body for all of them, which compiles far quicker than JAX's own scan; there are
+    few elements, so that its logarithmically greater work does not count.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    n = jax.tree.leaves(elements)[0].shape[0]
+    place = jnp.arange(n)[::-1] if reverse else jnp.arange(n)
+
+    def doubled(r: Any, kept: Any) -> Any:
+        gap = 1 << r
+        others = jax.tree.map(lambda x: jnp.roll(x, -gap if reverse else gap, axis=0), kept)
+
+        def chosen(new: Any, old: Any) -> Any:
+            return jnp.where(jnp.expand_dims(place >= gap, tuple(range(1, new.ndim))), new, old)
+
+        return jax.tree.map(chosen, combine(others, kept), kept)
+
+    return jax.lax.fori_loop(0, (n - 1).bit_length(), doubled, elements)
+
+
 def _forward(model: Stretches) -> tuple[Any, Any, Any, Any]:
     """Return filtered states, those expected before, log p below the tops, and whether all is well."""
     import jax
@@ -94,7 +118,7 @@ def _forward(model: Stretches) -> tuple[Any, Any, Any, Any]:
         return (rows, r + logs), None
 
     none = (jnp.broadcast_to(jnp.eye(k), (n, k, k)), jnp.zeros((n, k)))
-    R, r = jax.lax.associative_scan(_then, jax.lax.scan(product, none, steps)[0])
+    R, r = _scanned(_then, jax.lax.scan(product, none, steps)[0])
     lifted = jnp.where(model.start > 0.0, r, -jnp.inf)
     lifted = model.start * jnp.exp(lifted - jnp.maximum(lifted.max(axis=-1, keepdims=True), -1e300))
     begin = _whole(jnp.einsum("ni,nij->nj", lifted, R))[0]
@@ -147,7 +171,7 @@ def _backward(model: Stretches, now: Any, ahead: Any) -> Any:
 
     none = jnp.broadcast_to(jnp.eye(k), (n, k, k))  # rows (n, k): what each last state says about the first
     S = jax.lax.scan(product, none, steps, reverse=True)[0]
-    later = jax.lax.associative_scan(lambda two, one: two @ one, S, reverse=True)
+    later = _scanned(lambda two, one: two @ one, S, reverse=True)
     last = jnp.concatenate([jnp.einsum("i,nij->nj", flat[-1], later[1:]), flat[-1][None]])
     _, found = jax.lax.scan(lambda rows, step: (back(rows, step), rows), last, steps, reverse=True)
     return jnp.swapaxes(found, 0, 1)
@@ -197,7 +221,7 @@ def _decoder() -> Callable[[Stretches], tuple[Any, Any]]:
         def joined(one: Any, two: Any) -> Any:
             return (one[..., :, :, None] + two[..., None, :, :]).max(axis=-2)
 
-        ends = (model.start[:, None] + jax.lax.associative_scan(joined, whole)).max(axis=1)
+        ends = (model.start[:, None] + _scanned(joined, whole)).max(axis=1)
 
         def forward(rows: Any, step: Any) -> Any:
             found, came = best(rows, model.tables, step[1])
@@ -210,9 +234,7 @@ def _decoder() -> Callable[[Stretches], tuple[Any, Any]]:
 
         # where each last state of a stretch came from in the stretch before
         roots = jax.lax.scan(chase, jnp.broadcast_to(jnp.arange(k), (n, k)), came, reverse=True)[0]
-        paths = jax.lax.associative_scan(
-            lambda two, one: jnp.take_along_axis(one, two, axis=-1), roots, reverse=True
-        )
+        paths = _scanned(lambda two, one: jnp.take_along_axis(one, two, axis=-1), roots, reverse=True)
         last = ends[-1].argmax()
         tips = jnp.concatenate([paths[1:, last], last[None]])
         _, path = jax.lax.scan(chase, tips[:, None], came, reverse=True)
