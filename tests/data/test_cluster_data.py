@@ -93,6 +93,7 @@ def test_dask_categories_are_states_in_their_order(dask_client):
     assert found.values.tolist() == [1, 0, 2]
 
 
+@pytest.mark.slow
 def test_a_spark_session_counts_like_one_process(spark):
     frame = rows()
     columns = {
@@ -104,6 +105,7 @@ def test_a_spark_session_counts_like_one_process(spark):
     check(spark.createDataFrame(listed, schema=kinds), frame)
 
 
+@pytest.mark.slow
 def test_many_tables_are_counted_in_batches_on_a_spark_session(spark, monkeypatch):
     import markovia.data.frame_sources as frame_sources
     import markovia.data.grouped_source as grouped_source

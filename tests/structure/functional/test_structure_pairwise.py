@@ -66,6 +66,7 @@ def post_nonlinear_examples(rng, n):
     yield uniform[1], np.exp(uniform[1] ** 3 / 2 + 0.5 * uniform[0])
 
 
+@pytest.mark.slow
 def test_the_post_nonlinear_model_gives_seven_directions_in_eight_and_no_wrong_one():
     right = 0
     for seed in range(2):
