@@ -46,6 +46,22 @@ def enumerated(chain, scores):
             yield path, (True, *opens), score + scores[np.arange(steps), path].sum(), pieces
 
 
+@settings(max_examples=30, deadline=None)
+@given(problems(), st.integers(1, 6))
+def test_the_best_segmentations_are_those_of_all_in_order(problem, n):
+    chain, scores, offsets = problem
+    found = chain.ranked(scores, n, offsets)
+    for s, (a, b) in enumerate(pairwise(offsets)):
+        every = {(tuple(one[0].tolist()), one[1]): one[2] for one in enumerated(chain, scores[a:b])}
+        want = sorted((v for v in every.values() if v > -np.inf), reverse=True)[:n]
+        own = found.log_probs[s]
+        np.testing.assert_allclose(own[: len(want)], want, rtol=1e-11, atol=1e-9)
+        assert (own[len(want) :] == -np.inf).all()
+        shown = [(tuple(found.labels[q, a:b].tolist()), tuple(found.opens[q, a:b])) for q in range(len(want))]
+        assert len(set(shown)) == len(want)
+        np.testing.assert_allclose([every[one] for one in shown], want, rtol=1e-11, atol=1e-9)
+
+
 @settings(max_examples=60, deadline=None)
 @given(problems())
 def test_sums_and_counts_are_those_of_all_segmentations(problem):
