@@ -106,3 +106,14 @@ def test_wrong_settings_are_named_and_leave_the_model_as_it_was(data, change, wo
     with pytest.raises(mk.MarkoviaError, match=words):
         model.fit(data)
     assert not hasattr(model, "transition_")
+
+
+def test_a_variance_at_zero_has_no_standard_error_and_leaves_the_others_theirs():
+    y = np.random.default_rng(4).normal(size=200) + (-1.0) ** np.arange(
+        200
+    )  # turns back every step: no level moves so
+    model = mk.StructuralSeries("local level").fit(y)
+    assert model.params_["level"] < 1e-6
+    assert np.isnan(model.standard_errors_["level"])
+    want = model.params_["irregular"] * np.sqrt(2 / 199)
+    assert model.standard_errors_["irregular"] == pytest.approx(want, rel=1e-2)

@@ -164,16 +164,20 @@ def fit_likelihood(
         options={"maxiter": max_iter, "ftol": tol * 1e-3, "gtol": tol},
     )
     params = values(found.x)
-    covariance = information_inverse(tried, params)
-    # a variance at zero has no quadratic around it
-    edge = np.concatenate(
-        [
-            (part < 1e-10) & (p.domain == "positive")
-            for p, part in zip(parameters, np.split(params, cuts), strict=True)
-        ]
-    )
+    # a variance at zero has no quadratic around it: the others' errors are those with it there
+    positive = np.concatenate([np.full(len(p.names), p.domain == "positive") for p in parameters])
+    edge = positive & (params <= max(1e-10, 1e-7 * params[positive].max(initial=0.0)))
+    inside = np.flatnonzero(~edge)
+
+    def of_inside(some: Array) -> float:
+        whole = params.copy()
+        whole[inside] = some
+        return tried(whole)
+
+    covariance = np.full((len(params), len(params)), np.nan)
+    covariance[np.ix_(inside, inside)] = information_inverse(of_inside, params[inside])
     with np.errstate(invalid="ignore"):
-        errors = np.where(edge, np.nan, np.sqrt(np.diag(covariance)))
+        errors = np.sqrt(np.diag(covariance))
     return LikelihoodFit(params, errors, covariance, -cost(found.x), bool(found.success), int(found.nit))
 
 

@@ -24,7 +24,7 @@ class ParametricSeries(LinearStateSpace):
     params_
         The parameters of greatest likelihood, by name.
     standard_errors_
-        Of each, from the observed information; NaN for a variance that is zero.
+        Of each, from the observed information; NaN for a variance that is zero, or what the data do not tell.
     log_likelihood_, aic_, bic_
         Of the data that were learned from.
     n_iter_, converged_
