@@ -209,3 +209,39 @@ def test_bad_settings_are_refused():
     for engine in ("boyen-koller", "factored-frontier", "particles"):
         with pytest.raises(mk.errors.ImpossibleEvidence, match="step 1"):
             sure.filter({"a": [0, 1]}, engine=engine)
+
+
+def test_smoothing_in_one_cluster_of_everything_is_exact():
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        process, sizes = random_process(rng, 3, 1 + seed % 2)
+        sequences = random_evidence(rng, sizes, [6, 1, 3])
+        exact = process.smooth(sequences, targets=list(sizes))
+        found = process.smooth(sequences, targets=list(sizes), engine="boyen-koller", clusters=[list(sizes)])
+        np.testing.assert_allclose(found.log_prob, exact.log_prob, atol=1e-9)
+        for m in sizes:
+            for x, y in zip(found[m], exact[m], strict=True):
+                np.testing.assert_allclose(x, y, atol=1e-9)
+        assert found.info.error < 1e-9
+
+
+def test_smoothing_apart_sends_one_factor_a_cluster_back_and_reports_its_error():
+    process = two_chains(0.15)
+    seen = SEEN["y"]
+    forward = boyen_koller_by_hand(process, seen)
+    move_a, move_b, show = (process.transition[n].values for n in ("a", "b", "y"))
+    found = process.smooth(SEEN, engine="boyen-koller", targets=["a", "b"])
+    ahead = np.ones(2), np.ones(2)
+    for t in range(len(seen) - 1, 0, -1):
+        (p_a, p_b), told = forward[t - 1], np.ones((2, 2)) if seen[t] is None else show[:, :, seen[t]]
+        both = np.einsum("i,j,ia,jib,ab,a,b->ijab", p_a, p_b, move_a, move_b, told, *ahead)
+        both /= both.sum()
+        np.testing.assert_allclose(found["a"][0][t], both.sum(axis=(0, 1, 3)), atol=1e-12)
+        np.testing.assert_allclose(found["b"][0][t], both.sum(axis=(0, 1, 2)), atol=1e-12)
+        ahead = both.sum(axis=(1, 2, 3)) / p_a, both.sum(axis=(0, 2, 3)) / p_b
+    exact = process.smooth(SEEN, targets=["a", "b"])
+    worst = max(np.abs(found[m][0] - exact[m][0]).max() for m in ("a", "b"))
+    assert 1e-4 < found.info.error == pytest.approx(worst)
+    for engine, cure in (("factored-frontier", "boyen-koller"), ("particles", "from_network")):
+        with pytest.raises(mk.errors.UnsupportedModel, match=f"does not smooth; .*{cure}"):
+            process.smooth(SEEN, engine=engine)

@@ -43,39 +43,51 @@ def without_bias(logs, exact):
 
 @pytest.mark.parametrize("scheme", ["systematic", "stratified", "residual", "multinomial"])
 def test_the_likelihood_is_unbiased_with_every_scheme(scheme):
-    pf = mk.ParticleFilter(**LINEAR, n_particles=300, resampling=scheme, random_state=0)
-    assert without_bias(pf.log_prob([Y] * 150), KALMAN.log_prob([Y])[0])
+    pf = mk.ParticleFilter(**LINEAR, n_particles=60, resampling=scheme, random_state=0)
+    assert without_bias(pf.log_prob([Y[:12]] * 300), KALMAN.log_prob([Y[:12]])[0])
 
 
 @pytest.mark.parametrize("method", ["guided", "auxiliary"])
 def test_the_likelihood_is_unbiased_with_every_method(method):
-    pf = mk.ParticleFilter(**LINEAR, n_particles=150, method=method, random_state=1)
-    assert without_bias(pf.log_prob([Y] * 300), KALMAN.log_prob([Y])[0])
+    pf = mk.ParticleFilter(**LINEAR, n_particles=60, method=method, random_state=1)
+    assert without_bias(pf.log_prob([Y[:12]] * 300), KALMAN.log_prob([Y[:12]])[0])
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_the_likelihood_is_unbiased_where_particles_are_always_or_never_resampled(threshold):
-    pf = mk.ParticleFilter(**LINEAR, n_particles=200, ess_threshold=threshold, random_state=2)
-    assert without_bias(pf.log_prob([Y[:6]] * 300), KALMAN.log_prob([Y[:6]])[0])
-    assert pf.filter(Y).resampled[0][1:].all() == bool(threshold)
+    found = mk.ParticleFilter(**LINEAR, n_particles=200, ess_threshold=threshold, random_state=2).filter(
+        [Y[:6]] * 300
+    )
+    assert without_bias(found.log_evidence, KALMAN.log_prob([Y[:6]])[0])
+    assert all((one[1:] == bool(threshold)).all() for one in found.resampled)
 
 
 @pytest.mark.parametrize("method", ["bootstrap", "guided", "auxiliary"])
 def test_discrete_states_agree_with_a_hidden_markov_model(method):
-    pf = mk.ParticleFilter(**CHAIN, n_particles=300, method=method, random_state=0)
-    assert without_bias(pf.log_prob([SYMBOLS] * 200), HMM.log_prob([SYMBOLS[:, None]])[0])
-    found = pf.set_params(n_particles=20_000).filter(SYMBOLS)
-    np.testing.assert_allclose(found.probs[0], HMM.filter([SYMBOLS[:, None]])[0], atol=0.02)
+    found = mk.ParticleFilter(**CHAIN, n_particles=100, method=method, random_state=0).filter([SYMBOLS] * 300)
+    exact = HMM.log_prob([SYMBOLS[:, None]])[0]
+    assert without_bias(found.log_evidence, exact)
+    # the last beliefs times the likelihood are unbiased as well, those of a single run are not
+    shares = np.exp(found.log_evidence - exact)
+    last = np.array([one[-1] for one in found.probs])
+    np.testing.assert_allclose(
+        shares @ last / shares.sum(), HMM.filter([SYMBOLS[:, None]])[0][-1], atol=0.015
+    )
+
+
+def plane(**more):
+    """Return a linear model in two dimensions, its Kalman filter, and two series."""
+    a, q, r = np.array([[0.9, 0.2], [-0.1, 0.8]]), np.array([[0.3, 0.1], [0.1, 0.2]]), 0.3
+    exact = mk.LinearStateSpace(a, q, np.eye(2), r * np.eye(2), np.zeros(2), np.eye(2))
+    pf = mk.ParticleFilter(
+        dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2)), lambda x: dist.MultivariateNormal(a @ x, q),
+        lambda x: dist.Normal(x, np.sqrt(r)), random_state=0, **more,
+    )  # fmt: skip
+    return pf, exact, exact.sample(12, 2, seed=0)[0]
 
 
 def test_moments_and_quantiles_agree_with_the_kalman_filter_in_two_dimensions():
-    a, q, r = np.array([[0.9, 0.2], [-0.1, 0.8]]), np.array([[0.3, 0.1], [0.1, 0.2]]), 0.3
-    exact = mk.LinearStateSpace(a, q, np.eye(2), r * np.eye(2), np.zeros(2), np.eye(2))
-    ys = exact.sample(12, 2, seed=0)[0]
-    pf = mk.ParticleFilter(
-        dist.MultivariateNormal(jnp.zeros(2), jnp.eye(2)), lambda x: dist.MultivariateNormal(a @ x, q),
-        lambda x: dist.Normal(x, np.sqrt(r)), n_particles=40_000, random_state=0,
-    )  # fmt: skip
+    pf, exact, ys = plane(n_particles=10_000)
     found, want = pf.filter(ys, quantiles=(0.1, 0.5)), exact.filter(ys)
     for i in range(2):
         np.testing.assert_allclose(found.mean[i], want.mean[i], atol=0.03)
@@ -84,8 +96,12 @@ def test_moments_and_quantiles_agree_with_the_kalman_filter_in_two_dimensions():
         np.testing.assert_allclose(found.sd[i], sd, atol=0.02)
         np.testing.assert_allclose(found.quantiles[i][:, 0], want.mean[i] - 1.2816 * sd, atol=0.04)
     np.testing.assert_allclose(found.log_evidence, exact.log_prob(ys), atol=0.15)
-    guided = pf.set_params(method="guided", n_particles=2000).log_prob(ys)
-    np.testing.assert_allclose(guided, exact.log_prob(ys), atol=0.25)
+
+
+@pytest.mark.slow
+def test_a_guided_filter_in_two_dimensions_agrees_with_the_kalman_filter():
+    pf, exact, ys = plane(n_particles=2000, method="guided")
+    np.testing.assert_allclose(pf.log_prob(ys), exact.log_prob(ys), atol=0.25)
 
 
 @pytest.mark.slow
@@ -139,7 +155,7 @@ def test_an_inexact_twist_is_unbiased_too():
     assert without_bias(pf.log_prob([Y] * 300), KALMAN.log_prob([Y])[0])
 
 
-@pytest.mark.parametrize(("method", "n"), [("backward", 2000), ("fixed-lag", 50_000), ("two-filter", 2000)])
+@pytest.mark.parametrize(("method", "n"), [("backward", 1000), ("fixed-lag", 10_000), ("two-filter", 1000)])
 def test_smoothing_agrees_with_the_kalman_smoother(method, n):
     y = np.where(np.arange(30) == 7, np.nan, Y)
     pf = mk.ParticleFilter(**LINEAR, n_particles=n, random_state=0)
@@ -150,18 +166,25 @@ def test_smoothing_agrees_with_the_kalman_smoother(method, n):
 
 @pytest.mark.slow
 def test_backward_paths_have_the_covariance_of_neighbouring_states():
-    pf = mk.ParticleFilter(**LINEAR, n_particles=1000, random_state=0)
-    paths = pf.smooth(Y, draws=2000).paths[0]
-    found = np.array([np.cov(paths[:, t], paths[:, t + 1])[0, 1] for t in range(29)])
-    np.testing.assert_allclose(found, KALMAN.smooth([Y]).lag_cov[0][:, 0, 0], atol=0.02)
+    # over filters with seeds of their own, which tell the standard error; their bias is one over the particles
+    runs = []
+    for seed in range(10):
+        paths = mk.ParticleFilter(**LINEAR, n_particles=400, random_state=seed).smooth(Y, draws=1000).paths[0]
+        runs.append([np.cov(paths[:, t], paths[:, t + 1])[0, 1] for t in range(29)])
+    error = np.std(runs, axis=0, ddof=1) / np.sqrt(10)
+    off = np.mean(runs, axis=0) - KALMAN.smooth([Y]).lag_cov[0][:, 0, 0]
+    assert np.sqrt(np.mean(off**2)) < 2 * np.sqrt(np.mean(error**2))
+    assert error.max() < 0.005
 
 
-def test_smoothing_discrete_states_agrees_with_a_hidden_markov_model():
-    pf = mk.ParticleFilter(**CHAIN, random_state=0)
-    want = HMM.smooth([SYMBOLS[:, None]])[0]
-    for method, n in (("backward", 3000), ("fixed-lag", 40_000)):
-        found = pf.set_params(n_particles=n).smooth(SYMBOLS, method=method, draws=2000)
-        np.testing.assert_allclose(found.probs[0], want, atol=0.035)
+@pytest.mark.parametrize(
+    ("method", "n"), [("backward", 2000), pytest.param("fixed-lag", 10_000, marks=pytest.mark.slow)]
+)
+def test_smoothing_discrete_states_agrees_with_a_hidden_markov_model(method, n):
+    found = mk.ParticleFilter(**CHAIN, n_particles=n, random_state=0).smooth(
+        SYMBOLS, method=method, draws=2000
+    )
+    np.testing.assert_allclose(found.probs[0], HMM.smooth([SYMBOLS[:, None]])[0], atol=0.035)
 
 
 def test_missing_steps_and_numbers_are_left_out():
@@ -276,14 +299,14 @@ def test_the_same_seed_gives_the_same_numbers_and_equal_shapes_compile_once(monk
     assert pf.set_params(random_state=10).log_prob(Y[:20] + 1) != first
 
 
-@pytest.mark.parametrize(("method", "n"), [("metropolis", 60), ("gibbs", 20)])
+@pytest.mark.parametrize(("method", "n"), [("metropolis", 40), ("gibbs", 20)])
 def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
     pf = mk.ParticleFilter(
         LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), LINEAR["observation"],
         parameters={"phi": dist.Uniform(-1, 1)}, n_particles=n, random_state=0,
     )  # fmt: skip
     series = [Y[:12], Y[12:20]]
-    post = pf.posterior(series, method=method, draws=1000, warmup=200, chains=2)
+    post = pf.posterior(series, method=method, draws=700, warmup=150, chains=2)
     grid = np.linspace(-1, 1, 201)
     logs = np.array([mk.LinearStateSpace(phi, 0.16, 1, 0.25, 0, 1).log_prob(series).sum() for phi in grid])
     p = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
@@ -293,11 +316,13 @@ def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
     assert row["r_hat"] < 1.05
     assert abs(row["mean"] - mean) < 4 * row["mcse"]
     assert row["sd"] == pytest.approx(np.sqrt(p @ (grid - mean) ** 2), rel=0.25)
-    assert post.draws["phi"].shape == (2, 1000)
+    assert post.draws["phi"].shape == (2, 700)
     if method == "gibbs":
-        assert post.draws["state"].shape == (2, 1000, 20)
-        states = pf.set_params(parameters={"phi": mean}, n_particles=4000).smooth(series).mean
-        np.testing.assert_allclose(post.draws["state"].mean(axis=(0, 1)), np.concatenate(states), atol=0.2)
+        assert post.draws["state"].shape == (2, 700, 20)
+        states = mk.LinearStateSpace(mean, 0.16, 1, 0.25, 0, 1).smooth(series).mean
+        np.testing.assert_allclose(
+            post.draws["state"].mean(axis=(0, 1)), np.concatenate(states)[:, 0], atol=0.2
+        )
 
 
 def test_gibbs_paths_of_four_particles_have_the_moments_of_the_kalman_smoother():

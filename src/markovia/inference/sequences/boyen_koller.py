@@ -1,9 +1,10 @@
-"""Approximate filtering of dynamic networks with beliefs kept apart.
+"""Approximate filtering and smoothing of dynamic networks with beliefs kept apart.
 
 Boyen-Koller: after each step the belief about the interface becomes the product of its clusters' marginals; the step itself
-is exact. The error stays bounded, since each step forgets some of it. Factored frontier: every variable on its own, and its
-marginal comes from its parents' marginals alone, so that no product over a whole step is ever made.
-References: Boyen and Koller (1998); Murphy and Weiss (2001). Cost: of a step, one elimination for each cluster; for the
+is exact. The error stays bounded, since each step forgets some of it. What the future says goes back in the same form: one
+factor a cluster, its smoothed over its filtered marginal. Factored frontier: every variable on its own, and its marginal
+comes from its parents' marginals alone, so that no product over a whole step is ever made.
+References: Boyen and Koller (1998, 1999); Murphy and Weiss (2001). Cost: of a step, one elimination there and back; for the
 factored frontier the sizes of the tables.
 """
 
@@ -58,10 +59,13 @@ class _Frontier:
 
     def marginals(self, targets: Sequence[str]) -> dict[str, Array]:
         """Return each target's distribution at every step, given what was seen up to it."""
+        self._begin(len(self.seen.offsets) - 1)
+        return self._forward(targets)
+
+    def _forward(self, targets: Sequence[str]) -> dict[str, Array]:
         offsets = self.seen.offsets
         lengths = np.diff(offsets)
         found = {n: np.empty((offsets[-1], self.slices.sizes[n])) for n in targets}
-        self._begin(len(lengths))
         for t in range(int(lengths.max())):
             which = np.flatnonzero(lengths > t)
             steps = offsets[which] + t
@@ -98,42 +102,112 @@ class BoyenKoller(_Frontier):
 
     def _begin(self, n: int) -> None:
         self._beliefs: list[Array] = []
+        self._kept: list[list[Array]] | None = None
 
     def _cluster(self, group: Sequence[str], kind: int) -> tuple[Place, ...]:
         own = set(group)
         return tuple(p for p in self.slices.interface(kind) if p[0] in own)
 
-    def _advance(self, kind: int, which: Ints, steps: Ints, targets: Sequence[str]) -> dict[str, Array]:
+    def _past(self, group: Sequence[str], kind: int) -> tuple[Place, ...]:
+        return tuple((n, j + 1) for n, j in self._cluster(group, kind - 1))
+
+    def _step(
+        self,
+        kind: int,
+        which: Ints,
+        steps: Ints,
+        before: Sequence[Array],
+        after: Sequence[Array],
+        groups: Sequence[tuple[Place, ...]],
+    ) -> tuple[Array, list[Array]]:
+        """Return a step's sum, and its marginals over groups of places, from beliefs before and messages after it."""
         nodes = self.slices.steps[kind]
         scopes = [node.scope for node in nodes] + [((n, 0),) for n in self.seen.names]
         tables = [self._table(node, kind, steps) for node in nodes]
         tables += [self._weights(n, steps) for n in self.seen.names]
-        if kind:
-            for group, belief in zip(self.clusters, self._beliefs, strict=True):
-                past = tuple((n, j + 1) for n, j in self._cluster(group, kind - 1))
-                scopes.append(past)
-                tables.append(belief[which].reshape(len(which), *self.slices.shape(past)))
-        size = np.broadcast_to(self._sums(scopes, (), tables), (len(which),))
+        ends = [self._past(group, kind) for group in self.clusters] if kind else []
+        for places, rows in [
+            *zip(ends, before, strict=True),
+            *zip([self._cluster(g, kind) for g in self.clusters] if after else [], after, strict=True),
+        ]:
+            scopes.append(places)
+            tables.append(rows[which].reshape(len(which), *self.slices.shape(places)))
+        for group in groups:
+            scopes.append(group)
+            tables.append(np.ones(self.slices.shape(group)))
+        key = (tuple(scopes), ())
+        if key not in self._plans:
+            sizes: dict[Key, int] = {p: self.slices.sizes[p[0]] for scope in scopes for p in scope}
+            self._plans[key] = Elimination(scopes, sizes)
+        total, found = self._plans[key].marginals(tables, groups)
+        n = len(which)
+        wide = [np.broadcast_to(x, (n, *self.slices.shape(g))) for x, g in zip(found, groups, strict=True)]
+        return np.broadcast_to(total, (n,)), wide
+
+    def _advance(self, kind: int, which: Ints, steps: Ints, targets: Sequence[str]) -> dict[str, Array]:
+        own = [self._cluster(group, kind) for group in self.clusters]
+        among = {p[0] for places in own for p in places if not p[1]}
+        alone: list[tuple[Place, ...]] = [((n, 0),) for n in targets if n not in among]
+        size, found = self._step(kind, which, steps, self._beliefs, (), [*own, *alone])
         self._add_logs(which, steps, size)
+        rows = [x / size.reshape(-1, *(1,) * (x.ndim - 1)) for x in found]
+        self._beliefs = [self._all(x, which) for x in rows[: len(own)]]
+        if self._kept is not None:
+            self._kept.append(self._beliefs)
+        return self._targets(own + alone, rows, targets)
+
+    def _all(self, rows: Array, which: Ints) -> Array:
+        """Return rows of some sequences among zeros for the others."""
+        found = np.zeros((len(self.log_probs), prod(rows.shape[1:])))
+        found[which] = rows.reshape(len(which), -1)
+        return found
+
+    def _targets(
+        self, groups: Sequence[tuple[Place, ...]], rows: Sequence[Array], targets: Sequence[str]
+    ) -> dict[str, Array]:
+        """Return the marginals of single variables from those of their groups."""
         found: dict[str, Array] = {}
-        after = []
-        for group in self.clusters:
-            keep = self._cluster(group, kind)
-            shape = (len(which), *self.slices.shape(keep))
-            rows = np.broadcast_to(self._sums(scopes, keep, tables), shape) / size.reshape(
-                -1, *(1,) * len(keep)
-            )
-            for i, (name, lag) in enumerate(keep):
+        for places, x in zip(groups, rows, strict=True):
+            for i, (name, lag) in enumerate(places):
                 if name in targets and not lag:
-                    found[name] = rows.sum(axis=tuple(k for k in range(1, len(shape)) if k != i + 1))
-            belief = np.zeros((len(self.log_probs), prod(shape[1:])))
-            belief[which] = rows.reshape(len(which), -1)
-            after.append(belief)
-        for name in targets:
-            if name not in found:
-                rows = self._sums(scopes, ((name, 0),), tables)
-                found[name] = np.broadcast_to(rows, (len(which), rows.shape[-1])) / size[:, None]
-        self._beliefs = after
+                    found[name] = x.sum(axis=tuple(k for k in range(1, x.ndim) if k != i + 1))
+        return found
+
+    def smoothed(self, targets: Sequence[str]) -> dict[str, Array]:
+        """Return each target's distribution at every step, given all that was seen of its sequence."""
+        offsets, order = self.seen.offsets, self.slices.order
+        lengths = np.diff(offsets)
+        self._begin(len(lengths))
+        kept: list[list[Array]] = []
+        self._kept = kept
+        found = self._forward(targets)
+        later: list[Array] = []
+        for t in range(int(lengths.max()) - 1, -1, -1):
+            kind = min(t, order)
+            own = [self._cluster(group, kind) for group in self.clusters]
+            sizes = [prod(self.slices.shape(places)) for places in own]
+            # sequences that end here have heard nothing from the future
+            if not later or later[0].shape != (len(lengths), sizes[0]):
+                later = [np.ones((len(lengths), k)) for k in sizes]
+            which = np.flatnonzero(lengths > t)
+            steps = offsets[which] + t
+            among = {p[0] for places in own for p in places if not p[1]}
+            alone: list[tuple[Place, ...]] = [((n, 0),) for n in targets if n not in among]
+            past = [self._past(group, kind) for group in self.clusters] if kind else []
+            before = kept[t - 1] if t else []
+            size, parts = self._step(kind, which, steps, before, later, [*own, *alone, *past])
+            rows = [x / size.reshape(-1, *(1,) * (x.ndim - 1)) for x in parts]
+            here = len(own) + len(alone)
+            for name, x in self._targets(own + alone, rows[:here], targets).items():
+                found[name][steps] = x
+            later = []
+            for x, belief in zip(rows[here:], before, strict=True):
+                message = np.ones(belief.shape)
+                known = belief[which]
+                message[which] = np.divide(
+                    x.reshape(known.shape), known, out=np.zeros_like(known), where=known > 0
+                )
+                later.append(message)
         return found
 
 

@@ -47,8 +47,17 @@ def approximate(
     engine: str,
     settings: Mapping[str, Any],
     begin: float,
+    *,
+    smooth: bool,
 ) -> Beliefs:
-    """Answer `filter` and `forecast` approximately."""
+    """Answer `filter`, `smooth` and `forecast` approximately."""
+    if smooth and engine != "boyen-koller":
+        cure = (
+            "mk.ParticleFilter.from_network(process, observed).smooth(...) does so by paths drawn backwards"
+            if engine == "particles"
+            else "engine='boyen-koller' does so"
+        )
+        raise UnsupportedModel(f"engine={engine!r} filters and forecasts, but does not smooth; {cure}")
     window = settings.get("window", WINDOW)
     check_count("window", window)
     variables = {n: networks[0].variable(n) for n in own_variables(networks[-1])}
@@ -62,16 +71,25 @@ def approximate(
             slices = compiled(process, networks)
             seen = seen_of(networks, slices, evidence)
             if engine == "boyen-koller":
-                run: BoyenKoller | FactoredFrontier = BoyenKoller(slices, seen, _clusters(process, settings))
+                own = BoyenKoller(slices, seen, _clusters(process, settings))
+                found = own.smoothed(discrete) if smooth else own.marginals(discrete)
+                logs = own.log_probs
             else:
                 run = FactoredFrontier(slices, seen)
-            found = run.marginals(discrete)
-            logs = run.log_probs
+                found, logs = run.marginals(discrete), run.log_probs
     except StuckError as stuck:
         error = ImpossibleEvidence({})
         error.args = (f"what was seen has probability zero at {evidence.rows.at(stuck.step)}",)
         raise error from None
-    error_, note = _measured(process, networks, evidence, found, mean, window)
+    if smooth and window:
+        # what the future beyond the window says is in none of the exact answers, so the window is smoothed by itself
+        steps = min(window, int(evidence.offsets[1]))
+        part = seen_of(networks, slices, first_steps(evidence, steps))
+        own = BoyenKoller(slices, part, _clusters(process, settings))
+        compared = own.smoothed(discrete)
+    else:
+        compared = found
+    error_, note = _measured(process, networks, evidence, compared, mean, window, smooth)
     info = Info(engine, exact=False, error=error_, seconds=now() - begin, note=note)
     return Beliefs(variables, found, evidence.offsets, logs, info, mean, var)
 
@@ -95,6 +113,7 @@ def _measured(
     found: Mapping[str, Array],
     mean: Mapping[str, Array],
     window: int,
+    smooth: bool,
 ) -> tuple[float, str]:
     """Return the largest error on the first steps of the first sequence, and what was compared."""
     steps = min(window, int(evidence.offsets[1]))
@@ -115,7 +134,7 @@ def _measured(
             return switching_error(networks, evidence, (found, mean), window)
         slices = compiled(process, networks)
         engine = Interface(slices, seen_of(networks, slices, first))
-        exactly = engine.marginals(list(found), smooth=False)
+        exactly = engine.marginals(list(found), smooth=smooth)
     except (TooLarge, UnsupportedModel) as error_:
         kind = "would be too large" if isinstance(error_, TooLarge) else "is not known"
         return float("nan"), f"not compared with an exact answer, which {kind}"

@@ -103,7 +103,8 @@ def beliefs(
     else:
         from markovia.models.temporal.processes.dynamic_approximation import approximate
 
-        found = approximate(process, networks, asked, evidence, engine, settings, begin)
+        smooth = what == "smooth"
+        found = approximate(process, networks, asked, evidence, engine, settings, begin, smooth=smooth)
     return found if ahead is None else found.rows(ahead, steps)
 
 
