@@ -112,6 +112,20 @@ def test_long_frames_lengths_and_lists_mean_the_same():
         assert all(np.allclose(a, b, atol=1e-12) for a, b in zip(found, expected, strict=True))
 
 
+def test_a_stream_takes_states_by_name_and_stays_as_it_was_on_an_unknown_one():
+    process = mk.DynamicBayesianNetwork()
+    process.add("x", states=["dry", "wet"], parents=["x@-1"], p=[[0.9, 0.1], [0.3, 0.7]], initial=[0.5, 0.5])
+    process.add("y", states=["low", "high"], parents=["x"], p=[[0.9, 0.1], [0.2, 0.8]])
+    seen = ["low", np.str_("high"), {"low": 0.2, "high": 0.7}, "high"]
+    expected, stream = process.filter({"y": seen}), process.stream()
+    for t, y in enumerate(seen):
+        assert stream.update({"y": y})["x"]["wet"] == pytest.approx(expected["x"][0][t, 1], abs=1e-12)
+        with pytest.raises(mk.errors.UnknownState, match="'middle'"):
+            stream.update({"y": "middle"})
+        assert stream.step == t + 1
+    assert stream.log_prob == pytest.approx(expected.log_prob[0], abs=1e-12)
+
+
 def test_a_stream_filters_like_the_whole_sequence_and_its_state_travels():
     import json
     import pickle
