@@ -36,7 +36,19 @@ def looking_back():
     return p
 
 
+def wearing():
+    """A mode that is never left, so that paths have different numbers of continuations."""
+    p = mk.DynamicBayesianNetwork()
+    p.add("mode", states=["a", "b"], parents=["mode@-1"], p=[[0.7, 0.3], [0, 1]], initial=[0.9, 0.1])
+    p.add("lamp", states=["off", "on"], parents=["mode"], p=[[0.8, 0.2], [0, 1]])
+    moves = {"a": L(0, {"x@-1": 1}, 0.1), "b": L(0.5, {"x@-1": 0.8}, 1.0)}
+    p.add("x", moves, parents=["mode", "x@-1"], initial=L(0, {}, 1))
+    p.add("y", L(0, {"x": 1}, 0.3))
+    return p
+
+
 SEEN = {
+    wearing: {"y": [0.1, 0.4, None, 2.0], "lamp": [None, None, "off", None]},
     drifting: {"y": [0.1, 0.4, None, 2.0], "lamp": ["off", None, "on", [0.2, 0.9]]},
     looking_back: {"y": [0.1, None, 1.5, 2.0], "mode": [None, None, None, "b"]},
 }
