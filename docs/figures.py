@@ -22,6 +22,7 @@ from markovia.learning import correlation_graph, partial_correlation_graph
 sys.path.insert(0, str(Path(__file__).parent))
 import figures_bayesian
 import figures_bayesian_more
+import figures_causal
 import figures_fitting
 import figures_learning
 import figures_map
@@ -159,6 +160,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *APPROXIMATE,
     *figures_bayesian.FIGURES,
     *figures_bayesian_more.FIGURES,
+    *figures_causal.FIGURES,
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,

@@ -49,6 +49,8 @@ ROOMS = {
         ("", "trees", "dag_search", "classes_and_orders", "constraint", "functional", "changing"),
         ("exact", "incomplete", "confidence"),
     ],
+    "graphs": [("",), ("causal",)],
+    "causal": [("",), ("identification", "counterfactuals"), ("estimation",)],
     "models": [("graphical",), ("hidden",), ("temporal", "crf", "classifiers", "gaussian"), ("gallery",), ("",)],
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""

@@ -22,6 +22,7 @@ Models
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation
     GLM, LinearRegression, LogisticRegression, SoftmaxRegression, PoissonRegression
+    StructuralModel                 equations with noise: seeing, doing, imagining
 Building blocks
     Variable, Factor, Feature, ConditionalFeature
     Not, Jeffrey                    evidence that is not one state: excluded states, Jeffrey's rule
@@ -51,6 +52,8 @@ Learning
     scores, ci_tests                what structure learning takes as score= and test=
     entity_scores                   precision, recall and F1 of labelled spans
     learning                        association, information, calibration, expected counts
+Causes and effects
+    causal                          identification, effects from data, counterfactuals, causal graphs
 First runs
     compile                         compile everything beforehand, for containers
 Examples and pictures
@@ -74,6 +77,7 @@ _ports.bind("to-markov-network", "markovia.models.conversions:to_markov_network"
 _ports.bind("to-factor-graph", "markovia.models.conversions:to_factor_graph")
 _ports.bind("fit-structure", "markovia.models.learned_structure:fit_structure")
 _ports.bind("query-averaged", "markovia.models.averaged_query:averaged_query")
+_ports.bind("counterfactual", "markovia.causal.counterfactuals.structural_model:network_counterfactual")
 _ports.bind("picture", "markovia.plotting.picture:svg")
 _ports.bind("plot-edge-confidence", "markovia.plotting.edge_confidence_plot:plot_edge_confidence")
 _ports.bind("plot-density", "markovia.plotting:plot_density")
@@ -88,5 +92,10 @@ _ports.bind("plot-ranks", "markovia.plotting.rank_plot:plot_ranks")
 _ports.bind("plot-state-choice", "markovia.plotting.state_choice_plot:plot_state_choice")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 _ports.bind("plot-draws", "markovia.plotting.draws_plot:plot_draws")
+_ports.bind("plot-effects", "markovia.plotting.estimate_plot:plot_effects")
+_ports.bind("plot-balance", "markovia.plotting.estimate_plot:plot_balance")
+_ports.bind("plot-sensitivity", "markovia.plotting.estimate_plot:plot_sensitivity")
+_ports.bind("plot-synthetic-control", "markovia.plotting.estimate_plot:plot_synthetic_control")
+_ports.bind("plot-effect-report", "markovia.plotting.estimate_plot:plot_effect_report")
 
 __getattr__, __dir__ = _lazy_names(__name__)

@@ -1,6 +1,7 @@
 """The public names of markovia, each with its home."""
 
 from markovia import (
+    causal as causal,
     ci_tests as ci_tests,
     distributions as distributions,
     engines as engines,
@@ -18,6 +19,7 @@ from markovia import (
     scores as scores,
     variational as variational,
 )
+from markovia.causal.counterfactuals.structural_model import StructuralModel as StructuralModel
 from markovia.data.counting import counts as counts
 from markovia.data.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError

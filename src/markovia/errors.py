@@ -138,6 +138,22 @@ class AccidentalShapeWarning(UserWarning):
     """A parent on another plate that broadcasts only because two plates happen to be equally long."""
 
 
+class NotIdentifiable(MarkoviaError, ValueError):
+    """A causal effect that the graph and the observed distribution do not determine.
+
+    `hedge` holds two nested sets of names (C-forests, the larger first) that prove it, or None where the failure is of
+    another kind.
+    """
+
+    def __init__(self, message: str, hedge: tuple[frozenset[str], frozenset[str]] | None = None) -> None:
+        super().__init__(message)
+        self.hedge = hedge
+
+
+class NoOverlap(MarkoviaError, ValueError):
+    """A treatment that never occurs where it would have to, so that its effect there cannot be known."""
+
+
 class UnknownFormat(MarkoviaError, ValueError):
     """A file whose suffix or `format=` names no supported format."""
 

@@ -53,6 +53,37 @@ def masks_of(flags: NDArray[np.bool_]) -> list[int]:
     return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in flags]
 
 
+def union_of(mask: int, sets: Sequence[int]) -> int:
+    """Return the union of the sets that belong to the nodes of a mask.
+
+    Examples
+    --------
+    >>> bin(union_of(0b101, [0b10, 0b0, 0b1000]))
+    '0b1010'
+    """
+    found = 0
+    while mask:
+        low = mask & -mask
+        mask ^= low
+        found |= sets[low.bit_length() - 1]
+    return found
+
+
+def closed(mask: int, steps: Sequence[int], within: int = -1) -> int:
+    """Return a set and all that steps from its nodes reach within another.
+
+    Examples
+    --------
+    >>> bin(closed(0b1, [0b10, 0b100, 0]))
+    '0b111'
+    """
+    found = fresh = mask
+    while fresh:
+        fresh = union_of(fresh, steps) & within & ~found
+        found |= fresh
+    return found
+
+
 def turned(parents: Sequence[int]) -> list[int]:
     """Return the masks of children, given those of parents."""
     children = [0] * len(parents)

@@ -73,7 +73,12 @@ class MixedGraph(NamedGraph):
     def from_dag(cls, dag: DAG) -> Self:
         """Return the same graph with tails and arrowheads as marks."""
         need(dag, DAG)
-        return cls(((a, b, Mark.TAIL, Mark.ARROW) for a, b in dag.edges), nodes=dag.nodes)
+        graph = cls(nodes=dag._names)
+        for i, children in enumerate(dag._children):  # the edges of a DAG need no check
+            for j in children:
+                graph._marks[i][j] = [(Mark.TAIL, Mark.ARROW)]
+                graph._marks[j][i] = [(Mark.ARROW, Mark.TAIL)]
+        return graph
 
     @classmethod
     def from_undirected(cls, graph: UndirectedGraph) -> Self:

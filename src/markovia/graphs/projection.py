@@ -1,4 +1,4 @@
-"""Latent projection: the mixed graph that is left when some nodes of a DAG are hidden; and whether that matters.
+"""Latent projection: the mixed graph that is left when some nodes of a graph are hidden; and whether that matters.
 
 Reference: Verma and Pearl, *Equivalence and synthesis of causal models*, UAI (1990). Cost: O(nodes x
 observed nodes).
@@ -6,21 +6,22 @@ observed nodes).
 
 from itertools import combinations
 
+from markovia.errors import InvalidGraph
 from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.mixed import Mark, MixedGraph, edge_string
 from markovia.graphs.named import Names, need
 
 
-def latent_projection(dag: DAG, latents: Names) -> MixedGraph:
-    """Hide the latent nodes of a DAG and keep what they imply for the others.
+def latent_projection(dag: DAG | MixedGraph, latents: Names) -> MixedGraph:
+    """Hide the latent nodes of a graph and keep what they imply for the others.
 
     The result has a --> b for a directed path from a to b through latent nodes only, and a <-> b for a latent
-    node with such paths to both. It has the same m-separations among the observed nodes.
+    node, or a bidirected edge, with such paths to both. It has the same m-separations among the observed nodes.
 
     Parameters
     ----------
     dag
-        A directed acyclic graph.
+        A directed acyclic graph, or an acyclic directed mixed one.
     latents
         The nodes to hide.
 
@@ -33,21 +34,33 @@ def latent_projection(dag: DAG, latents: Names) -> MixedGraph:
     --------
     >>> latent_projection(DAG([("u", "a"), ("u", "b"), ("a", "b")]), "u")
     MixedGraph(['a --> b', 'a <-> b'])
+    >>> latent_projection(MixedGraph(["a <-> u", "u --> b"]), "u")
+    MixedGraph(['a <-> b'])
     """
-    need(dag, DAG)
-    order = dag.topological_order()
+    need(dag, DAG, MixedGraph)
     hidden = set(dag._named(dag._numbers(latents)))
+    joined: list[tuple[str, str]] = []
+    if isinstance(dag, MixedGraph):
+        joined = dag.bidirected_edges()
+        others = [edge for edge in dag.edges if edge[3] is not Mark.ARROW or edge[2] is Mark.CIRCLE]
+        if others:
+            raise InvalidGraph(
+                f"nodes can be hidden where all edges are directed or bidirected, and {edge_string(others[0])} is not"
+            )
+        dag = DAG(dag.directed_edges(), nodes=dag.nodes)
+    order = dag.topological_order()
     below: dict[str, dict[str, None]] = {}  # the observed nodes under each node with only latents in between
     for name in reversed(order):
         below[name] = {}
         for child in dag.children(name):
             below[name].update(below[child] if child in hidden else {child: None})
     graph = MixedGraph(nodes=[name for name in dag.nodes if name not in hidden])
-    for name in graph.nodes:
-        graph.add_edges((name, child, Mark.TAIL, Mark.ARROW) for child in below[name])
-    for name in order:
-        if name in hidden:
-            graph.add_edges((a, b, Mark.ARROW, Mark.ARROW) for a, b in combinations(below[name], 2))
+    graph.add_edges((name, child, Mark.TAIL, Mark.ARROW) for name in graph.nodes for child in below[name])
+    pairs = [pair for name in order if name in hidden for pair in combinations(below[name], 2)]
+    for left, right in joined:
+        ends = [below[name] if name in hidden else (name,) for name in (left, right)]
+        pairs += [(a, b) for a in ends[0] for b in ends[1] if a != b]
+    graph.add_edges((a, b, Mark.ARROW, Mark.ARROW) for a, b in pairs)
     return graph
 
 

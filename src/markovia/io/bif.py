@@ -41,9 +41,9 @@ from markovia.io.bif_text import Cursor, mask, plain, quoted, said
 from markovia.io.declarations import Declaration, declared_variable
 from markovia.io.identifiers import MARKS, STATES, refusal, split_properties, states_mark
 from markovia.io.rows import RowPolicy
-from markovia.io.source import Source, brief, hint, shown
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import Source, brief, hint, shown
 
 MAX_STATES = 2**20
 

@@ -18,8 +18,8 @@ from markovia.factors.tables.variable import Variable
 from markovia.io.bif_text import Cursor, plain, said
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import RowPolicy, checked_size
-from markovia.io.source import brief, hint, shown
 from markovia.runtime.array_types import Array
+from markovia.runtime.source_text import brief, hint, shown
 
 MAX_DEFAULT_ENTRIES = 2**24
 _BETWEEN_COMMAS = re.compile(r"\s*+([^,]++)", re.ASCII)

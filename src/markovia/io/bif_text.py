@@ -10,7 +10,7 @@ import re
 from io import StringIO
 
 from markovia.errors import ParseError
-from markovia.io.source import Source, shown
+from markovia.runtime.source_text import Source, shown
 
 _SPECIAL = '{}()[];,|="\t\n\v\f\r '
 _MASK = {ord(c): chr(0xFDD0 + i) for i, c in enumerate(_SPECIAL)}

@@ -27,8 +27,8 @@ from markovia.io.identifiers import (
     restored_states,
 )
 from markovia.io.rows import MAX_AXES, MAX_ENTRIES, RowPolicy
-from markovia.io.source import Source, brief, hint, shown
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import Source, brief, hint, shown
 
 Parents: TypeAlias = tuple[Variable, ...]
 Define: TypeAlias = Callable[[Variable, Parents], Conditional]

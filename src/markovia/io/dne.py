@@ -28,9 +28,9 @@ from markovia.io.declarations import (
 )
 from markovia.io.identifiers import STATES, WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, quote
-from markovia.io.source import Source, shown
+from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import Source, quote, shown
 
 _LONGEST = 30
 _OWN = {

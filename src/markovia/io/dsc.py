@@ -33,9 +33,9 @@ from markovia.io.declarations import (
 )
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, nth_word, parse_numbers, quote
-from markovia.io.source import Source, hint, shown
+from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare, nth_word, parse_numbers
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import Source, hint, quote, shown
 
 _RESERVED = {"belief", "network", "node", "probability", "properties", "default", "discrete", "type"}
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -20,11 +20,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from markovia.errors import ParseError, UnsupportedModel
+from markovia.graphs.causal.text import declared_graph, most_edges
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph, edge_string
-from markovia.io.dagitty import as_mixed, declared_graph, most_edges
+from markovia.io.dagitty import as_mixed
 from markovia.io.identifiers import NAME, decode_text, safe_names
-from markovia.io.source import Source, shown
+from markovia.runtime.source_text import Source, shown
 
 _TOKEN = re.compile(
     r"[^\S\n]*+(?:"

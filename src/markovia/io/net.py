@@ -20,9 +20,9 @@ from markovia.factors.tables.variable import State
 from markovia.io.declarations import Declaration, Define, declared_network, dense
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.scanner import Scanner, is_bare, quote
-from markovia.io.source import Source, hint, shown
+from markovia.io.scanner import Scanner, is_bare
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import Source, hint, quote, shown
 
 _UNSUPPORTED = ("continuous", "decision", "utility", "function", "instance", "interval")
 _RESERVED = {"net", "class", "node", "discrete", "potential", "data", "states", "normal", *_UNSUPPORTED}

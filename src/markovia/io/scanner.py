@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 
 from markovia.errors import ParseError
 from markovia.io.numbers import is_number, number_list
-from markovia.io.source import Source, shown
+from markovia.runtime.source_text import Source, quote, shown, unquote
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _BLOCK_COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
-_ESCAPE = re.compile(r'\\(?:\r?\n[ \t]*|([nrt"\\]))')
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
-_UNESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _BRACKETS = str.maketrans("(),", "   ")
 _NUMBER_CHARACTERS = re.compile(r"[-+.0-9eE(),\s]*+", re.ASCII)
 _OPENING, _CLOSING = "({[", ")}]"
@@ -263,25 +260,6 @@ def nth_word(text: str, k: int) -> int:
     """Return the offset of the k-th word (from 0), or the end of the text."""
     match = next(islice(_WORD.finditer(text), k, None), None)
     return match.start() if match else len(text)
-
-
-def quote(text: str) -> str:
-    r"""Write a string in double quotes.
-
-    Examples
-    --------
-    >>> print(quote('say "hi"'))
-    "say \"hi\""
-    """
-    return f'"{text.translate(_UNESCAPES)}"'
-
-
-def unquote(token: str) -> str:
-    """Return the content of a quoted string; a backslash before any other character stays as it is."""
-    inner = token[1:-1]
-    if "\\" not in inner:
-        return inner
-    return _ESCAPE.sub(lambda m: _ESCAPES[m[1]] if m[1] else "", inner)
 
 
 def is_bare(text: str) -> bool:

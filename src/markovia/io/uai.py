@@ -35,12 +35,12 @@ from markovia.factors.tables.variable import Variable
 from markovia.io.identifiers import refusal
 from markovia.io.numbers import is_number, number_list
 from markovia.io.rows import RowPolicy, checked_size
-from markovia.io.source import Source, brief, shown
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.source_text import Source, brief, shown
 
 MAX_STATES = 2**20
 _MOST = 2**53

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.io.source import Source
 from markovia.io.uai import MAX_STATES, NumberStream
 from markovia.runtime.array_types import Array
+from markovia.runtime.source_text import Source
 
 Evidence = dict[str, int]
 

@@ -33,9 +33,9 @@ from markovia.factors.tables.variable import Variable
 from markovia.io.declarations import Declaration, Define, Parents, declared_network, dense, deterministic
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.source import shown
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import shown
 
 _DRAWN = re.compile(r"genie\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?")
 _SMILE = re.compile(r"smile\.([A-Za-z_][A-Za-z0-9_]*)")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import ParseError
 from markovia.io.scanner import nth_word, parse_numbers
-from markovia.io.source import Source, shown
+from markovia.runtime.source_text import Source, shown
 
 _DEEPEST = 100
 _PIECE = 2**20

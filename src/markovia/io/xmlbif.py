@@ -16,9 +16,9 @@ from xml.sax.saxutils import escape
 from markovia.io.declarations import Declaration, Locate, declared_network, dense
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
-from markovia.io.source import hint, shown
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.source_text import hint, shown
 
 # no document type: it is optional, and TinyXML, which pyAgrum reads with, does not get past one
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -17,6 +17,7 @@ from markovia.plotting.chain_plot import plot_autocorrelation, plot_trace
 from markovia.plotting.comparison_plot import plot_comparison
 from markovia.plotting.density_plot import plot_density
 from markovia.plotting.dot import to_dot
+from markovia.plotting.effect_plot import plot_effect
 from markovia.plotting.graph_plot import plot_graph, plot_model
 from markovia.plotting.posterior_plot import plot_posterior
 
@@ -26,6 +27,7 @@ __all__ = [
     "plot_calibration",
     "plot_comparison",
     "plot_density",
+    "plot_effect",
     "plot_graph",
     "plot_model",
     "plot_posterior",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
-from markovia.io.source import Source, hint, shown
+from markovia.runtime.source_text import Source, hint, shown
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]

@@ -27,8 +27,8 @@ from markovia.factors.functions.reading import TableLookup
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import Node
-from markovia.io.source import brief, shown
 from markovia.runtime.double_precision import x64
+from markovia.runtime.source_text import brief, shown
 
 _SUPPORTS = (
     "real",

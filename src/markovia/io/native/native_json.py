@@ -62,7 +62,6 @@ from markovia.io.native.native_taggers import (
     tagger_content,
 )
 from markovia.io.rows import RowPolicy, checked_size
-from markovia.io.source import brief, shown
 from markovia.models.crf.chain_crf import ChainCRF
 from markovia.models.crf.memm import MEMM
 from markovia.models.crf.segment_crf import SegmentCRF
@@ -75,6 +74,7 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.models.temporal.markov_chain import MarkovChain
+from markovia.runtime.source_text import brief, shown
 
 VERSION = 1
 MAX_STATES = 2**20

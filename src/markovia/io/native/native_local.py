@@ -35,7 +35,7 @@ from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import Node
 from markovia.io.native.native_functions import read_function, write_function
-from markovia.io.source import brief, shown
+from markovia.runtime.source_text import brief, shown
 
 _PROBABILITY = {"NoisyOrConditional": NoisyOrConditional, "NoisyAndConditional": NoisyAndConditional}
 _SCORES: dict[str, type[NoisyMaxConditional] | type[SoftmaxConditional]] = {

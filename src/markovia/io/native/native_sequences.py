@@ -6,11 +6,11 @@ import numpy as np
 
 from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import Node
-from markovia.io.source import brief
 from markovia.learning.sequences.baum_welch import HiddenMarkov
 from markovia.models.hidden.emission_families import EMISSIONS
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
+from markovia.runtime.source_text import brief
 
 _PLAIN = (str, int, float, bool)
 _SHAPE = {"order": 1, "lags": 0, "structure": "ergodic", "band": None, "tied": None, "transition_mask": None}

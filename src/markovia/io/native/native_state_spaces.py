@@ -13,12 +13,12 @@ import numpy as np
 
 from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import Node
-from markovia.io.source import brief
 from markovia.models.temporal.arima import ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor
 from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.models.temporal.parametric_series import ParametricSeries
 from markovia.models.temporal.structural_series import StructuralSeries
+from markovia.runtime.source_text import brief
 
 PRESETS: dict[str, Any] = {
     "arima": ARIMA,

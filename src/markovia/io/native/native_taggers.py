@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import Node
-from markovia.io.source import brief
 from markovia.learning.conditional_fields.chain_objective import MOST_DENSE, ChainWeights
 from markovia.learning.conditional_fields.segment_objective import SegmentWeights
 from markovia.learning.conditional_fields.tokens import FewWeights
@@ -25,6 +24,7 @@ from markovia.models.crf.chain_crf import ChainCRF
 from markovia.models.crf.memm import MEMM
 from markovia.models.crf.segment_crf import SegmentCRF
 from markovia.runtime.array_types import Array
+from markovia.runtime.source_text import brief
 
 KINDS = {"chain-crf": ChainCRF, "memm": MEMM, "segment-crf": SegmentCRF}
 LEFT_OUT = ("random_state", "progress")

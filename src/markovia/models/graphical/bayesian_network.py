@@ -36,6 +36,7 @@ from markovia.models.graphical.model import Model
 from markovia.models.graphical.one_line import parse_one_line
 from markovia.models.graphical.score_verbs import ScoreVerbs
 from markovia.models.graphical.steps_graph import steps_graph
+from markovia.runtime import ports
 from markovia.runtime.keyword_advice import guided
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
@@ -251,6 +252,53 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
             twin._tables[name] = ConditionalTable.of(self._variables[name], (), weights)
             twin._parents[name] = ()
         return twin
+
+    @guided
+    def counterfactual(
+        self,
+        targets: str | Sequence[str],
+        given: Mapping[str, Any] | None = None,
+        do: Mapping[str, Any] | None = None,
+        mechanism: str | Mapping[str, str] | None = None,
+        engine: str | Engine = "auto",
+    ) -> Any:
+        """Return the posterior of the targets had `do` been the case, for a unit of which the facts `given` are known.
+
+        The facts speak about all causes jointly, and these stay as they are in the world that is asked about (abduction,
+        action, prediction). Functions of parents, gates, noisy-or and linear Gaussians determine the answer.
+        A table alone does not: without `mechanism` it is a `BoundedPosterior`, sharp where the functions behind the
+        tables can be listed.
+
+        Parameters
+        ----------
+        targets
+            A name, or several for their joint distribution, in the other world.
+        given
+            Facts of the actual world: evidence as in `query`.
+        do
+            What is set in the other world, as in `do`.
+        mechanism
+            The functions that tables come from, for all of them or by name: "monotone" (one quantile a unit, by the order of
+            the states), "gumbel" (independent utilities of states) or "independent" (another throw for other parents).
+        engine
+            As in `query`.
+
+        Returns
+        -------
+        Posterior, GaussianPosterior, DrawnPosterior or BoundedPosterior
+            `info.note` says whether a mechanism was chosen, and which.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> bn = mk.BayesianNetwork()
+        >>> bn.add("gene", p=[0.5, 0.5])
+        >>> bn.add("drug", p=[0.5, 0.5])
+        >>> bn.add("cured", lambda gene, drug: gene & drug)
+        >>> bn.counterfactual("cured", given={"drug": 1, "cured": 1}, do={"drug": 0})[1]
+        0.0
+        """
+        return ports.call("counterfactual", self, targets, given, do, mechanism, engine)
 
     def relevant(self, targets: str | Sequence[str], given: str | Iterable[str] = ()) -> Self:
         """Return the sub-network that the posterior of the targets given the observed names depends on.

@@ -1,9 +1,14 @@
 """A text that is being read: turns an offset into a line and a column, and both into an error."""
 
+import re
 from collections.abc import Iterable
 from itertools import islice
 
 from markovia.errors import ParseError, did_you_mean
+
+_ESCAPE = re.compile(r'\\(?:\r?\n[ \t]*|([nrt"\\]))')
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
+_UNESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 class Source:
@@ -75,3 +80,22 @@ def hint(token: str, known: Iterable[object], limit: int = 60) -> str:
     " (did you mean 'rain'?)"
     """
     return did_you_mean(token, islice(known, 2000)) if len(token) <= limit else ""
+
+
+def quote(text: str) -> str:
+    r"""Write a string in double quotes.
+
+    Examples
+    --------
+    >>> print(quote('say "hi"'))
+    "say \"hi\""
+    """
+    return f'"{text.translate(_UNESCAPES)}"'
+
+
+def unquote(token: str) -> str:
+    """Return the content of a quoted string; a backslash before any other character stays as it is."""
+    inner = token[1:-1]
+    if "\\" not in inner:
+        return inner
+    return _ESCAPE.sub(lambda m: _ESCAPES[m[1]] if m[1] else "", inner)

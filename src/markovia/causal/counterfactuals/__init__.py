@@ -1,0 +1,1 @@
+"""What would have happened to this unit: structural models, twin networks, bounds, attribution."""

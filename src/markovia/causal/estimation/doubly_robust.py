@@ -1,0 +1,159 @@
+"""Doubly robust estimators: augmented inverse-probability weighting and targeted maximum likelihood.
+
+Both join an outcome model m_a(X) and a propensity e_a(X), cross-fitted, and are right when either is; with both converging
+faster than n^(1/4) the error is the efficient one. AIPW averages m_a(X) + 1{A=a}/e_a (Y - m_a); TMLE moves m_a along
+the one direction that makes the average of the correction zero, so its means stay in the outcome's range.
+This is also the interactive model of double machine learning.
+
+References: Robins, Rotnitzky & Zhao (1994); van der Laan & Rubin (2006); Chernozhukov et al. (2018).
+Cost: `folds` times one propensity and one outcome regression an arm.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from markovia.causal.estimation.estimates import ArmMeans, arm_means
+from markovia.causal.estimation.nuisance import CLIP, clipped, cross_fit, learner_for, make_folds, propensity
+from markovia.learning.regression.families import sigmoid
+from markovia.runtime.array_types import Array, Ints
+
+
+class Nuisances(NamedTuple):
+    """Cross-fitted predictions: outcome means and probabilities of the arms, both (n, arms); the rows' folds."""
+
+    means: Array
+    probabilities: Array
+    fold: Ints
+
+
+def nuisances(
+    treatment: Ints,
+    outcome: Array,
+    covariates: Array,
+    *,
+    arms: int = 2,
+    family: str = "gaussian",
+    learner: Any = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Nuisances:
+    """Return what doubly robust estimators are built on, each row predicted by models that did not see it."""
+    fold = make_folds(
+        treatment, min(folds, int(np.bincount(treatment, minlength=arms).min())), np.random.default_rng(seed)
+    )
+    means = np.column_stack(
+        [
+            cross_fit(
+                learner_for(learner, "outcome"),
+                covariates,
+                outcome,
+                family,
+                fold,
+                among=treatment == a,
+                seed=seed,
+            )
+            for a in range(arms)
+        ]
+    )
+    found = propensity(
+        treatment, covariates, arms, learner=learner_for(learner, "treatment"), fold=fold, seed=seed
+    )
+    return Nuisances(means, found.probabilities, fold)
+
+
+def aipw(
+    treatment: Ints,
+    outcome: Array,
+    covariates: Array,
+    *,
+    arms: int = 2,
+    family: str = "gaussian",
+    population: int | None = None,
+    learner: Any = None,
+    folds: int = 5,
+    clip: float = CLIP,
+    clusters: Any = None,
+    seed: int = 0,
+) -> ArmMeans:
+    """Return the doubly robust means of all arms.
+
+    Parameters
+    ----------
+    treatment, outcome, covariates, arms, family, population
+        See `standardisation`.
+    learner
+        None for generalised linear models, "boosting", "forest", a scikit-learn estimator, or a mapping of "outcome" and
+        "treatment" to such.
+    folds
+        Parts of the data for cross-fitting; fewer where an arm is smaller.
+    clip
+        Probabilities of treatment below this are raised to it.
+    """
+    found = nuisances(
+        treatment, outcome, covariates, arms=arms, family=family, learner=learner, folds=folds, seed=seed
+    )
+    p = clipped(found.probabilities, clip)
+    members, weights = _weights(treatment, p, population)
+    pseudo = members[:, None] * found.means + weights * (outcome[:, None] - found.means)
+    share = members.mean()
+    values = pseudo.mean(axis=0) / share
+    return arm_means(values, (pseudo - members[:, None] * values) / share, weights.sum(axis=1), clusters)
+
+
+def tmle(
+    treatment: Ints,
+    outcome: Array,
+    covariates: Array,
+    *,
+    arms: int = 2,
+    family: str = "gaussian",
+    population: int | None = None,
+    learner: Any = None,
+    folds: int = 5,
+    clip: float = CLIP,
+    clusters: Any = None,
+    seed: int = 0,
+) -> ArmMeans:
+    """Return the targeted means of all arms; the parameters are those of `aipw`.
+
+    The outcome is scaled to [0, 1] and its model is moved on the logit scale by an intercept with the weights
+    1{A=a} / e_a, so that no mean leaves the outcome's range.
+    """
+    found = nuisances(
+        treatment, outcome, covariates, arms=arms, family=family, learner=learner, folds=folds, seed=seed
+    )
+    p = clipped(found.probabilities, clip)
+    members, weights = _weights(treatment, p, population)
+    low, width = float(outcome.min()), float(np.ptp(outcome)) or 1.0
+    y = (outcome - low) / width
+    start = np.clip((found.means - low) / width, 1e-4, 1 - 1e-4)
+    values, influence = np.empty(arms), np.empty((len(y), arms))
+    share = members.mean()
+    for a in range(arms):
+        offset = np.log(start[:, a] / (1 - start[:, a]))
+        moved = sigmoid(offset + _fluctuation(offset, y, weights[:, a]))
+        values[a] = members @ moved / members.sum()
+        influence[:, a] = (members * (moved - values[a]) + weights[:, a] * (y - moved)) / share
+    return arm_means(low + width * values, width * influence, weights.sum(axis=1), clusters)
+
+
+def _weights(treatment: Ints, p: Array, population: int | None) -> tuple[Array, Array]:
+    """Return who is averaged over, and what each row weighs for each arm."""
+    hot = np.eye(p.shape[1])[treatment]
+    if population is None:
+        return np.ones(len(p)), hot / p
+    return hot[:, population], hot * (p[:, [population]] / p)
+
+
+def _fluctuation(offset: Array, y: Array, weights: Array) -> float:
+    """Return the intercept that solves sum w (y - sigmoid(offset + e)) = 0, by safeguarded Newton steps."""
+    epsilon = 0.0
+    for _ in range(50):
+        mu = sigmoid(offset + epsilon)
+        curvature = float(weights @ (mu * (1 - mu)))
+        step = float(weights @ (y - mu)) / max(curvature, 1e-12)
+        epsilon += float(np.clip(step, -2.0, 2.0))
+        if abs(step) < 1e-12:
+            break
+    return epsilon

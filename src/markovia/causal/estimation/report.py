@@ -1,0 +1,93 @@
+"""One report on an effect: the number, its diagnostics, the refutations, the sensitivity, the graph, and a verdict."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from markovia.causal.estimation.diagnostics import SMALL
+from markovia.causal.estimation.effect_result import Effect, listed
+from markovia.causal.estimation.falsification import Falsification, falsify_graph
+from markovia.causal.estimation.refutation import Refutation, refute
+from markovia.causal.estimation.sensitivity import Sensitivity, sensitivity
+from markovia.errors import MarkoviaError
+from markovia.runtime import ports
+from markovia.runtime.seeds import Seed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that was found out about an effect; `print` it, `plot()` draws it."""
+
+    effect: Effect
+    refutations: tuple[Refutation, ...]
+    sensitivity: Sensitivity | None
+    graph: Falsification | None
+
+    @property
+    def doubts(self) -> list[str]:
+        """What speaks against the effect, in a few words each."""
+        found = [f"the {r.kind} test failed" for r in self.refutations if not r.passed]
+        if self.effect.overlap is not None and not self.effect.overlap.good:
+            found.append("overlap is poor")
+        if self.effect.balanced is not None and self.effect.balanced.worst[1] >= SMALL:
+            found.append("covariates are not balanced")
+        if self.effect.first_stage is not None and self.effect.first_stage.weak:
+            found.append("the instrument is weak")
+        if self.graph is not None and self.graph.falsified:
+            found.append("the data speak against the graph")
+        return found
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        low, high = self.effect.interval
+        null = self.effect.estimate.null
+        seen = "no effect can be told from chance" if low <= null <= high else "there is an effect"
+        if self.effect.method == "none":
+            return "Verdict: there is no effect, as far as the graph is right."
+        if self.doubts:
+            return f"Verdict: by these rows {seen}, but in doubt: {listed(self.doubts)}."
+        return f"Verdict: by these rows {seen}, and nothing that was tried speaks against it, as far as the graph is right."
+
+    def __str__(self) -> str:
+        parts = [str(self.effect)]
+        if self.refutations:
+            parts.append("Attempts to refute it\n" + "\n".join(f"  {r}" for r in self.refutations))
+        if self.sensitivity is not None:
+            parts.append(
+                "Hidden confounding\n" + "\n".join(f"  {line}" for line in str(self.sensitivity).split("\n"))
+            )
+        if self.graph is not None:
+            parts.append(f"The graph\n  {self.graph}")
+        if self.effect.formula is not None:
+            parts.append("It rests on\n" + "\n".join(f"  {a}" for a in self.effect.formula.assumptions))
+        return "\n\n".join([*parts, self.verdict])
+
+    def plot(self) -> "Figure":
+        """Draw the forest, the balance, the refutations and the contour of hidden confounding."""
+        drawn: Figure = ports.call("plot-effect-report", self)
+        return drawn
+
+
+def report(
+    effect: Effect, *, repetitions: int = 20, negative_controls: Any = (), random_state: Seed = 0
+) -> Report:
+    """Put an effect to all tests that apply."""
+    if effect.method == "none":
+        return Report(effect, (), None, None)
+    refutations = refute(
+        effect, repetitions=repetitions, negative_controls=negative_controls, random_state=random_state
+    )
+    by_adjustment = not (effect.instruments or effect.mediators or effect.method == "plug-in")
+    graph = None
+    try:
+        columns = (
+            [n for n in effect.graph.nodes if n in effect.frame.columns] if effect.graph is not None else []
+        )
+        if effect.graph is not None and len(columns) == len(effect.graph.nodes):
+            graph = falsify_graph(effect.frame[columns].dropna(), effect.graph, random_state=random_state)
+    except MarkoviaError:
+        graph = None  # a class of graphs, or columns that no test takes, has no such list
+    return Report(effect, tuple(refutations), sensitivity(effect) if by_adjustment else None, graph)

@@ -1,0 +1,1 @@
+"""Which causal effects the observed distribution determines, and the formulas."""

@@ -1,0 +1,157 @@
+"""`markovia effect`: how large a causal effect is, from a data file and a graph, with its report."""
+
+from typing import Annotated, Any
+
+import typer
+
+from markovia.causal.estimation.effect import TARGETS
+from markovia.causal.estimation.effect import effect as estimate_effect
+from markovia.causal.estimation.estimates import MEASURES
+from markovia.causal.estimation.methods import METHODS
+from markovia.cli import options
+from markovia.cli.data_input import data_file
+from markovia.cli.identify import graph_of, names_of
+from markovia.cli.output import print_json, say
+from markovia.data.frames import as_frame
+from markovia.errors import InvalidArgument
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            'markovia effect data.csv --graph "age -> drug -> cured; age -> cured" --treatment drug --outcome cured',
+            'markovia effect data.csv --graph "z -> t -> y; t <-> y" -t t -y y --report --plot report.png',
+            'markovia effect data.csv --graph model.dagitty -t t -y y --measure "odds ratio" --estimand att --json',
+        )
+        + f"\n\nMethods: auto, {', '.join(METHODS)}, plug-in."
+    )(effect)
+
+
+def effect(
+    data: options.Data,
+    graph: Annotated[
+        str,
+        typer.Option(
+            "--graph",
+            metavar="GRAPH",
+            help='A text such as "x -> y; x <-> y", a file, or a bundled name.',
+            show_default=False,
+        ),
+    ],
+    treatment: Annotated[
+        str, typer.Option("--treatment", "-t", metavar="COLUMN", help="What is done.", show_default=False)
+    ],
+    outcome: Annotated[
+        str, typer.Option("--outcome", "-y", metavar="COLUMN", help="What follows.", show_default=False)
+    ],
+    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="See below.")] = "auto",
+    estimand: Annotated[
+        str, typer.Option("--estimand", metavar="NAME", help=f"Over whom: {', '.join(TARGETS)}.")
+    ] = "ate",
+    measure: Annotated[
+        str, typer.Option("--measure", metavar="NAME", help=f"{', '.join(MEASURES)}.")
+    ] = "difference",
+    control: Annotated[
+        str | None,
+        typer.Option("--control", metavar="VALUE", help="The level to compare with.", show_default=False),
+    ] = None,
+    treated: Annotated[
+        str | None, typer.Option("--treated", metavar="VALUE", help="The level compared.", show_default=False)
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--given", "-g", metavar="COLUMN=VALUE", help="Only rows with this value.", show_default=False
+        ),
+    ] = None,
+    latent: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--latent", metavar="VAR", help="A variable of the graph that is no column.", show_default=False
+        ),
+    ] = None,
+    learner: Annotated[
+        str | None,
+        typer.Option("--learner", metavar="NAME", help="linear, boosting or forest.", show_default=False),
+    ] = None,
+    errors: Annotated[
+        str, typer.Option("--errors", metavar="NAME", help="influence or bootstrap.")
+    ] = "influence",
+    level: Annotated[float, typer.Option("--level", metavar="P", help="The level of intervals.")] = 0.95,
+    missing: Annotated[
+        str, typer.Option("--missing", metavar="NAME", help="error, drop or indicator.")
+    ] = "error",
+    report: Annotated[bool, typer.Option("--report", help="Also try to refute it, and judge.")] = False,
+    plot: Annotated[
+        str | None, typer.Option("--plot", metavar="FILE", help="Draw it, .png or .svg.", show_default=False)
+    ] = None,
+    seed: options.Seed = None,
+    as_json: options.Json = False,
+) -> None:
+    """Estimate a causal effect, with its interval, how it was found and why so."""
+    table = as_frame(str(data_file(data)))
+    found = estimate_effect(
+        table,
+        graph_of(graph, None),
+        treatment,
+        outcome,
+        method=method,
+        estimand=estimand,
+        measure=measure,
+        control=_cell(table, treatment, control),
+        treated=_cell(table, treatment, treated),
+        given=dict(_equation(table, word) for word in given or []) or None,
+        latent=names_of(latent),
+        learner=learner,
+        errors=errors,
+        level=level,
+        missing=missing,
+        random_state=0 if seed is None else seed,
+    )
+    judged = found.report() if report else None
+    if plot is not None:
+        figure: Any = judged.plot() if judged is not None else found.plot().figure
+        figure.savefig(plot)
+    if not as_json:
+        say(str(found if judged is None else judged))
+        return
+    document = {
+        "data": data, "treatment": treatment, "outcome": outcome, "estimand": estimand, "measure": measure,
+        "value": found.value, "standard_error": found.standard_error, "interval": list(found.interval),
+        "p_value": found.p_value, "level": level, "n": found.n, "method": found.method, "why": found.why,
+        "adjustment": list(found.adjustment), "mediators": list(found.mediators), "instruments": list(found.instruments),
+    }  # fmt: skip
+    if judged is not None:
+        tried = [
+            {"kind": r.kind, "passed": r.passed, "value": r.value, "why": r.sentence}
+            for r in judged.refutations
+        ]
+        document |= {"refutations": tried, "doubts": judged.doubts, "verdict": judged.verdict}
+    print_json(document)
+
+
+def _equation(table: Any, word: str) -> tuple[str, Any]:
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise InvalidArgument(f"--given {word!r} is written COLUMN=VALUE, such as --given sex=f")
+    return name, _cell(table, name, value)
+
+
+def _cell(table: Any, name: str, word: str | None) -> Any:
+    """Return the value of a column that a word means; the word itself where the column has none such."""
+    if word is None or name not in table.columns:
+        return word
+    known = table[name].dropna().unique().tolist()
+    same = [
+        v for v in known if str(v) == word or (isinstance(v, float) and _is_number(word) and v == float(word))
+    ]
+    return same[0] if same else float(word) if _is_number(word) else word
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

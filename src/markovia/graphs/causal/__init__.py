@@ -1,0 +1,1 @@
+"""Graphs of causal work: text, acyclic directed mixed graphs, surgery; without probabilities."""

@@ -1,0 +1,213 @@
+"""Refutations, sensitivity, falsification and designs: they pass what is right and fail what is wrong."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import markovia as mk
+from markovia.causal.estimation.sensitivity import e_value, robustness_value, rosenbaum_gamma
+from markovia.causal.simulated_worlds import linear_world
+from markovia.errors import InvalidArgument, UnknownVariable
+
+
+@pytest.fixture(scope="module")
+def world():
+    return linear_world(700, seed=1)
+
+
+@pytest.fixture(scope="module")
+def found(world):
+    return mk.causal.effect(world.frame, world.graph, "t", "y", method="regression")
+
+
+def test_a_right_effect_withstands_every_refutation(found):
+    tried = found.refute()
+    assert [r.kind for r in tried] == [
+        "placebo treatment", "dummy outcome", "random common cause", "subsets", "bootstrap", "unobserved confounder",
+    ]  # fmt: skip
+    assert all(r.passed for r in tried), "\n".join(map(str, tried))
+    assert abs(tried[0].value) < 0.1
+    assert tried[-1].value < found.value
+
+
+def test_an_estimator_that_finds_effects_everywhere_fails_the_placebo(found):
+    from dataclasses import replace
+
+    biased = replace(
+        found, again=lambda s: (replace(found.again(s)[0], value=found.again(s)[0].value + 5), None)
+    )
+    failed = {r.kind: r.passed for r in biased.refute(["placebo treatment", "dummy outcome"], repetitions=5)}
+    assert failed == {"placebo treatment": False, "dummy outcome": False}
+
+
+def test_a_negative_control_uncovers_hidden_confounding():
+    rng = np.random.default_rng(2)
+    u, x = rng.normal(size=(2, 2000))
+    t = rng.random(2000) < 1 / (1 + np.exp(-u - x))
+    frame = pd.DataFrame(
+        {
+            "x": x,
+            "t": t,
+            "y": 1.0 * t + u + x,
+            "height": u + x + rng.normal(size=2000),
+            "noise": rng.normal(size=2000),
+        }
+    )
+    found = mk.causal.effect(frame, "x -> t -> y; x -> y", "t", "y", method="regression")
+    bad, good = found.refute("negative control", negative_controls=["height", "noise"])
+    assert (bad.passed, good.passed) == (False, True)
+    assert "in doubt" in found.report(repetitions=5, negative_controls="height").verdict
+
+
+def test_refutations_refuse_what_they_do_not_know(found, world):
+    with pytest.raises(InvalidArgument, match="is no refutation"):
+        found.refute("prayer")
+    with pytest.raises(UnknownVariable, match="nowhere"):
+        found.refute("negative control", negative_controls="nowhere")
+    none = mk.causal.effect(world.frame, world.graph, "y", "t")
+    with pytest.raises(InvalidArgument, match="no estimate to refute"):
+        none.refute()
+    with pytest.raises(InvalidArgument, match="effects by adjustment"):
+        none.sensitivity()
+
+
+def test_robustness_values_are_those_of_the_published_example():
+    """Darfur (Cinelli & Hazlett, 2020, table 1): estimate .097, se .023, t 4.18, 783 degrees of freedom."""
+    assert robustness_value(4.18, 783) == pytest.approx(0.139, abs=5e-4)
+    assert robustness_value(4.18 - 1.963, 783) == pytest.approx(0.076, abs=5e-4)
+
+
+def test_a_confounder_as_strong_as_the_robustness_value_takes_the_whole_estimate(found):
+    sensitive = found.sensitivity()
+    rv = sensitive.robustness
+    assert sensitive.adjusted(rv, rv) == pytest.approx(0, abs=1e-9)
+    assert sensitive.adjusted(0.0, 0.5) == pytest.approx(sensitive.estimate)
+
+
+def test_the_bias_formula_predicts_the_regression_with_the_confounder():
+    """Leaving a covariate out moves the coefficient exactly as its partial R squared say."""
+    rng = np.random.default_rng(3)
+    x, u = rng.normal(size=(2, 500))
+    a = x + u + rng.normal(size=500)
+    y = a + x + 2 * u + rng.normal(size=500)
+    frame = pd.DataFrame({"x": x, "u": u, "a": a, "y": y})
+    short = mk.causal.effect(frame, "x -> a -> y; x -> y", "a", "y").sensitivity()
+    full = mk.causal.effect(frame, "x -> a -> y; x -> y; a <- u -> y", "a", "y").sensitivity()
+    r2 = full.benchmarks.loc["u"]
+    assert float(short.adjusted(r2["treatment"], r2["outcome"])) == pytest.approx(full.estimate, abs=1e-9)
+
+
+def test_e_values_are_those_of_the_published_example():
+    assert e_value(3.9) == pytest.approx(7.26, abs=0.005)
+    assert e_value(1.8) == pytest.approx(3.0, abs=1e-9)
+
+
+def test_rosenbaum_pairs_without_an_effect_reject_nothing_and_with_one_agree_with_enumeration():
+    rng = np.random.default_rng(4)
+    assert rosenbaum_gamma(rng.normal(size=200)) < 1.3
+    gamma = rosenbaum_gamma(rng.normal(size=200) + 1)
+    assert 2 < gamma < 10
+    # at that gamma the worst p-value of the signed-rank statistic, by simulation, is the level
+    d = np.abs(np.sort(rng.normal(size=300)) + 1.2) + 0.01
+    signs = np.ones(300)
+    signs[:60] = -1
+    found = rosenbaum_gamma(d * signs)
+    from scipy.stats import rankdata
+
+    ranks = rankdata(d)
+    worst = (rng.random((20_000, 300)) < found / (1 + found)) @ ranks
+    assert (worst >= ranks[signs > 0].sum()).mean() == pytest.approx(0.05, abs=0.012)
+
+
+def test_the_right_graph_is_not_falsified_and_a_wrong_one_is():
+    rows = mk.examples.asia().sample(3000, seed=5)
+    right = mk.causal.falsify_graph(rows, mk.examples.asia(), permutations=40)
+    assert not right.falsified
+    assert right.informative
+    wrong = mk.causal.falsify_graph(
+        rows, "asia -> smoke -> xray; tub -> dysp; bronc -> lung; either -> asia", permutations=40
+    )
+    assert len(wrong.violated) > len(wrong.implied) / 4
+    assert wrong.falsified
+    assert "the data speak against" in str(wrong)
+    full = mk.causal.falsify_graph(rows[["smoke", "lung"]], "smoke -> lung", permutations=10)
+    assert not full.falsified
+    assert "implies no independence" in str(full)
+
+
+def test_a_discontinuity_prints_its_bandwidth_and_finds_the_jump():
+    rng = np.random.default_rng(6)
+    x = rng.uniform(0, 10, 3000)
+    frame = pd.DataFrame({"score": x, "wage": 5 + x + 2 * (x >= 5) + rng.normal(size=3000)})
+    frame["degree"] = rng.random(3000) < np.where(x >= 5, 0.9, 0.2)
+    sharp = mk.causal.regression_discontinuity(frame, "score", "wage", cutoff=5)
+    assert abs(sharp.value - 2) < 4 * sharp.standard_error
+    assert "corrected for their bias" in str(sharp)
+    fuzzy = mk.causal.regression_discontinuity(frame, "score", "wage", cutoff=5, treatment="degree")
+    assert abs(fuzzy.value - 2 / 0.7) < 4 * fuzzy.standard_error
+    with pytest.raises(UnknownVariable, match="scores"):
+        mk.causal.regression_discontinuity(frame, "scores", "wage", cutoff=5)
+
+
+def test_differences_in_differences_from_a_frame():
+    rng = np.random.default_rng(7)
+    n = 600
+    g, x = rng.random(n) < 0.5, rng.normal(size=n)
+    unit = rng.normal(size=n) + g
+    frame = pd.DataFrame({
+        "id": np.tile(np.arange(n), 2), "state": np.tile(np.where(g, "NJ", "AA"), 2), "when": np.repeat([1991, 1992], n),
+        "x": np.tile(x, 2), "jobs": np.concatenate([unit, unit + 1 + x + 1.5 * g]) + rng.normal(size=2 * n),
+    })  # fmt: skip
+    for options in ({}, {"unit": "id"}, {"unit": "id", "covariates": "x"}, {"covariates": "x"}):
+        found = mk.causal.difference_in_differences(frame, "jobs", group="state", period="when", **options)
+        assert abs(found.value - 1.5) < 4 * found.standard_error, options
+    with pytest.raises(InvalidArgument, match="one row in each period"):
+        mk.causal.difference_in_differences(
+            frame.iloc[1:], "jobs", group="state", period="when", unit="id", covariates="x"
+        )
+
+
+def test_a_synthetic_control_from_a_frame():
+    rng = np.random.default_rng(8)
+    trend = rng.normal(size=(2, 16)).cumsum(axis=1)
+    units = rng.dirichlet(np.ones(2), size=12) @ trend + 0.02 * rng.normal(size=(12, 16))
+    units[3, 12:] += 2
+    rows = [(f"u{i}", 2000 + t, units[i, t]) for i in range(12) for t in range(16)]
+    frame = pd.DataFrame(rows, columns=["region", "year", "sales"])
+    found = mk.causal.synthetic_control(frame, "sales", unit="region", time="year", treated="u3", start=2012)
+    assert found.value == pytest.approx(2, abs=0.2)
+    assert found.p_value == pytest.approx(1 / 12)
+    assert found.weights.sum() == pytest.approx(1)
+    assert "synthetic control" in str(found)
+    assert found.plot().get_ylabel() == "gap in sales"
+    with pytest.raises(UnknownVariable, match="u99"):
+        mk.causal.synthetic_control(frame, "sales", unit="region", time="year", treated="u99", start=2012)
+
+
+@pytest.mark.parametrize(("method", "truth"), [("doubly robust", 2.0), ("g-computation", 2.0), ("msm", 1.0)])
+def test_treatments_over_time_from_a_frame(method, truth):
+    rng = np.random.default_rng(9)
+    n = 1200
+    l0 = rng.normal(size=n)
+    a0 = (rng.random(n) < 1 / (1 + np.exp(-0.5 * l0))).astype(int)
+    l1 = 0.7 * l0 - 0.5 * a0 + rng.normal(size=n)
+    a1 = (rng.random(n) < 1 / (1 + np.exp(-0.5 * l1 - 0.5 * a0))).astype(int)
+    frame = pd.DataFrame(
+        {"l0": l0, "a0": a0, "l1": l1, "a1": a1, "y": 1.5 * a0 + a1 + l1 + rng.normal(size=n)}
+    )
+    found = mk.causal.effect_over_time(
+        frame, ["a0", "a1"], "y", covariates=["l0", "l1"], method=method, repetitions=30
+    )
+    assert abs(found.value - truth) < 4 * found.standard_error
+
+
+def test_mediation_splits_the_effect():
+    rng = np.random.default_rng(10)
+    x = rng.normal(size=1500)
+    a = rng.random(1500) < 1 / (1 + np.exp(-x))
+    m = a + 0.5 * x + rng.normal(size=1500)
+    frame = pd.DataFrame({"x": x, "a": a, "m": m, "y": 1.0 * a + 2 * m + x + rng.normal(size=1500)})
+    found = mk.causal.mediation(frame, "a", "m", "y", covariates="x")
+    assert found.total.value == pytest.approx(found.direct.value + found.indirect.value)
+    assert abs(found.indirect.value - 2) < 4 * found.indirect.standard_error
+    assert "goes through the mediators" in str(found)
