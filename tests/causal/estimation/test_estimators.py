@@ -419,3 +419,83 @@ BAD = {
 def test_bad_input_is_answered_in_one_sentence(sentence):
     with pytest.raises(InvalidArgument, match=sentence):
         BAD[sentence]()
+
+
+def door(t, y, m):
+    """The front door of a binary mediator whose effect differs between the arms."""
+    return front_door_table(t, y + 5 * t * m[:, 0], m.astype(float))
+
+
+JACKKNIFED = {
+    "standardisation": lambda t, y, x: contrast(standardisation(t, y, x), 1, 0),
+    "standardisation of the treated": lambda t, y, x: contrast(standardisation(t, y, x, population=1), 1, 0, "ratio"),
+    "weights": lambda t, y, x: contrast(ipw(t, y, x), 1, 0),
+    "weights of the treated": lambda t, y, x: contrast(ipw(t, y, x, population=1), 1, 0),
+    "slope": lambda t, y, x: slope(x[:, 1], y + t * x[:, 0] * x[:, 1], x[:, :1]),
+    "front door table": lambda t, y, x: contrast(door(t, y, x[:, :1] + t[:, None] > 0), 1, 0),
+    "front door lines": lambda t, y, x: front_door_lines(x[:, 0], y, x[:, 1:] + x[:, :1]),
+    "instrument": lambda t, y, x: two_stage_least_squares(x[:, 0] + t, y, x[:, 1:], t[:, None].astype(float)),
+    "structural model": lambda t, y, x: marginal_structural_model(t[:, None], y, [x]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", JACKKNIFED)
+def test_standard_errors_are_those_of_the_jackknife(name):
+    t, y, x = of_world(linear_world(250, seed=21))
+    y = y + 10
+    own = JACKKNIFED[name](t, y, x)
+    rows = np.arange(250)
+    left = np.array([JACKKNIFED[name](t[k], y[k], x[k]).value for k in (np.delete(rows, i) for i in rows)])
+    left = np.log(left) if own.on_log_scale else left
+    assert own.standard_error == pytest.approx(
+        np.sqrt(249 / 250 * ((left - left.mean()) ** 2).sum()), rel=0.06
+    )
+
+
+def test_errors_of_a_difference_and_a_ratio_know_that_the_arms_move_together():
+    means = ArmMeans(np.array([0.2, 0.5]), 1e-4 * np.array([[4.0, 3.0], [3.0, 9.0]]))
+    assert contrast(means, 1, 0).standard_error == pytest.approx(1e-2 * np.sqrt(4 + 9 - 6))
+    expected = 1e-2 * np.sqrt(4 / 0.04 + 9 / 0.25 - 2 * 3 / 0.1)
+    assert contrast(means, 1, 0, "ratio").standard_error == pytest.approx(expected)
+    slopes = np.array([-1 / 0.16, 1 / 0.25])
+    assert contrast(means, 1, 0, "odds ratio").standard_error == pytest.approx(
+        np.sqrt(slopes @ means.covariance @ slopes)
+    )
+
+
+@pytest.mark.parametrize("population", [None, 1, 0])
+@pytest.mark.parametrize("method", [aipw, tmle])
+def test_doubly_robust_estimates_forgive_a_wrong_outcome_model(method, population):
+    rng = np.random.default_rng(22)
+    x = rng.normal(size=(20_000, 1))
+    a = (rng.random(20_000) < sigmoid(0.5 * x[:, 0])).astype(int)
+    found = contrast(
+        method(a, a + 3 * x[:, 0] ** 2 + rng.normal(size=20_000), x, population=population), 1, 0
+    )
+    assert abs(found.value - 1) < 4 * found.standard_error
+    assert found.standard_error < 0.15
+
+
+def test_mediation_forgives_a_wrong_outcome_model():
+    rng = np.random.default_rng(23)
+    a = rng.integers(0, 2, 20_000)
+    m = a + rng.normal(size=20_000)
+    found = natural_effects(a, a + m**2 + rng.normal(size=20_000), m[:, None], np.empty((20_000, 0)))
+    assert abs(found.indirect.value - 1) < 4 * found.indirect.standard_error < 0.6
+    assert abs(found.direct.value - 1) < 4 * found.direct.standard_error < 0.6
+
+
+def test_matching_errors_are_those_of_abadie_and_imbens_by_hand():
+    rng = np.random.default_rng(24)
+    x, a = rng.normal(size=(60, 1)), np.repeat([0, 1], 30)
+    y = x[:, 0] + a + rng.normal(size=60)
+    gap = np.abs(x - x.T) + np.where(a[:, None] == a[None, :], np.inf, 0)
+    match = gap.argmin(axis=1)
+    one, zero = np.where(a == 1, y, y[match]), np.where(a == 0, y, y[match])
+    used = np.bincount(match, minlength=60)
+    own = np.abs(x - x.T) + np.where((a[:, None] == a[None, :]) & ~np.eye(60, dtype=bool), 0, np.inf)
+    noise = (y - y[own.argmin(axis=1)]) ** 2 / 2
+    by_hand = (((one - zero - (one - zero).mean()) ** 2).sum() + noise @ (used**2 + used)) / 60**2
+    found = contrast(matching(a, y, x, bias_adjusted=False), 1, 0)
+    assert found.value == pytest.approx((one - zero).mean())
+    assert found.standard_error == pytest.approx(np.sqrt(by_hand))
