@@ -174,8 +174,13 @@ def test_an_estimator_is_unbiased_and_its_interval_covers(world):
 @pytest.mark.parametrize("world", WORLDS)
 def test_intervals_cover_95_percent_within_2_at_500_repetitions(world):
     errors, covered = coverage(world, 500, 50_000)
-    assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(500)
-    assert 0.93 <= covered / 500 <= 0.97
+    repetitions = 500
+    if not 0.93 <= covered / 500 <= 0.97:
+        # 500 repetitions of exact intervals leave the band in one world of twenty-five; 2,500 tell chance from a wrong error
+        more, further = coverage(world, 2000, 200_000)
+        errors, covered, repetitions = np.append(errors, more), covered + further, 2500
+    assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(repetitions)
+    assert 0.93 <= covered / repetitions <= 0.97
 
 
 @pytest.mark.parametrize("learner", ["boosting", "forest"])
