@@ -46,6 +46,8 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/learning.py
 	$(BIN)/python benchmarks/structure.py
 	$(BIN)/python benchmarks/bayesian.py
+	$(BIN)/python benchmarks/sequences.py
+	$(BIN)/python benchmarks/causal.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
