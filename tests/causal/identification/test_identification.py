@@ -671,3 +671,15 @@ def test_pyagrum_identifies_the_same_effects_with_the_same_numbers():
                 cell = {y: state, x: value} if x in theirs.names else {y: state}
                 assert ours[state] == pytest.approx(theirs[cell])
     assert {True, False} == set(verdicts)
+
+
+def test_adjustment_in_a_class_of_graphs_is_derived_in_one_step():
+    found = mk.causal.identify(
+        MixedGraph(["a --> x", "b --> x", "x --> y", "a --> y"]), treatment=["x", "a"], outcome="y"
+    )
+    assert found.derivation()
+    graph = mk.graphs.cpdag(mk.graphs.DAG([("z", "w"), ("w", "x"), ("v", "x"), ("x", "y"), ("w", "y")]))
+    assert graph.undirected_edges()
+    found = mk.causal.identify(graph, treatment="x", outcome="y")
+    assert found.rule == "adjustment"
+    assert "adjustment criterion: w meets no causal path" in str(found.derivation())

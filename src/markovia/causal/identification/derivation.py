@@ -92,8 +92,14 @@ class Derivation:
 def derive(estimand: Any) -> Derivation:
     """Return the derivation of an estimand."""
     x, y, z = estimand.treatment, estimand.outcome, estimand.given
-    graph = Admg.of(estimand.graph)
     asked = estimand.question
+    if (
+        estimand.rule == "adjustment"
+    ):  # a theorem of its own: for classes of graphs there is no one graph to cut edges in
+        named = ", ".join(estimand.adjustment) or "the empty set"
+        reason = f"adjustment criterion: {named} meets no causal path and nothing below one, and blocks all other paths"
+        return Derivation((Step(asked, estimand.expression, reason),))
+    graph = Admg.of(estimand.graph)
     steps: list[Step] = []
     if estimand.rule == "no effect":
         cut = graph.named(graph.mask(x) & ~graph.ancestors(graph.mask(z)))
