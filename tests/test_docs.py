@@ -26,6 +26,11 @@ NEEDS = {
 }
 CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""
+SAMPLED = {
+    "bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "discrete_and_continuous.md",
+    "mcmc_or_variational.md", "particle_filters.md",
+}  # fmt: skip
+"""Pages that compile and run samplers for half a minute each."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}
 """Their Python blocks compile one sampler after the other; only a slow test runs these."""
 FOR_THE_INSIDE = {"errors.did_you_mean", "errors.outside", "priors.as_prior"}
@@ -65,7 +70,11 @@ def commands(page):
     return asked
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.name in SAMPLED)) for p in PAGES],
+    ids=lambda p: p.stem,
+)
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_python_on_a_page_answers_as_printed(page, at_home_in):
     for module in NEEDS.get(page.name, []):

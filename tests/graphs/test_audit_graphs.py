@@ -154,7 +154,7 @@ DAG_OR_UNDIRECTED = {
 }
 ONLY_MIXED = {"extend": graphs.extend, "meek": graphs.meek}
 WRONG = (
-    [(f, g) for f in ONLY_DAG.items() for g in (U, M, B)]
+    [(f, g) for f in ONLY_DAG.items() for g in (U, M, B) if (f[0], g) != ("latent_projection", M)]
     + [(f, g) for f in ONLY_UNDIRECTED.items() for g in (D, M, B)]
     + [(f, g) for f in DAG_OR_UNDIRECTED.items() for g in (M, B)]
     + [(f, g) for f in ONLY_MIXED.items() for g in (D, U, B)]

@@ -154,6 +154,7 @@ def test_numbers_of_very_different_scales_are_fitted():
     assert found.log_mass == pytest.approx(np.log(2 * np.pi * sds.prod() * kept) + np.log(kept), abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_flow_bends_where_a_normal_distribution_does_not():
     import jax
     import jax.numpy as jnp
@@ -186,6 +187,7 @@ def test_langevin_steps_have_the_variance_of_theory_and_small_ones_the_right_one
     )
 
 
+@pytest.mark.slow
 def test_batches_of_rows_have_nearly_the_moments_of_all():
     mean, covariance, _ = hierarchy_answer()
     found = E.SGLD(draws=2000, batch=10, step_size=0.03, seed=1).draw(hierarchy())

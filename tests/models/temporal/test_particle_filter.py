@@ -86,6 +86,7 @@ def plane(**more):
     return pf, exact, exact.sample(12, 2, seed=0)[0]
 
 
+@pytest.mark.slow
 def test_moments_and_quantiles_agree_with_the_kalman_filter_in_two_dimensions():
     pf, exact, ys = plane(n_particles=10_000)
     found, want = pf.filter(ys, quantiles=(0.1, 0.5)), exact.filter(ys)

@@ -53,6 +53,7 @@ class Observed:
         # kernels read rows by their address, and columns that were picked out lie in another order
         object.__setattr__(self, "logs", np.ascontiguousarray(self.logs, dtype=np.float64))
         object.__setattr__(self, "codes", np.ascontiguousarray(self.codes, dtype=np.int64))
+        object.__setattr__(self, "offsets", np.ascontiguousarray(self.offsets, dtype=np.int64))
 
     @classmethod
     def of(cls, logs: Array, offsets: Any = None) -> "Observed":
@@ -143,7 +144,9 @@ class HiddenChain:
         self.start = np.ascontiguousarray(start, dtype=np.float64)
         tables = np.ascontiguousarray(transition, dtype=np.float64)
         self.tables = tables[None] if tables.ndim == 2 else tables
-        self.moves = np.zeros(1, dtype=np.int64) if moves is None else np.asarray(moves, dtype=np.int64)
+        self.moves = (
+            np.zeros(1, dtype=np.int64) if moves is None else np.ascontiguousarray(moves, dtype=np.int64)
+        )
         with np.errstate(divide="ignore"):
             self._log_start, self._log_tables = np.log(self.start), np.log(self.tables)
         self._all_in_logs = False
@@ -154,6 +157,8 @@ class HiddenChain:
 
         Where these differ so much that their exponentials do not, all sums are found in logarithms.
         """
+        start = np.ascontiguousarray(start, dtype=np.float64)
+        transition = np.ascontiguousarray(transition, dtype=np.float64)
         logs = transition[None] if transition.ndim == 2 else transition
         made = cls(np.exp(start), np.exp(logs))
         made._log_start, made._log_tables = start, logs
