@@ -22,8 +22,8 @@ def read_graph(graph: object, latent: Names = ()) -> MixedGraph:
     Parameters
     ----------
     graph
-        A `DAG`, a `MixedGraph`, dagitty text, a text such as `"x -> y; x <-> y"`, or a model or result with a
-        `.graph`.
+        A `DAG`, a `MixedGraph`, dagitty text, a text such as `"x -> y; x <-> y"`, or a model or result
+        that holds a graph.
     latent
         Variables that are not observed, besides those a dagitty text calls latent; they are projected away.
 

@@ -311,7 +311,7 @@ class QuestionVerbs(GraphicalModel):
         Returns
         -------
         Agreement
-            `.agree`, `.difference` and `.answers`; it prints all answers. It is true where they agree.
+            Whether they agree, the greatest difference, and all answers, which it prints; it is true where they agree.
 
         Raises
         ------
