@@ -13,8 +13,9 @@ from numba.extending import intrinsic
 
 
 def _address(array):
-    if array.layout == "A" or array.dtype == types.boolean:
-        raise TypingError(f"pointers are for contiguous arrays of numbers, not for {array}")
+    # an array by columns is contiguous too, but a kernel counts along its rows and would read it transposed
+    if array.layout != "C" or array.dtype == types.boolean:
+        raise TypingError(f"pointers are for arrays of numbers that lie row by row, not for {array}")
     return types.CPointer(array.dtype)
 
 
