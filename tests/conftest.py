@@ -12,14 +12,29 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import matplotlib as mpl
+import pytest
 from hypothesis import settings
 
 mpl.use("Agg")
+EXAMPLES = 20
+"""How many examples a property is tried on by `make test`; `make test-all` tries as many as it says, others each time."""
 settings.register_profile("markovia", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None)  # `make test-all`: other examples each time
+settings.register_profile("explore", deadline=None)
 settings.load_profile("markovia")
 
 
 def pytest_configure() -> None:
     """A background job (`nohup make test`) starts with Ctrl-C ignored; the tests that press it need Python's handler."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Try properties on few examples, unless all tests are run."""
+    if settings.get_current_profile_name() != "markovia":
+        return
+    for item in items:
+        test = getattr(item, "obj", None)
+        test = getattr(test, "__func__", test)
+        said = getattr(test, "_hypothesis_internal_use_settings", None)
+        if said is not None and said.max_examples > EXAMPLES:
+            test._hypothesis_internal_use_settings = settings(said, max_examples=EXAMPLES)
