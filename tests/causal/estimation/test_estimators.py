@@ -8,7 +8,8 @@ from markovia.causal.estimation.difference_in_differences import difference_in_d
 from markovia.causal.estimation.discontinuity import discontinuity
 from markovia.causal.estimation.double_ml import partially_linear
 from markovia.causal.estimation.doubly_robust import aipw, tmle
-from markovia.causal.estimation.estimates import ArmMeans, contrast, estimate
+from markovia.causal.estimation.effect import effect
+from markovia.causal.estimation.estimates import ArmMeans, bootstrap, contrast, estimate, with_bootstrap
 from markovia.causal.estimation.front_door_effects import front_door_lines, front_door_table
 from markovia.causal.estimation.instrumental_variables import first_stage, late, two_stage_least_squares, wald
 from markovia.causal.estimation.matching import matching
@@ -136,6 +137,13 @@ def programme(method, population, seed):
     return contrast(method(*of_world(world), population=population), 1, 0), world.ate
 
 
+def early_years(method, population, seed):
+    """A curved response that the lines of the outcome model miss; the weights' model is right."""
+    world = ihdp_like(747, seed=seed)
+    truth = world.ate if population is None else world.att
+    return contrast(method(*of_world(world), population=population), 1, 0), truth
+
+
 WORLDS = {
     **{f"{m}, {p}": (lambda s, m=m, p=p: linear_effect(m, p, s)) for m in ARMS for p in (None, 1, 0)},
     **{f"instrument {k}": (lambda s, k=k: instrument(k, s)) for k in ("2sls", "late", "pliv")},
@@ -148,6 +156,9 @@ WORLDS = {
     **{f"dose {k}": (lambda s, k=k: dose(k, s)) for k in ("slope", "dml")},
     "job programme aipw": lambda s: programme(aipw, None, s),
     "job programme tmle, treated": lambda s: programme(tmle, 1, s),
+    "early years aipw": lambda s: early_years(aipw, None, s),
+    "early years tmle, treated": lambda s: early_years(tmle, 1, s),
+    "early years ipw": lambda s: early_years(ipw, None, s),
 }
 QUICK = [
     "standardisation, None", "ipw, None", "ipw, 1", "aipw, None", "aipw, 1", "tmle, None", "matching, None",
@@ -156,8 +167,8 @@ QUICK = [
 ]  # fmt: skip
 
 
-def coverage(world, repetitions, start):
-    found = [WORLDS[world](seed) for seed in range(start, start + repetitions)]
+def coverage(world, repetitions, start, worlds=WORLDS):
+    found = [worlds[world](seed) for seed in range(start, start + repetitions)]
     errors = np.array([e.value - truth for e, truth in found])
     inside = [low <= truth <= high for (_, truth), (low, high) in ((f, f[0].interval()) for f in found)]
     return errors, int(sum(inside))
@@ -181,6 +192,71 @@ def test_intervals_cover_95_percent_within_2_at_500_repetitions(world):
         errors, covered, repetitions = np.append(errors, more), covered + further, 2500
     assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(repetitions)
     assert 0.93 <= covered / repetitions <= 0.97
+
+
+def bootstrapped_effect(seed, method, measure="difference"):
+    world = linear_world(200, seed=seed)
+    frame = world.frame.assign(y=world.frame["y"] + 4)
+    found = effect(
+        frame, world.graph, "t", "y", method=method, measure=measure, errors="bootstrap", repetitions=99,
+        random_state=seed,
+    )  # fmt: skip
+    return found.estimate, 7 / 5 if measure == "ratio" else 2.0
+
+
+def bootstrapped_front_door(seed, method="front-door", n=200, repetitions=99):
+    import pandas as pd
+
+    rng = np.random.default_rng(seed)
+    u = rng.random(n) < 0.5
+    x = (rng.random(n) < np.where(u, 0.8, 0.2)).astype(int)
+    m = (rng.random(n) < 0.2 + 0.6 * x).astype(int)
+    y = (rng.random(n) < 0.1 + 0.4 * m + 0.4 * u).astype(int)
+    frame = pd.DataFrame({"x": x, "m": m, "y": y})
+    found = effect(
+        frame, "x -> m -> y; x <-> y", "x", "y", method=method, errors="bootstrap", repetitions=repetitions,
+        random_state=seed,
+    )  # fmt: skip
+    return found.estimate, 0.24
+
+
+def bootstrapped_clusters(seed):
+    """Five rows a cluster share the instrument and half of the noise."""
+    rng = np.random.default_rng(seed)
+    house = np.repeat(np.arange(80), 5)
+    z, shared = rng.normal(size=80)[house], rng.normal(size=80)[house]
+    u = rng.normal(size=400)
+    a = z + u
+    y = 2 * a + u + shared + rng.normal(size=400)
+
+    def again(rows):
+        return two_stage_least_squares(a[rows], y[rows], np.empty((400, 0)), z[rows, None])
+
+    draws = bootstrap(lambda rows: again(rows).value, 400, 99, rng, house)
+    return with_bootstrap(again(np.arange(400)), draws), 2.0
+
+
+BOOTSTRAPPED = {
+    "ratio of weighted means": lambda s: bootstrapped_effect(s, "ipw", "ratio"),
+    "t-learner": lambda s: bootstrapped_effect(s, "t-learner"),
+    "front door": bootstrapped_front_door,
+    "clusters": bootstrapped_clusters,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", BOOTSTRAPPED)
+def test_bootstrap_intervals_cover_95_percent_within_2_at_500_repetitions(world):
+    errors, covered = coverage(world, 500, 70_000, BOOTSTRAPPED)
+    assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(500)
+    assert 0.93 <= covered / 500 <= 0.97
+
+
+def test_the_plug_in_is_bootstrapped_as_the_front_door_whose_formula_it_evaluates():
+    """Both are the same function of the rows, so that the coverage of one is that of the other."""
+    door, plug = (bootstrapped_front_door(70_000, m, repetitions=3)[0] for m in ("front-door", "plug-in"))
+    assert plug.draws == pytest.approx(door.draws, abs=1e-9)
+    assert plug.interval() == pytest.approx(door.interval(), abs=1e-9)
 
 
 @pytest.mark.parametrize("learner", ["boosting", "forest"])

@@ -297,6 +297,66 @@ def test_two_models_that_agree_on_all_that_is_observed_differ_in_an_effect_that_
         mk.causal.counterexample(graph, treatment=x, outcome=y)
 
 
+def check_conditional_counterexample(graph, x, y, z):
+    """Return whether there is a pair: the same on all observed, different at a condition that is possible in both."""
+    try:
+        mk.causal.identify(graph, treatment=x, outcome=y, given=z)
+    except NotIdentifiable:
+        one, two = mk.causal.counterexample(graph, treatment=x, outcome=y, given=z)
+        np.testing.assert_allclose(one.query(graph.nodes).values, two.query(graph.nodes).values, atol=1e-12)
+        joints = [
+            m.do(dict.fromkeys(x, 0)).query([*y, *z]).factor().transpose([*z, *y]).values for m in (one, two)
+        ]
+        shape = [len(one.states(n)) for n in z]
+        first, second = (j.reshape(int(np.prod(shape)), -1) for j in joints)
+        possible = (first.sum(axis=1) > 1e-9) & (second.sum(axis=1) > 1e-9)
+        apart = [
+            a / a.sum(keepdims=True) - b / b.sum(keepdims=True)
+            for a, b in zip(first[possible], second[possible], strict=True)
+        ]
+        assert max(np.abs(d).max() for d in apart) > 0.1
+        assert all(set(m.edges) <= set(_allowed(graph)) for m in (one, two))
+        return True
+    with pytest.raises(InvalidArgument, match="is identified"):
+        mk.causal.counterexample(graph, treatment=x, outcome=y, given=z)
+    return False
+
+
+@given(admgs(smallest=3, largest=5), st.data())
+@settings(max_examples=100, deadline=None)
+def test_two_models_differ_in_a_conditional_effect_that_is_not_identified(graph, data):
+    x, y, z = roles(data, graph, given=True)
+    assume(z)
+    check_conditional_counterexample(graph, x, y, z)
+
+
+@pytest.mark.parametrize(
+    ("text", "z"),
+    [
+        ("x -> z; x <-> z; z <-> y", "z"),  # only z shows the hedge, and its hidden cause tells y
+        ("x -> z; x <-> z; z <- w -> y", "z"),
+        ("x -> z; x <-> z; z <-> w; w <-> y; w -> v", ("z", "v")),  # through a collider above what is given
+        ("x -> z; x <-> z; z <-> w; w <-> y", ("z", "w")),
+        ("x -> z; x <-> z; z <- y", "z"),
+        ("x -> y; x <-> y; x <-> z", "z"),  # z shows the coin that the outcome hears
+    ],
+)
+def test_what_is_given_shows_the_hedge_only_together_with_the_outcome(text, z):
+    assert check_conditional_counterexample(mk.causal.read_graph(text), ["x"], ["y"], [*z])
+
+
+@pytest.mark.slow
+def test_thousands_of_conditional_effects_are_identified_or_have_their_pair_of_models():
+    rng = np.random.default_rng(13)
+    pairs = 0
+    for _ in range(1500):
+        graph = random_admg(rng, int(rng.integers(3, 6)), joined=float(rng.uniform(0.2, 0.6)))
+        names = list(rng.permutation(graph.nodes))
+        k = int(rng.integers(1, len(names) - 1))
+        pairs += check_conditional_counterexample(graph, names[:1], names[1:2], names[2 : 2 + k])
+    assert pairs > 400
+
+
 def _allowed(graph):
     return [
         *graph.directed_edges(),

@@ -71,7 +71,8 @@ class Estimate:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval: of the bootstrap's quantiles, or normal."""
         if self.draws is not None:
-            low, high = np.nanquantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
+            # the k-th of B draws lies at k / (B + 1): other conventions leave an interval of 200 draws 1.5% short
+            low, high = np.nanquantile(self.draws, [(1 - level) / 2, (1 + level) / 2], method="weibull")
             return float(low), float(high)
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.standard_error
         if not self.on_log_scale:

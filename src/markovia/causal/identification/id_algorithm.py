@@ -98,6 +98,14 @@ class Identifier:
 
     def conditional_effect(self, x: int, y: int, z: int) -> tuple[Expression, int]:
         """Return P(y | do(x), z), and the mask of x with those of z that may be set instead of seen."""
+        x, z = self.moved(x, y, z)
+        joint = self.effect(x, y | z)
+        if z:
+            joint = _normalised(joint, self.graph.named(y))
+        return joint, x
+
+    def moved(self, x: int, y: int, z: int) -> tuple[int, int]:
+        """Return x with those of z that may be set instead of seen (rule 2), and the others."""
         g = self.graph
         moved = True
         while moved:
@@ -105,10 +113,7 @@ class Identifier:
             for i in members(z):
                 if g.m_separated(1 << i, y, x | z & ~(1 << i), into=x, out_of=1 << i):
                     x, z, moved = x | 1 << i, z & ~(1 << i), True
-        joint = self.effect(x, y | z)
-        if z:
-            joint = _normalised(joint, g.named(y))
-        return joint, x
+        return x, z
 
     def c_factor(self, c: int) -> Expression:
         """Return Q[C] for a set that bidirected edges connect."""
