@@ -6,6 +6,7 @@ complain in the same words.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal, get_args
 
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
 from markovia.graphs.causal.admg import Admg
@@ -14,6 +15,11 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.named import Names, as_names
 from markovia.graphs.projection import latent_projection
+from markovia.runtime.checks import check_choice
+
+Family = Literal["auto", "admg", "cpdag", "mag", "pag"]
+"""What the edges of a graph mean: "auto" believes a learned graph and a dagitty text that say it, sees circles (PAG) and
+undirected edges (CPDAG), and takes all others as an ADMG, in which each hidden common cause is drawn."""
 
 
 def read_graph(graph: object, latent: Names = ()) -> MixedGraph:
@@ -76,7 +82,7 @@ class Problem:
         Names, each at most once over all three.
     ancestral
         Whether the graph is a MAG or PAG, in which a directed edge may hide a common cause: one that was learned as
-        such, or a dagitty text that says so. Others are told by their circles.
+        such, a dagitty text that says so, or `family=`. Others are told by their circles.
     """
 
     graph: MixedGraph
@@ -87,7 +93,13 @@ class Problem:
 
     @classmethod
     def of(
-        cls, graph: object, treatment: Names, outcome: Names, given: Names = (), latent: Names = ()
+        cls,
+        graph: object,
+        treatment: Names,
+        outcome: Names,
+        given: Names = (),
+        latent: Names = (),
+        family: Family = "auto",
     ) -> "Problem":
         """Read a question.
 
@@ -119,7 +131,9 @@ class Problem:
         if missing := next((r for r in ("treatment", "outcome") if r not in roles.values()), None):
             raise InvalidArgument(f"a causal question needs at least one {missing}")
         x, y, z = (tuple(n for n, r in roles.items() if r == k) for k in ("treatment", "outcome", "given"))
-        return cls(read, x, y, z, _is_ancestral(graph))
+        check_choice("family", family, get_args(Family))
+        ancestral = _is_ancestral(graph) if family == "auto" else family in ("mag", "pag")
+        return cls(read, x, y, z, ancestral)
 
     @cached_property
     def admg(self) -> Admg:
@@ -130,6 +144,11 @@ class Problem:
                 "orient them, or ask for what holds in all"
             )
         return Admg.of(self.graph)
+
+    @property
+    def family(self) -> Family:
+        """How to read the graph again: a MAG is a PAG without circles."""
+        return "pag" if self.ancestral else "auto"
 
     @cached_property
     def is_class(self) -> bool:

@@ -7,7 +7,8 @@ import pytest
 import markovia as mk
 from markovia.causal.estimation.sensitivity import e_value, robustness_value, rosenbaum_gamma
 from markovia.causal.simulated_worlds import linear_world
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
+from markovia.graphs import MixedGraph
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +212,28 @@ def test_mediation_splits_the_effect():
     assert found.total.value == pytest.approx(found.direct.value + found.indirect.value)
     assert abs(found.indirect.value - 2) < 4 * found.indirect.standard_error
     assert "goes through the mediators" in str(found)
+
+
+def test_a_report_says_in_words_why_the_graph_was_not_tested():
+    rng = np.random.default_rng(0)
+    z, x = rng.normal(size=(2, 200))
+    frame = pd.DataFrame({"z": z, "x": x + z, "y": x + rng.normal(size=200)})
+    whole = mk.causal.effect(frame, "z -> x -> y", "x", "y").report(repetitions=5)
+    assert "\n\nThe graph\n  the data" in str(whole)
+    unseen = mk.causal.effect(frame, "z -> x -> y; y -> w", "x", "y").report(repetitions=5)
+    assert unseen.graph == "not tested: the data have no column for w"
+    assert "The graph\n  not tested: the data have no column for w" in str(unseen)
+    mag = mk.causal.effect(frame, MixedGraph(["z o-> x", "x --> y"]), "x", "y").report(repetitions=5)
+    assert str(mag.graph).startswith("not tested: the edge between 'z' and 'x' is neither directed nor")
+    design = mk.causal.regression_discontinuity(frame, "z", "y", cutoff=0)
+    assert "The graph\n  not tested: the design stands without one" in str(design.report())
+    assert "nothing was tried against it" in design.report().verdict
+    with pytest.raises(InvalidArgument, match="a design is not refitted"):
+        design.refute()
+
+
+def test_what_a_mag_hides_is_no_effect_from_data_either():
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 1.0, 2.0, 4.0], "z": [0.0, 1.0, 0.0, 1.0]})
+    for graph in (MixedGraph(["x --> y"]), MixedGraph(["z <-> x", "x --> y", "z <-> y"])):
+        with pytest.raises(NotIdentifiable):
+            mk.causal.effect(frame, graph, "x", "y", family="mag")

@@ -5,7 +5,7 @@ import pytest
 
 from adjustment_checks import meets_criterion, random_problem, subsets
 from markovia.causal import adjustment_sets, front_door_sets, identify, is_adjustment_set, visible_edges
-from markovia.errors import InvalidGraph, NotIdentifiable
+from markovia.errors import InvalidArgument, InvalidGraph, NotIdentifiable
 from markovia.graphs import DAG, MixedGraph, cpdag, equivalence_class
 from pag_checks import as_graph, learned, markov_class, maximal_ancestral_graph, random_hidden_case, true_pag
 
@@ -109,3 +109,13 @@ def test_an_edge_that_does_not_belong_to_the_family_is_named():
         adjustment_sets(MixedGraph(["a --- b"]), "a", "b", family="mag")
     with pytest.raises(InvalidGraph, match="the edge a <-> b has no place in a CPDAG"):
         adjustment_sets(MixedGraph(["a <-> b", "b --- c"]), "a", "b")
+
+
+def test_a_bare_graph_of_arrows_is_an_admg_unless_it_is_said_to_be_a_mag():
+    arrow, chain = MixedGraph(["x --> y"]), MixedGraph(["z --> x", "x --> y"])
+    assert identify(arrow, treatment="x", outcome="y").rule == "back-door"
+    with pytest.raises(NotIdentifiable, match="not identified by adjustment"):
+        identify(arrow, treatment="x", outcome="y", family="mag")
+    assert identify(chain, treatment="x", outcome="y", family="mag").adjustment == ()
+    with pytest.raises(InvalidArgument, match="family"):
+        identify(arrow, treatment="x", outcome="y", family="dag")

@@ -194,3 +194,22 @@ def test_the_effect_along_a_path_is_that_of_nested_worlds_and_a_recanting_witnes
         )
     with pytest.raises(InvalidArgument, match="x -> y is no directed path"):
         path_specific("x -> m -> y", "x", "y", [["x", "y"]], treated=1, control=0)
+
+
+def test_what_an_intervention_does_not_touch_is_the_same_in_both_worlds():
+    bn = Hidden(2, 3, edges=[(0, 2), (1, 2)], shared=[]).observed()
+    found = identify_counterfactual("v0 -> v2 <- v1", [Event("v0"), Event("v0", do={"v1": 1})]).evaluate(bn)
+    assert found.factor().names == ("v0", "v0[v1=1]")
+    np.testing.assert_allclose(found.values, np.diag(bn.query("v0").values), atol=1e-12)
+
+
+def test_natural_effects_on_a_state_are_those_of_its_probability():
+    bn = mk.BayesianNetwork()
+    bn.add("x", [0.5, 0.5], states=["no", "yes"])
+    bn.add("m", [[0.8, 0.2], [0.3, 0.7]], states=["low", "high"], parents=["x"])
+    table = [[[0.9, 0.1], [0.6, 0.4]], [[0.7, 0.3], [0.2, 0.8]]]
+    bn.add("y", table, states=["ill", "well"], parents=["x", "m"])
+    found = natural_effects(bn, "x", "y", "m", treated="yes", control="no")
+    well, ill = found.evaluate(bn, "well"), found.evaluate(bn, "ill")
+    assert well == pytest.approx({"total": 0.49, "direct": 0.24, "indirect": 0.15})
+    assert ill == pytest.approx({k: -v for k, v in well.items()})

@@ -1,5 +1,7 @@
 """The effects over a class against those of each of its DAGs, found from the covariances alone."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,10 @@ import pytest
 import markovia as mk
 from adjustment_checks import linear_model, random_problem
 from markovia.causal import ida
+from markovia.causal.identification.equivalence_classes import ancestral_members
 from markovia.errors import InvalidArgument, InvalidGraph
 from markovia.graphs import DAG, MixedGraph, cpdag, equivalence_class, meek
+from pag_checks import as_graph, markov_class, maximal_ancestral_graph, random_hidden_case, true_pag
 
 
 def effects_in(dag, covariance, x, y):
@@ -132,4 +136,50 @@ def test_what_does_not_fit_is_said_in_one_sentence():
     with pytest.raises(InvalidArgument, match="adjust is"):
         ida(chain, "a", "b", covariance=np.eye(3), adjust="children")
     with pytest.raises(InvalidGraph, match="no place in a CPDAG"):
-        ida(MixedGraph(["a o-> b"]), "a", "b", covariance=np.eye(2))
+        ida(MixedGraph(["a <-> b"]), "a", "b", covariance=np.eye(2))
+    with pytest.raises(InvalidGraph, match="no place in a PAG"):
+        ida(MixedGraph(["a o-- b"]), "a", "b", covariance=np.eye(2))
+    many = MixedGraph([f"{a} o-o {b}" for a, b in combinations("abcdef", 2)])
+    with pytest.raises(InvalidArgument, match="more than 50,000 choices"):
+        ida(many, "a", "b", covariance=np.eye(6))
+    with pytest.raises(InvalidArgument, match="family"):
+        ida(chain, "a", "b", covariance=np.eye(3), family="dag")
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_the_members_of_a_pag_are_all_mags_with_its_separations(seed):
+    dag, hidden, _ = random_hidden_case(seed, observed=(4, 5), density=(0.2, 0.4))
+    marks = maximal_ancestral_graph(dag, hidden)
+    right = {str(as_graph(m)) for m in markov_class(marks)}
+    found = [str(m) for m in ancestral_members(true_pag(marks))]
+    assert len(found) == len(set(found)) == len(right)
+    assert set(found) == right
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_true_effect_is_among_those_of_a_pag_or_the_class_leaves_it_open(seed):
+    dag, hidden, _ = random_hidden_case(seed, observed=(3, 4), density=(0.3, 0.6))
+    seen = [n for n in dag.nodes if n not in hidden]
+    rng = np.random.default_rng(seed)
+    _, covariance, total = linear_model(dag, rng)
+    places = [dag.nodes.index(n) for n in seen]
+    pag = true_pag(maximal_ancestral_graph(dag, hidden))
+    x, y = rng.permutation(seen)[:2]
+    found = ida(pag, x, y, covariance=covariance[np.ix_(places, places)], family="pag")
+    truth = total[dag.nodes.index(x), dag.nodes.index(y)]
+    assert found.open or np.abs(found.effects[:, 0] - truth).min() < 1e-8
+    if mk.causal.adjustment_sets(pag, x, y, family="pag"):
+        assert not found.open
+        assert found.effects[:, 0] == pytest.approx(np.full(len(found.effects), truth), abs=1e-8)
+
+
+def test_a_directed_edge_of_a_mag_is_an_effect_only_if_it_is_visible():
+    hidden = ida(MixedGraph(["x --> y"]), "x", "y", covariance=[[1, 0.5], [0.5, 1]], family="mag")
+    assert hidden.open
+    assert len(hidden.effects) == 0
+    assert "hidden causes confound it" in str(hidden)
+    chain = MixedGraph(["z --> x", "x --> y"])
+    sigma = [[1, 0.5, 0.25], [0.5, 1, 0.5], [0.25, 0.5, 1]]
+    visible = ida(chain, "x", "y", covariance=sigma, family="mag")
+    assert not visible.open
+    assert visible.effects.tolist() == [[0.5]]

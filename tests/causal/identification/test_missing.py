@@ -101,3 +101,53 @@ def test_bad_questions_are_answered_in_a_sentence():
         recover("x -> rx; rx -> y", {"x": "rx"})
     with pytest.raises(InvalidArgument, match="'rx' is no variable"):
         recover("x -> y; y -> rx", {"x": "rx"}, "rx")
+
+
+def gaps(n, seed=1):
+    """Two columns with gaps below a; the second is seen less often where the first is."""
+    rng = np.random.default_rng(seed)
+    a = rng.random(n) < 0.4
+    b, c = (rng.random(n) < np.where(a, 0.8, 0.3) for _ in range(2))
+    seen_c = rng.random(n) < 0.5
+    seen_b = rng.random(n) < np.where(a, 0.9, 0.4) * np.where(seen_c, 0.5, 1.0) * np.where(
+        a & seen_c, 0.3, 1.0
+    )
+    whole = pd.DataFrame({"a": a, "b": b, "c": c})
+    rows = whole.astype(object)
+    rows.loc[~seen_b, "b"] = None
+    rows.loc[~seen_c, "c"] = None
+    return whole, rows
+
+
+GAPS = "a -> b; a -> c; a -> rb; rc -> rb"
+
+
+def test_a_cell_that_is_seen_by_others_gaps_is_weighed_among_the_rows_where_these_are_seen():
+    whole, rows = gaps(100_000)
+    recovered = recover(GAPS, {"b": "rb", "c": "rc"})
+    truth = mk.counts(whole, ["a", "b", "c"]).normalize()
+    np.testing.assert_allclose(recovered.evaluate(rows).values, truth.values, atol=0.012)
+
+
+def test_a_learner_estimates_the_chances_of_being_seen():
+    from sklearn.tree import DecisionTreeClassifier
+
+    _, rows = gaps(4000)
+    recovered = recover(GAPS, {"b": "rb", "c": "rc"})
+    np.testing.assert_allclose(
+        recovered.weights(rows, DecisionTreeClassifier()), recovered.weights(rows), rtol=1e-9
+    )
+
+
+def test_a_conditional_distribution_is_recovered_as_one():
+    whole, rows = gaps(100_000)
+    found = recover("a -> b; a -> rb", {"b": "rb"}, "b", "a").evaluate(rows[["a", "b"]])
+    truth = mk.counts(whole, ["a", "b"]).conditional(["b"], ["a"])
+    np.testing.assert_allclose(found.transpose(truth.names).values, truth.values, atol=0.02)
+
+
+def test_rows_are_complete_only_if_what_is_given_is_seen_for_reasons_of_its_own():
+    """Whether b is seen depends on a, so that P(a | b) is not that of the complete rows."""
+    assert recover("b -> a; a -> rb", {"b": "rb"}, "a", "b").rule == "weighted complete rows"
+    with pytest.raises(NotIdentifiable):
+        recover("a -> b; b -> ra; a -> rb; ra -> rb", {"a": "ra", "b": "rb"})

@@ -55,6 +55,8 @@ def test_bad_plans_are_refused_in_a_sentence():
         identify_plan(GRAPH, {"a0": ["l1"]}, "y", latent="u")
     with pytest.raises(InvalidArgument, match="no observed variable 'u'"):
         identify_plan(GRAPH, {"a0": ["u"]}, "y", latent="u")
+    with pytest.raises(InvalidArgument, match="cannot look at the outcome 'y'"):
+        identify_plan("y -> a", {"a": ["y"]}, "y")
     plan = identify_plan(GRAPH, {"a0": [], "a1": ["l1"]}, "y", latent="u")
     with pytest.raises(InvalidArgument, match="asks for 'a0', but it sees l1"):
         plan.evaluate(world(0), a0=1, a1=lambda a0: a0)

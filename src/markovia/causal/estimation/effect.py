@@ -26,7 +26,7 @@ from markovia.causal.identification.estimand import Estimand
 from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.identify import identify
 from markovia.causal.identification.instruments import instruments as graph_instruments
-from markovia.causal.problem import Problem
+from markovia.causal.problem import Family, Problem
 from markovia.data.frames import as_frame
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable
 from markovia.graphs.named import Names, as_names
@@ -54,6 +54,7 @@ def effect(
     instrument: Names | None = None,
     given: Mapping[str, Any] | None = None,
     latent: Names = (),
+    family: Family = "auto",
     learner: Any = None,
     errors: str = "influence",
     level: float = 0.95,
@@ -90,8 +91,8 @@ def effect(
         Columns to adjust for, or to use as instruments, instead of the graph's choice; both are checked against it.
     given
         Values of other columns: the effect among the rows that have them.
-    latent
-        Variables of the graph that the frame does not have.
+    latent, family
+        Variables of the graph that the frame does not have, and what its edges mean, as for `mk.causal.identify`.
     learner
         None for generalised linear models, "boosting", "forest", a scikit-learn estimator, or a mapping of "outcome" and
         "treatment" to such.
@@ -135,7 +136,7 @@ def effect(
     if given is not None and not isinstance(given, Mapping):
         raise InvalidArgument("given= maps columns to values, such as given={'sex': 'f'}")
     table = as_frame(frame)
-    problem = Problem.of(graph, treatment, outcome, list(given or {}), latent)
+    problem = Problem.of(graph, treatment, outcome, list(given or {}), latent, family)
     for name in (treatment, outcome, *(given or {})):
         if name not in table.columns:
             raise UnknownVariable(name, table.columns, "the data")
@@ -214,8 +215,9 @@ class _Plan:
 def _identified(problem: Problem) -> tuple[Estimand | None, NotIdentifiable | None]:
     try:
         return identify(
-            problem.graph, treatment=problem.treatment, outcome=problem.outcome, given=problem.given
-        ), None
+            problem.graph, treatment=problem.treatment, outcome=problem.outcome, given=problem.given,
+            family=problem.family,
+        ), None  # fmt: skip
     except NotIdentifiable as error:
         return None, error
 
@@ -249,6 +251,10 @@ def _planned(
             raise why_not or InvalidArgument(
                 f"no set of observed variables can be adjusted for here; method={better!r} can answer"
             )
+    if problem.is_class:
+        raise why_not or InvalidArgument(
+            "a class of graphs is answered by adjustment; orient its edges for other methods"
+        )
     if route == "front-door" or (route is None and formula is not None and formula.rule == "front-door"):
         sets = [s for s in front_door_sets(problem.graph, x, y, limit=20) if _has(table, s)]
         if not sets:
@@ -280,7 +286,7 @@ def _by_adjustment(
     x, y, given = problem.treatment, problem.outcome, problem.given
     if asked is not None:
         chosen = tuple(as_names(asked))
-        if not is_adjustment_set(problem.graph, x, y, (*chosen, *given)):
+        if not is_adjustment_set(problem.graph, x, y, (*chosen, *given), family=problem.family):
             raise InvalidArgument(
                 f"by the graph, adjusting for {listed(chosen) or 'nothing'} does not give the effect of {x[0]!r} on "
                 f"{y[0]!r}; mk.causal.adjustment_sets lists the sets that do"
@@ -291,13 +297,24 @@ def _by_adjustment(
             f"adjusting for {listed(chosen) or 'nothing'} was asked for, and the graph allows it",
             adjustment=chosen,
         )
-    sets = adjustment_sets(problem.graph, x, y, kind="optimal", required=given, limit=1)
+    sets = adjustment_sets(
+        problem.graph, x, y, kind="optimal", required=given, limit=1, family=problem.family
+    )
     if not sets:
         return None
     best = [s for s in sets if _has(table, s)]
     if not best:
         unseen = [n for n in problem.graph.nodes if n not in table.columns]
-        best = adjustment_sets(problem.graph, x, y, kind="minimum", required=given, forbidden=unseen, limit=1)
+        best = adjustment_sets(
+            problem.graph,
+            x,
+            y,
+            kind="minimum",
+            required=given,
+            forbidden=unseen,
+            limit=1,
+            family=problem.family,
+        )
     if not best:
         raise _unrecorded(next(n for n in sets[0] if n not in table.columns), table)
     chosen = tuple(n for n in best[0] if n not in given)

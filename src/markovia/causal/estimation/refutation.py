@@ -89,7 +89,12 @@ def refute(
     """
     check_count("repetitions", repetitions, 5)
     if effect.study is None or effect.again is None:
-        raise InvalidArgument("there is no estimate to refute: the graph itself says that there is no effect")
+        why = (
+            "the graph itself says that there is no effect"
+            if effect.method == "none"
+            else "a design is not refitted"
+        )
+        raise InvalidArgument(f"there is no estimate to refute: {why}")
     asked = [kinds] if isinstance(kinds, str) else list(kinds) if kinds is not None else None
     for kind in asked or ():
         if kind not in KINDS:

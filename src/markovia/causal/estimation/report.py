@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """All that was found out about an effect; `print` it, `plot()` draws it."""
+    """All that was found out about an effect; `print` it, `plot()` draws it.
+
+    `graph` is the test of the graph, or says why there is none.
+    """
 
     effect: Effect
     refutations: tuple[Refutation, ...]
     sensitivity: Sensitivity | None
-    graph: Falsification | None
+    graph: Falsification | str
 
     @property
     def doubts(self) -> list[str]:
@@ -35,7 +38,7 @@ class Report:
             found.append("covariates are not balanced")
         if self.effect.first_stage is not None and self.effect.first_stage.weak:
             found.append("the instrument is weak")
-        if self.graph is not None and self.graph.falsified:
+        if isinstance(self.graph, Falsification) and self.graph.falsified:
             found.append("the data speak against the graph")
         return found
 
@@ -49,6 +52,8 @@ class Report:
             return "Verdict: there is no effect, as far as the graph is right."
         if self.doubts:
             return f"Verdict: by these rows {seen}, but in doubt: {listed(self.doubts)}."
+        if not self.refutations:
+            return f"Verdict: by these rows {seen}, as far as the design's assumption holds; nothing was tried against it."
         return f"Verdict: by these rows {seen}, and nothing that was tried speaks against it, as far as the graph is right."
 
     def __str__(self) -> str:
@@ -59,8 +64,7 @@ class Report:
             parts.append(
                 "Hidden confounding\n" + "\n".join(f"  {line}" for line in str(self.sensitivity).split("\n"))
             )
-        if self.graph is not None:
-            parts.append(f"The graph\n  {self.graph}")
+        parts.append(f"The graph\n  {self.graph}")
         if self.effect.formula is not None:
             parts.append("It rests on\n" + "\n".join(f"  {a}" for a in self.effect.formula.assumptions))
         return "\n\n".join([*parts, self.verdict])
@@ -75,19 +79,24 @@ def report(
     effect: Effect, *, repetitions: int = 20, negative_controls: Any = (), random_state: Seed = 0
 ) -> Report:
     """Put an effect to all tests that apply."""
-    if effect.method == "none":
-        return Report(effect, (), None, None)
+    if effect.study is None:
+        return Report(effect, (), None, _tested(effect, random_state))
     refutations = refute(
         effect, repetitions=repetitions, negative_controls=negative_controls, random_state=random_state
     )
     by_adjustment = not (effect.instruments or effect.mediators or effect.method == "plug-in")
-    graph = None
+    doubted = sensitivity(effect) if by_adjustment else None
+    return Report(effect, tuple(refutations), doubted, _tested(effect, random_state))
+
+
+def _tested(effect: Effect, seed: Seed) -> Falsification | str:
+    """Test the graph by its independencies, or say why that cannot be done."""
+    if effect.graph is None:
+        return "not tested: the design stands without one"
+    names = effect.graph.nodes
+    if unseen := [n for n in names if n not in effect.frame.columns]:
+        return f"not tested: the data have no column for {listed(unseen)}"
     try:
-        columns = (
-            [n for n in effect.graph.nodes if n in effect.frame.columns] if effect.graph is not None else []
-        )
-        if effect.graph is not None and len(columns) == len(effect.graph.nodes):
-            graph = falsify_graph(effect.frame[columns].dropna(), effect.graph, random_state=random_state)
-    except MarkoviaError:
-        graph = None  # a class of graphs, or columns that no test takes, has no such list
-    return Report(effect, tuple(refutations), sensitivity(effect) if by_adjustment else None, graph)
+        return falsify_graph(effect.frame[names].dropna(), effect.graph, random_state=seed)
+    except MarkoviaError as error:  # a class of graphs, or columns that no test takes
+        return f"not tested: {error}"

@@ -23,8 +23,8 @@ from itertools import islice
 from math import isfinite
 from typing import Literal, Self
 
-from markovia.causal.identification.equivalence_classes import Family, GraphClass, graph_class
-from markovia.causal.problem import Problem
+from markovia.causal.identification.equivalence_classes import GraphClass, graph_class
+from markovia.causal.problem import Family, Problem
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.separators import Cuts
@@ -227,10 +227,8 @@ class BackDoor:
         family: Family = "auto",
     ) -> Self:
         """Read a graph and names."""
-        problem = Problem.of(graph, treatment, outcome, given, latent)
-        if family == "auto" and problem.ancestral:
-            family = "pag"  # of which a MAG is one without circles
-        read = graph_class(problem.graph, family)
+        problem = Problem.of(graph, treatment, outcome, given, latent, family)
+        read = graph_class(problem.graph, problem.family if family == "auto" else family)
         return cls(read, read.member.mask(problem.treatment), read.member.mask(problem.outcome))
 
     @cached_property

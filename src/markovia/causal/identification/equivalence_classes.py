@@ -10,17 +10,18 @@ adjustment sets in Markov equivalence classes of ancestral graphs*, JMLR 18 (201
 ancestral graphs*, JMLR 9 (2008).
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from itertools import combinations, product
+from math import prod
+from typing import NamedTuple
 
-from markovia.errors import InvalidArgument, InvalidGraph
+from markovia.causal.problem import Family
+from markovia.errors import CycleError, InvalidArgument, InvalidGraph
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.surgery import visible_edges
 from markovia.graphs.equivalence import extend
 from markovia.graphs.masks import mask_of
 from markovia.graphs.mixed import Mark, MixedGraph, edge_string
-
-Family = Literal["auto", "admg", "cpdag", "mag", "pag"]
-"""What the edges of a graph mean: "auto" sees circles (PAG) and undirected edges (CPDAG), and takes others as an ADMG."""
 
 
 class GraphClass(NamedTuple):
@@ -67,8 +68,6 @@ def graph_class(graph: MixedGraph, family: Family = "auto") -> GraphClass:
     >>> read.possible, read.settled
     ([2, 0], [0, 0])
     """
-    if family not in ("auto", "admg", "cpdag", "mag", "pag"):
-        raise InvalidArgument(f"family is 'auto', 'admg', 'cpdag', 'mag' or 'pag', got {family!r}")
     kinds = {pair: edge for edge in graph.edges for pair in [edge[2:]]}
     if family == "auto":
         circles = any(Mark.CIRCLE in pair for pair in kinds)
@@ -85,6 +84,64 @@ def graph_class(graph: MixedGraph, family: Family = "auto") -> GraphClass:
     for a, b in visible_edges(graph) if family in ("mag", "pag") else graph.directed_edges():
         settled[number[a]] |= 1 << number[b]
     return GraphClass(family, _member(graph, family), possible, settled)
+
+
+MOST_MEMBERS = 50_000
+
+
+def ancestral_members(graph: MixedGraph) -> Iterator[MixedGraph]:
+    """Yield the MAGs of a PAG without selection bias: the choices of its circles that keep all separations.
+
+    Two ancestral graphs of one skeleton have the same separations if each has the pairwise ones of the other: what is
+    above two nodes that are not adjacent separates them. Cost: the choices of marks, 2 or 3 an edge with circles.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are more than 50,000 choices.
+
+    Examples
+    --------
+    >>> [member.edges[0][2:] for member in ancestral_members(MixedGraph(["x o-> y"]))]
+    [(<Mark.TAIL: '-'>, <Mark.ARROW: '>'>), (<Mark.ARROW: '>'>, <Mark.ARROW: '>'>)]
+    """
+    first = graph_class(graph, "pag").member
+    edges = graph.edges
+    kinds = ((Mark.TAIL, Mark.ARROW), (Mark.ARROW, Mark.TAIL), (Mark.ARROW, Mark.ARROW))
+    choices = [
+        [k for k in kinds if all(mark in (Mark.CIRCLE, own) for mark, own in zip(edge[2:], k, strict=True))]
+        for edge in edges
+    ]
+    if prod(map(len, choices)) > MOST_MEMBERS:
+        raise InvalidArgument(
+            f"the circles of the graph leave more than {MOST_MEMBERS:,} choices of marks; direct some of its edges"
+        )
+    apart = [
+        (i, j)
+        for i, j in combinations(range(len(graph)), 2)
+        if not graph.adjacent(graph.nodes[i], graph.nodes[j])
+    ]
+    pairwise = _separations(first, apart)
+    for marks in product(*choices):
+        member = MixedGraph(
+            [(*edge[:2], *kind) for edge, kind in zip(edges, marks, strict=True)], nodes=graph.nodes
+        )
+        try:
+            read = Admg.of(member)
+        except CycleError:
+            continue
+        if any(read.siblings[i] & read.ancestors(1 << i) for i in range(len(graph))):
+            continue
+        if all(
+            m.m_separated(*s)
+            for m, sets in ((read, pairwise), (first, _separations(read, apart)))
+            for s in sets
+        ):
+            yield member
+
+
+def _separations(graph: Admg, apart: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    return [(1 << i, 1 << j, graph.ancestors(1 << i | 1 << j) & ~(1 << i | 1 << j)) for i, j in apart]
 
 
 _NAMES = {

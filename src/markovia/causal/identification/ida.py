@@ -1,16 +1,18 @@
-"""Effects over a class of graphs: what a CPDAG and the covariances of linear models leave open (IDA, joint IDA).
+"""Effects over a class of graphs: what a CPDAG or PAG and covariances of linear models leave open (IDA, joint IDA, LV-IDA).
 
 The members of a class differ in the parents of a treatment, and given these its effect follows: adjust for them. So
 it is enough to go through the sets of parents that some member has, which can be told from the neighbours of the
 treatment alone; the members themselves, of which there may be exponentially many, are never listed. For several
 treatments their parents are chosen one after the other, with Meek's rules in between. The effects d of setting them
 together follow from the total effects t of each on the outcome and T of each on each other by t = (1 + T) d, as a
-path to the outcome has a last treatment on it.
+path to the outcome has a last treatment on it. Where causes may be hidden, the MAGs of a PAG are listed, and each is asked
+for a set to adjust for; one that has none leaves the effect open.
 
 References: Maathuis, Kalisch and Bühlmann, *Estimating high-dimensional intervention effects from observational
 data*, Annals of Statistics 37 (2009); Nandy, Maathuis and Richardson, *Estimating the effect of joint interventions
 from observational data in sparse high-dimensional settings*, Annals of Statistics 45 (2017); Fang and He, *IDA with
-background knowledge*, UAI (2020); Witte, Henckel, Maathuis and Didelez, *On efficient adjustment in causal graphs*,
+background knowledge*, UAI (2020); Malinsky and Spirtes, *Estimating causal effects with ancestral graph Markov models*, PGM
+(2016); Witte, Henckel, Maathuis and Didelez, *On efficient adjustment in causal graphs*,
 JMLR 21 (2020). Cost: one regression for each set of parents and pair of variables.
 """
 
@@ -22,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.causal.identification.adjustment import BackDoor
-from markovia.causal.identification.equivalence_classes import GraphClass, graph_class
-from markovia.causal.problem import Problem
+from markovia.causal.identification.equivalence_classes import GraphClass, ancestral_members, graph_class
+from markovia.causal.problem import Family, Problem
 from markovia.data.in_memory import eager_columns
 from markovia.data.moments import checked_moments
 from markovia.data.number_columns import column_numbers
@@ -50,13 +52,16 @@ class PossibleEffects:
         One row for each choice of parents that some member has, one column for each treatment: by how much the
         outcome grows where the treatment is set one unit higher and the other treatments are held.
     parents
-        The choices: for each row the parents of each treatment.
+        The choices: for each row the parents of each treatment; where causes may be hidden, what is adjusted for.
+    open
+        Whether some members of the class do not determine the effect, as hidden causes may confound it there.
     """
 
     treatment: tuple[str, ...]
     outcome: str
     effects: Array
     parents: tuple[tuple[tuple[str, ...], ...], ...]
+    open: bool = False
 
     @property
     def lower(self) -> dict[str, float]:
@@ -84,7 +89,12 @@ class PossibleEffects:
 
     def __str__(self) -> str:
         lines = [f"effects on {self.outcome} over {len(self.effects)} choices of parents"]
-        lines += [f"  {name}: {self.lower[name]:.4g} to {self.upper[name]:.4g}" for name in self.treatment]
+        if len(self.effects):
+            lines += [
+                f"  {name}: {self.lower[name]:.4g} to {self.upper[name]:.4g}" for name in self.treatment
+            ]
+        if self.open:
+            lines.append("  and any effect where hidden causes confound it, which the graph does not exclude")
         return "\n".join(lines)
 
 
@@ -96,14 +106,15 @@ def ida(
     *,
     covariance: ArrayLike | None = None,
     adjust: Literal["parents", "optimal"] = "parents",
+    family: Family = "auto",
 ) -> PossibleEffects:
-    """Return the effects of treatments on an outcome over all DAGs of a CPDAG, for linear models.
+    """Return the effects of treatments on an outcome over all DAGs of a CPDAG or MAGs of a PAG, for linear models.
 
     Parameters
     ----------
     graph
-        A CPDAG (background knowledge may direct more of its edges), a learned structure, or a DAG, whose effect is
-        one.
+        A CPDAG (background knowledge may direct more of its edges), a PAG without selection bias, a learned structure, or
+        a DAG, whose effect is one.
     treatment
         One name, or several that are set together (joint IDA).
     outcome
@@ -114,7 +125,9 @@ def ida(
         Instead of data: the covariances in the order of the graph's nodes.
     adjust
         For the "parents" of a treatment, or for the "optimal" set of the members with these parents, whose estimates
-        vary less and are exactly zero where there is no causal path.
+        vary less and are exactly zero where there is no causal path. A PAG has its own smallest sets.
+    family
+        As for `identify`; "mag" for a graph without circles in which directed edges may hide common causes.
 
     Returns
     -------
@@ -124,7 +137,7 @@ def ida(
     Raises
     ------
     InvalidGraph
-        If the graph has bidirected edges or circles, or no DAG extends it.
+        If no DAG extends the graph, or it is neither a CPDAG nor a PAG.
     InvalidArgument
         If neither data nor a covariance is given, or they do not fit the graph.
 
@@ -135,12 +148,14 @@ def ida(
     >>> found.effects[:, 0].round(3).tolist(), found.parents
     ([0.5, 0.0, 0.5], ((('a',),), (('c',),), ((),)))
     """
-    problem = Problem.of(graph, treatment, outcome)
+    problem = Problem.of(graph, treatment, outcome, family=family)
     if len(problem.outcome) > 1:
         raise InvalidArgument("ida() is about one outcome; ask for each of them")
     if adjust not in ("parents", "optimal"):
         raise InvalidArgument(f"adjust is 'parents' or 'optimal', got {adjust!r}")
     mixed = problem.graph
+    if problem.ancestral or mixed._has_circle():
+        return _over_members(problem, _covariance(mixed, data, covariance))
     graph_class(mixed, "cpdag")  # says so if the graph stands for no DAG
     sigma = _covariance(mixed, data, covariance)
     start = PartlyDirected(
@@ -157,6 +172,34 @@ def ida(
         rows.append(np.linalg.solve(among, [total.effect(i, y) for i in x]))
         parents.append(tuple(tuple(mixed._named(members(member.parents[i]))) for i in x))
     return PossibleEffects(problem.treatment, problem.outcome[0], np.array(rows), tuple(parents))
+
+
+def _over_members(problem: Problem, sigma: Array) -> PossibleEffects:
+    """Regress the outcome on treatments and what each MAG of the class adjusts for, once for each such set."""
+    rows: dict[tuple[str, ...] | None, Array] = {}
+    left_open = False
+    for member in ancestral_members(problem.graph):
+        read = graph_class(member, "mag")
+        x, y = (read.member.mask(names) for names in (problem.treatment, problem.outcome))
+        task = BackDoor(read, x, y)
+        if not task.causal:
+            rows[None] = np.zeros(len(problem.treatment))
+            continue
+        sets = (
+            task.sets("minimum", task.allowed, 0, [1.0] * len(read.member.names))
+            if task.amenable
+            else iter(())
+        )
+        found = next(sets, None)
+        if found is None:
+            left_open = True
+            continue
+        used = [*map(read.member.number.__getitem__, problem.treatment), *members(found)]
+        slopes = np.linalg.solve(sigma[np.ix_(used, used)], sigma[used, members(y)[0]])
+        rows[read.member.named(found)] = np.asarray(slopes[: len(problem.treatment)], np.float64)
+    parents = tuple(((chosen or ()),) * len(problem.treatment) for chosen in rows)
+    effects = np.array(list(rows.values())).reshape(-1, len(problem.treatment))
+    return PossibleEffects(problem.treatment, problem.outcome[0], effects, parents, left_open)
 
 
 def parent_choices(graph: PartlyDirected, nodes: list[int]) -> Iterator[PartlyDirected]:

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markovia.causal.identification.adjustment import BackDoor, adjustment_sets
-from markovia.causal.identification.equivalence_classes import Family, GraphClass
+from markovia.causal.identification.equivalence_classes import GraphClass
 from markovia.causal.identification.estimand import Estimand
 from markovia.causal.identification.expressions import P, product, summed
 from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.id_algorithm import Hedge, Identifier, Regime
-from markovia.causal.problem import Problem, read_graph
+from markovia.causal.problem import Family, Problem, read_graph
 from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.named import Names, as_names
@@ -25,6 +25,7 @@ def identify(
     given: Names = (),
     latent: Names = (),
     available: Sequence[Known] | None = None,
+    family: Family = "auto",
 ) -> Estimand:
     """Find a formula for an effect, P(outcome | do(treatment), given), or prove that there is none.
 
@@ -45,6 +46,10 @@ def identify(
         that were set in that experiment, and perhaps `"see"`, the names that were recorded. `{}` is the observed one. Where
         there are several populations, `"population"` names one, and `"differs"` the variables whose mechanisms are not
         those of the population in question; see `transport`.
+    family
+        What the edges mean. A `MixedGraph` of directed and bidirected edges alone is read as an ADMG, in which every hidden
+        common cause is drawn; "mag" says that it is a maximal ancestral graph, in which a directed edge may hide one.
+        Learned graphs, dagitty texts that begin with `mag` or `pag`, circles and undirected edges say so themselves.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def identify(
     ...
     markovia.errors.NotIdentifiable: P(y | do(x)) is not identified: hidden causes join {x, y} in a hedge above {y}
     """
-    problem = Problem.of(graph, treatment, outcome, given, latent)
+    problem = Problem.of(graph, treatment, outcome, given, latent, family)
     if available is not None:
         return _from_experiments(problem, available)
     if problem.is_class:
@@ -164,9 +169,8 @@ def _in_a_class(problem: Problem) -> Estimand:
         raise InvalidArgument(
             "effects given other variables need one graph, not a class; orient the edges first"
         )
-    family: Family = "pag" if problem.ancestral else "auto"
     sets = adjustment_sets(
-        problem.graph, problem.treatment, problem.outcome, kind="minimum", limit=1, family=family
+        problem.graph, problem.treatment, problem.outcome, kind="minimum", limit=1, family=problem.family
     )
     if not sets:
         raise NotIdentifiable(
