@@ -61,7 +61,9 @@ from markovia.causal.identification.identify import (
 from markovia.causal.estimation.designs import (
     Mediation as Mediation,
     SyntheticControl as SyntheticControl,
+    StaggeredEffects as StaggeredEffects,
     difference_in_differences as difference_in_differences,
+    staggered_differences as staggered_differences,
     effect_over_time as effect_over_time,
     mediation as mediation,
     regression_discontinuity as regression_discontinuity,

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from markovia.causal.estimation.difference_in_differences import difference_in_differences, panel_difference
+from markovia.causal.estimation.designs import staggered_differences
+from markovia.causal.estimation.difference_in_differences import (
+    averaged,
+    difference_in_differences,
+    group_time_effects,
+    panel_difference,
+)
 from markovia.causal.estimation.discontinuity import discontinuity
 from markovia.causal.estimation.double_ml import partially_linear
 from markovia.causal.estimation.doubly_robust import aipw, tmle
@@ -144,6 +150,28 @@ def early_years(method, population, seed):
     return contrast(method(*of_world(world), population=population), 1, 0), truth
 
 
+def staggered(part, seed, n=400):
+    """Starts in periods 1, 2 or never; the effect grows by the period and differs between groups; x changes the trend."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 1))
+    start = np.where(rng.random(n) < sigmoid(x[:, 0]), rng.choice([1, 2], n), 4)
+    time = np.arange(4)
+    since = np.maximum(time - start[:, None] + 1, 0)
+    y = (
+        rng.normal(size=(n, 1))
+        + start[:, None]
+        + time * (1 + x)
+        + since * start[:, None]
+        + rng.normal(size=(n, 4))
+    )
+    found = group_time_effects(y, start, x)
+    if part == "average":
+        groups = np.array([(start == 1).mean(), (start == 2).mean()])
+        truth = (groups @ [6.0, 6.0]) / (groups @ [3, 2])
+        return averaged(found, start), truth
+    return next(e.estimate for e in found if (e.group, e.period) == (2, 3)), 4.0
+
+
 WORLDS = {
     **{f"{m}, {p}": (lambda s, m=m, p=p: linear_effect(m, p, s)) for m in ARMS for p in (None, 1, 0)},
     **{f"instrument {k}": (lambda s, k=k: instrument(k, s)) for k in ("2sls", "late", "pliv")},
@@ -154,6 +182,7 @@ WORLDS = {
     **{f"mediation {k}": (lambda s, k=k: mediated(k, s)) for k in ("total", "direct", "indirect")},
     **{f"time {k}": (lambda s, k=k: over_time(k, s)) for k in ("robust", "msm")},
     **{f"dose {k}": (lambda s, k=k: dose(k, s)) for k in ("slope", "dml")},
+    **{f"staggered {k}": (lambda s, k=k: staggered(k, s)) for k in ("group", "average")},
     "job programme aipw": lambda s: programme(aipw, None, s),
     "job programme tmle, treated": lambda s: programme(tmle, 1, s),
     "early years aipw": lambda s: early_years(aipw, None, s),
@@ -422,6 +451,40 @@ def test_the_differences_of_four_means_are_the_interaction():
     y = np.array([1.0, 3.0, 2.0, 8.0, 1.0, 3.0, 2.0, 8.0])
     g, t = np.array([0, 0, 1, 1] * 2), np.array([0, 1] * 4)
     assert difference_in_differences(y, g, t).value == pytest.approx((8 - 2) - (3 - 1))
+
+
+def test_staggered_differences_of_one_start_are_the_difference_in_differences():
+    rng = np.random.default_rng(3)
+    start = np.repeat([1, 2], 50)
+    y = rng.normal(size=(100, 2)) + (start == 1)[:, None] * [0.0, 2.0]
+    (one,) = group_time_effects(y, start, np.empty((100, 0)))
+    rows = y.T.ravel(), np.tile((start == 1).astype(int), 2), np.repeat([0, 1], 100)
+    two = difference_in_differences(*rows, clusters=np.tile(np.arange(100), 2))
+    assert one.estimate.value == pytest.approx(two.value)
+    assert one.estimate.standard_error == pytest.approx(two.standard_error, rel=0.02)
+
+
+def test_units_treated_earlier_are_no_controls_and_frames_are_read_by_their_starts():
+    """Effects that grow: a comparison of the late with the early group would be far off."""
+    import pandas as pd
+
+    unit, year = np.repeat(np.arange(60), 4), np.tile([2000, 2001, 2002, 2003], 60)
+    first = np.array([2001.0, 2002.0, np.nan])[unit % 3]
+    grown = np.where(year >= first, 5.0 * (year - np.nan_to_num(first) + 1), 0.0)
+    frame = pd.DataFrame({"unit": unit, "year": year, "first": first, "y": unit + year + grown})
+    found = staggered_differences(
+        frame.sample(frac=1, random_state=0), "y", unit="unit", period="year", start="first"
+    )
+    assert {k: e.value for k, e in found.by_group.items()} == pytest.approx(
+        {(2001, 2001): 5, (2001, 2002): 10, (2001, 2003): 15, (2002, 2002): 5, (2002, 2003): 10}
+    )
+    assert {k: e.value for k, e in found.by_length.items()} == pytest.approx({0: 5, 1: 10, 2: 15})
+    assert found.average.value == pytest.approx(9)
+    assert list(found.to_pandas().columns)[:3] == ["start", "period", "value"]
+    with pytest.raises(InvalidArgument, match="one row in each 'year'"):
+        staggered_differences(frame.iloc[1:], "y", unit="unit", period="year", start="first")
+    with pytest.raises(InvalidArgument, match="no group has a period before its start"):
+        staggered_differences(frame.assign(first=2000.0), "y", unit="unit", period="year", start="first")
 
 
 def test_a_synthetic_control_recovers_the_mixture_and_ranks_first_among_placebos():

@@ -122,6 +122,107 @@ def difference_in_differences(
 
 
 @dataclass(frozen=True)
+class StaggeredEffects:
+    """Effects where treatment starts at different times; prints as a table.
+
+    Attributes
+    ----------
+    average
+        Over all treated units and their treated periods.
+    by_length
+        For 0, 1, ... periods after the start, the effect on the groups that are followed so long.
+    by_group
+        For each start and period the effect on the units that started then.
+    """
+
+    average: Effect
+    by_length: Mapping[int, Effect]
+    by_group: Mapping[tuple[Any, Any], Effect]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a row for each start and period: value, standard error and interval."""
+        import pandas as pd
+
+        rows = [(*key, e.value, e.standard_error, *e.interval) for key, e in self.by_group.items()]
+        return pd.DataFrame(rows, columns=["start", "period", "value", "standard_error", "lower", "upper"])
+
+    def __str__(self) -> str:
+        return f"{self.average}\n\n{self.to_pandas().to_string(index=False, float_format='{:.4g}'.format)}"
+
+
+def staggered_differences(
+    frame: Any, outcome: str, *, unit: str, period: str, start: str, covariates: Names = (), learner: Any = None,
+    level: float = 0.95, random_state: Seed = 0,
+) -> StaggeredEffects:  # fmt: skip
+    """Estimate effects where units are treated from different periods on, each against units not treated by then.
+
+    Parameters
+    ----------
+    unit, period
+        Columns; every unit has one row in each period.
+    start
+        A column with the first period in which the row's unit is treated; a missing cell for units that never are.
+    covariates
+        Columns whose values in the first period are adjusted for, doubly robustly.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> shop, year = np.repeat(np.arange(300), 4), np.tile(np.arange(2001, 2005), 300)
+    >>> first = np.array([2002, 2003, np.nan])[shop % 3]
+    >>> sales = year - 2000 + 2.0 * (year >= first) + rng.normal(size=1200)
+    >>> rows = {"shop": shop, "year": year, "first": first, "sales": sales}
+    >>> found = staggered_differences(rows, "sales", unit="shop", period="year", start="first")
+    >>> abs(found.average.value - 2) < 3 * found.average.standard_error, sorted(found.by_length)
+    (True, [0, 1, 2])
+    """
+    names = as_names(covariates)
+    table = _complete(frame, [outcome, unit, period, *names])
+    if start not in table.columns:
+        raise UnknownVariable(start, table.columns, "the data")
+    times = np.sort(table[period].unique())
+    wide = {
+        name: table.pivot_table(index=unit, columns=period, values=name, aggfunc="first")
+        for name in (outcome, *names)
+    }
+    firsts = table.groupby(unit)[start]
+    if (
+        len(table) != wide[outcome].size
+        or wide[outcome].isna().any().any()
+        or (firsts.nunique(dropna=False) > 1).any()
+    ):
+        raise InvalidArgument(f"every {unit!r} needs one row in each {period!r}, and one value of {start!r}")
+    begins = firsts.first().to_numpy()
+    never = np.asarray(firsts.first().isna(), bool)
+    places = np.where(never, len(times), np.searchsorted(times, np.where(never, times[0], begins)))
+    before = np.column_stack(
+        [np.empty((len(places), 0)), *(wide[name].to_numpy(float)[:, 0] for name in names)]
+    )
+    seed = int(generator(random_state).integers(2**31))
+    parts = did.group_time_effects(wide[outcome].to_numpy(float), places, before, learner=learner, seed=seed)
+    if not parts:
+        raise InvalidArgument(
+            "no group has a period before its start and two units in it beside two that are untreated then"
+        )
+    alike = f", given {listed(names)}" if names else ""
+
+    def made(found: Estimate, which: str) -> Effect:
+        return _designed(
+            found, level, "staggered difference in differences", start, outcome, table,
+            f"without treatment all groups would have changed alike{alike}", which, target="att",
+        )  # fmt: skip
+
+    lengths: dict[int, list[did.GroupTime]] = {}
+    for part in parts:
+        lengths.setdefault(part.period - part.group, []).append(part)
+    return StaggeredEffects(
+        made(did.averaged(parts, places), "over all groups and their treated periods"),
+        {k: made(did.averaged(lengths[k], places), f"{k} periods after the start") for k in sorted(lengths)},
+        {(times[p.group], times[p.period]): made(p.estimate, "one group in one period") for p in parts},
+    )
+
+
+@dataclass(frozen=True)
 class SyntheticControl:
     """A treated unit against its synthetic control; prints, and `plot()` draws both with the placebos.
 

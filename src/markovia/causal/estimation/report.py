@@ -79,7 +79,7 @@ def report(
     effect: Effect, *, repetitions: int = 20, negative_controls: Any = (), random_state: Seed = 0
 ) -> Report:
     """Put an effect to all tests that apply."""
-    if effect.study is None:
+    if effect.again is None:
         return Report(effect, (), None, _tested(effect, random_state))
     refutations = refute(
         effect, repetitions=repetitions, negative_controls=negative_controls, random_state=random_state
