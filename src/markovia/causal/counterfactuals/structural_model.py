@@ -384,12 +384,7 @@ class StructuralModel:
 
     @guided
     def fit(
-        self,
-        frame: Any,
-        *,
-        regressor: Any = None,
-        classifier: Any = None,
-        mechanism: str = "monotone",
+        self, frame: Any, *, regressor: Any = None, classifier: Any = None, mechanism: str = "monotone"
     ) -> Self:
         """Learn the equation of every variable from rows without missing cells.
 

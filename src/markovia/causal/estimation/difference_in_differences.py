@@ -19,12 +19,7 @@ from markovia.runtime.array_types import Array, Ints
 
 
 def difference_in_differences(
-    outcome: Array,
-    group: Ints,
-    period: Ints,
-    covariates: Array | None = None,
-    *,
-    clusters: Any = None,
+    outcome: Array, group: Ints, period: Ints, covariates: Array | None = None, *, clusters: Any = None
 ) -> Estimate:
     """Return the effect on the treated from rows of two groups and two periods, both coded 0 and 1.
 

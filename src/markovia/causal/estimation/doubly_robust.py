@@ -9,6 +9,7 @@ References: Robins, Rotnitzky & Zhao (1994); van der Laan & Rubin (2006); Cherno
 Cost: `folds` times one propensity and one outcome regression an arm.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ def aipw(
     clip: float = CLIP,
     clusters: Any = None,
     seed: int = 0,
+    targeted: bool = False,
 ) -> ArmMeans:
     """Return the doubly robust means of all arms.
 
@@ -89,53 +91,41 @@ def aipw(
         Parts of the data for cross-fitting; fewer where an arm is smaller.
     clip
         Probabilities of treatment below this are raised to it.
+    targeted
+        Whether the outcome model is moved (TMLE) instead of its residuals added (AIPW).
     """
     found = nuisances(
         treatment, outcome, covariates, arms=arms, family=family, learner=learner, folds=folds, seed=seed
     )
-    p = clipped(found.probabilities, clip)
-    members, weights = _weights(treatment, p, population)
-    pseudo = members[:, None] * found.means + weights * (outcome[:, None] - found.means)
+    members, weights = _weights(treatment, clipped(found.probabilities, clip), population)
     share = members.mean()
-    values = pseudo.mean(axis=0) / share
-    return arm_means(values, (pseudo - members[:, None] * values) / share, weights.sum(axis=1), clusters)
+    if targeted:
+        values, influence = _targeted(outcome, found.means, members, weights)
+    else:
+        pseudo = members[:, None] * found.means + weights * (outcome[:, None] - found.means)
+        values = pseudo.mean(axis=0) / share
+        influence = pseudo - members[:, None] * values
+    return arm_means(values, influence / share, weights.sum(axis=1), clusters)
 
 
-def tmle(
-    treatment: Ints,
-    outcome: Array,
-    covariates: Array,
-    *,
-    arms: int = 2,
-    family: str = "gaussian",
-    population: int | None = None,
-    learner: Any = None,
-    folds: int = 5,
-    clip: float = CLIP,
-    clusters: Any = None,
-    seed: int = 0,
-) -> ArmMeans:
-    """Return the targeted means of all arms; the parameters are those of `aipw`.
+tmle = partial(aipw, targeted=True)
+
+
+def _targeted(outcome: Array, means: Array, members: Array, weights: Array) -> tuple[Array, Array]:
+    """Return targeted means and their influence, times the share of members.
 
     The outcome is scaled to [0, 1] and its model is moved on the logit scale by an intercept with the weights
     1{A=a} / e_a, so that no mean leaves the outcome's range.
     """
-    found = nuisances(
-        treatment, outcome, covariates, arms=arms, family=family, learner=learner, folds=folds, seed=seed
-    )
-    p = clipped(found.probabilities, clip)
-    members, weights = _weights(treatment, p, population)
     low, width = float(outcome.min()), float(np.ptp(outcome)) or 1.0
     y = (outcome - low) / width
-    start = np.clip((found.means - low) / width, 1e-4, 1 - 1e-4)
-    values, influence = np.empty(arms), np.empty((len(y), arms))
-    share = members.mean()
-    for a in range(arms):
-        offset = np.log(start[:, a] / (1 - start[:, a]))
-        moved = sigmoid(offset + _fluctuation(offset, y, weights[:, a]))
-        values[a] = members @ moved / members.sum()
-        influence[:, a] = (members * (moved - values[a]) + weights[:, a] * (y - moved)) / share
-    return arm_means(low + width * values, width * influence, weights.sum(axis=1), clusters)
+    start = np.clip((means - low) / width, 1e-4, 1 - 1e-4)
+    offset = np.log(start / (1 - start))
+    steps = [_fluctuation(o, y, w) for o, w in zip(offset.T, weights.T, strict=True)]
+    moved = sigmoid(offset + steps)
+    values = members @ moved / members.sum()
+    influence = members[:, None] * (moved - values) + weights * (y[:, None] - moved)
+    return low + width * values, width * influence
 
 
 def _weights(treatment: Ints, p: Array, population: int | None) -> tuple[Array, Array]:

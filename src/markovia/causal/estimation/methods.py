@@ -58,7 +58,7 @@ def run(method: str, study: Study, settings: Settings) -> tuple[Estimate, ArmMea
 
 _PASSED = {
     "treatment", "outcome", "covariates", "arms", "family", "population", "learner", "clusters", "seed",
-    "instrument", "instruments", "mediators", "kind",
+    "instrument", "instruments", "mediators", "kind", "targeted",
 }  # fmt: skip
 
 

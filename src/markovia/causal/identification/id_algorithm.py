@@ -13,15 +13,7 @@ calculus of intervention is complete* (2006). Sound and complete; polynomial in 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from markovia.causal.identification.expressions import (
-    ONE,
-    Expression,
-    P,
-    Product,
-    product,
-    quotient,
-    summed,
-)
+from markovia.causal.identification.expressions import ONE, Expression, P, Product, product, quotient, summed
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.masks import members
 

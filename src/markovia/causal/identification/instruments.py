@@ -72,13 +72,7 @@ def instruments(
 
 
 def is_instrument(
-    graph: object,
-    instrument: str,
-    treatment: str,
-    outcome: str,
-    given: Names = (),
-    *,
-    latent: Names = (),
+    graph: object, instrument: str, treatment: str, outcome: str, given: Names = (), *, latent: Names = ()
 ) -> bool:
     """Say whether a variable is an instrument for an effect, given some others.
 
