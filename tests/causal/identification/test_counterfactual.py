@@ -213,3 +213,21 @@ def test_natural_effects_on_a_state_are_those_of_its_probability():
     well, ill = found.evaluate(bn, "well"), found.evaluate(bn, "ill")
     assert well == pytest.approx({"total": 0.49, "direct": 0.24, "indirect": 0.15})
     assert ill == pytest.approx({k: -v for k, v in well.items()})
+
+
+def test_facts_of_nested_worlds_are_divided_by_their_own_probability():
+    answered = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        hidden = Hidden(seed, 3, shared=[])
+        fact = Event("v2", 1, do={"v1": Event("v1", do={"v0": rng.randrange(2)})})
+        event = random_event(rng, hidden.names, nested=False)
+        below = hidden.probability([fact])
+        if 1e-6 < below < 0.999:
+            try:
+                found = identify_counterfactual(hidden.graph(), event, fact).probability(hidden.observed())
+            except (NotIdentifiable, NoOverlap):
+                continue
+            answered += 1
+            assert found == pytest.approx(hidden.probability([event, fact]) / below, abs=1e-9)
+    assert answered > 8
