@@ -217,7 +217,7 @@ def test_no_effect_needs_no_adjustment_beyond_separation():
         (("x", "y"), {"kind": "minimum", "costs": {"z": 0}}, "the cost of 'z' is a positive number"),
         (("x", "y"), {"required": "x"}, "'x' is required and also treatment or outcome"),
         (("x", "y"), {"required": "z", "forbidden": "z"}, "both required and forbidden"),
-        (("x", "y"), {"family": "tree"}, "family is 'auto'"),
+        (("x", "y"), {"family": "tree"}, "family= is 'auto'"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(arguments, settings, sentence):
