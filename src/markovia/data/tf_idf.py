@@ -7,6 +7,9 @@ most. The natural logarithm is used: `tf * log(1 / df)`. Cost: linear in the num
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import log
+from typing import Any
+
+import numpy as np
 
 from markovia.errors import InvalidArgument
 
@@ -42,3 +45,26 @@ def tf_idf_weights(documents: Iterable[Sequence[str]]) -> list[dict[str, float]]
     return [
         {word: tf_idf(n / bag.total(), having[word] / len(bags)) for word, n in bag.items()} for bag in bags
     ]
+
+
+def tf_idf_matrix(counts: Any, document_frequency: Any = None) -> Any:
+    """Return the weights of a sparse matrix of counts, documents x words; documents without words weigh nothing.
+
+    `document_frequency` is the share of documents that have each word, by default among these; words that none has
+    count as in one document.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> tf_idf_matrix(csr_array([[1, 1, 0], [2, 0, 1]])).toarray().round(4).tolist()
+    [[0.0, 0.3466, 0.0], [0.0, 0.0, 0.231]]
+    """
+    from scipy.sparse import csr_array
+
+    if document_frequency is None:
+        document_frequency = np.bincount(counts.indices[counts.data > 0], minlength=counts.shape[1])
+        document_frequency = document_frequency / max(counts.shape[0], 1)
+    lengths = np.repeat(np.asarray(counts.sum(axis=1)).ravel(), np.diff(counts.indptr))
+    specific = -np.log(np.where(document_frequency > 0, document_frequency, 1.0))[counts.indices]
+    weights = counts.data / np.maximum(lengths, 1) * specific
+    return csr_array((weights, counts.indices, counts.indptr), shape=counts.shape)

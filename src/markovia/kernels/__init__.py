@@ -14,6 +14,7 @@ ROOMS = {
     "structure": ("structure learning", 6),
     "sparse_matrices": ("sparse factors", 12),
     "sequences": ("recursions along sequences", 3),
+    "collapsed": ("hidden groups", 6),
     "counting": ("counting", 3),
     "long_vectors": ("optimisers", 1),
 }

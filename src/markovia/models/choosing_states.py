@@ -1,74 +1,18 @@
-"""How many hidden states: one number for each model, in one call; and whether two models have the same states.
-
-Criteria penalise parameters (`bic`, `aic`); held-out likelihoods and cross-validation ask how probable sequences are that
-were not learned from. Reference: Celeux and Durand (2008). Cost: a fit for each number of states, and for each fold.
-"""
+"""How many hidden states, as `choosing_components` has it; and whether two models have the same states."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from markovia.data.sequences import read_sequences
 from markovia.errors import InvalidArgument
 from markovia.learning.sequences.blocked_gibbs import matching
+from markovia.models.choosing_components import ComponentChoice, Criterion, chosen, taken
 from markovia.models.temporal.hmm import HMM
-from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import LEVEL, Choice, Whole, check
-from markovia.runtime.parallel_tasks import task_results
-from markovia.runtime.seeds import generator
-from markovia.runtime.shown import aligned
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-Criterion = Literal["bic", "aic", "held-out", "cross-validation"]
-
-
-@dataclass(frozen=True)
-class StateChoice:
-    """What each number of states was worth.
-
-    Attributes
-    ----------
-    numbers, scores
-        The numbers of states and what each scored: an information criterion (smaller is better), or the log likelihood a
-        step of sequences that were not learned from (larger is better).
-    criterion
-        Which it is.
-    best
-        The model with the best number of states, learned from all sequences.
-    """
-
-    numbers: tuple[int, ...]
-    scores: tuple[float, ...]
-    criterion: Criterion
-    best: HMM
-
-    @property
-    def n_states(self) -> int:
-        """The best number of states."""
-        return int(self.best.n_states)
-
-    def to_pandas(self) -> "pd.DataFrame":
-        """Return the table of numbers of states and scores."""
-        import pandas as pd
-
-        return pd.DataFrame({"n_states": self.numbers, self.criterion: self.scores})
-
-    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
-        """Draw the scores; see `markovia.plotting.state_choice_plot.plot_state_choice`."""
-        drawn: Axes = ports.call("plot-state-choice", self, ax=ax, title=title)
-        return drawn
-
-    def __str__(self) -> str:
-        rows = [[str(n), f"{s:.6g}"] for n, s in zip(self.numbers, self.scores, strict=True)]
-        return aligned(["n_states", self.criterion], rows)
+from markovia.runtime.checks import Choice, check
 
 
 def choose_states(
@@ -84,7 +28,7 @@ def choose_states(
     n_jobs: int | None = None,
     seed: Any = None,
     progress: bool | None = None,
-) -> StateChoice:
+) -> ComponentChoice:
     """Learn a hidden Markov model with each of some numbers of states, and say which is best.
 
     Parameters
@@ -115,56 +59,18 @@ def choose_states(
     2
     """
     check("criterion", criterion, Choice(("bic", "aic", "held-out", "cross-validation")))
-    check("folds", folds, Whole(2))
-    check("held_out", held_out, LEVEL)
-    tried = tuple(numbers)
-    if not tried:
-        raise InvalidArgument("numbers= has at least one number of states to try")
-    for k in tried:
-        check("numbers", k, Whole(1))
     data = read_sequences(sequences, lengths, by=by)
-    parts, rng = data.split(data.values), generator(seed)
-    splits: list[Ints] = []
-    if criterion in ("held-out", "cross-validation"):
-        count = folds if criterion == "cross-validation" else 2
-        if len(parts) < count:
-            raise InvalidArgument(
-                f"{criterion} needs {count} sequences or more, and there are {len(parts)}; cut long ones into pieces"
-            )
-        order = rng.permutation(len(parts))
-        if criterion == "held-out":
-            splits = [order[: min(max(round(held_out * len(parts)), 1), len(parts) - 1)]]
-        else:
-            splits = [np.asarray(s) for s in np.array_split(order, folds)]
-    fixed = int(rng.integers(2**31)) if hmm.random_state is None else hmm.random_state
-    work = partial(_scored, hmm=hmm, parts=parts, splits=splits, criterion=criterion, seed=fixed)
-    found = list(task_results(work, tried, n_jobs=n_jobs, progress=progress, unit="model"))
-    scores = [score for score, _ in found]
-    best = int(np.argmin(scores) if criterion in ("bic", "aic") else np.argmax(scores))
-    model = found[best][1]
-    if model is None:
-        model = _fitted(hmm, tried[best], parts, fixed)
-    return StateChoice(tried, tuple(scores), criterion, model)
+    return chosen(
+        hmm, (data.split(data.values),), numbers, parameter="n_states", take=taken, length=len, worth=_worth,
+        kind="sequences", criterion=criterion, folds=folds, held_out=held_out, n_jobs=n_jobs, seed=seed,
+        progress=progress, fixed={"progress": False},
+    )  # fmt: skip
 
 
-def _fitted(hmm: HMM, k: int, parts: list[Any], seed: Any) -> HMM:
-    model: HMM = clone(hmm).set_params(n_states=k, random_state=seed, progress=False)
-    return model.fit(parts)
-
-
-def _scored(
-    k: int, hmm: HMM, parts: list[Any], splits: list[Ints], criterion: Criterion, seed: Any
-) -> tuple[float, HMM | None]:
-    if not splits:
-        model = _fitted(hmm, k, parts, seed)
-        return (model.bic(parts) if criterion == "bic" else model.aic(parts)), model
-    total, steps = 0.0, 0
-    for out in splits:
-        own = [parts[i] for i in np.setdiff1d(np.arange(len(parts)), out)]
-        other = [parts[i] for i in out]
-        total += _fitted(hmm, k, own, seed).score(other)
-        steps += sum(len(one) for one in other)
-    return total / steps, None
+def _worth(hmm: HMM, parts: list[Any]) -> tuple[float, float]:
+    """Return the log likelihood a step of some sequences, and how many steps there are."""
+    steps = float(sum(len(one) for one in parts))
+    return hmm.score(parts) / steps, steps
 
 
 @dataclass(frozen=True)

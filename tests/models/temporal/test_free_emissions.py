@@ -90,7 +90,7 @@ def test_distributions_are_cloned_and_pickled():
     [
         ({"emission": "gama"}, "or a BayesianNetwork"),
         ({"emission": 3}, "or a BayesianNetwork"),
-        ({"emission": lambda a: dist.Normal(a, 1)}, "a function of a needs emission_params="),
+        ({"emission": lambda a: dist.Normal(a, 1)}, "a function of a needs starting values by name"),
         ({"emission": lambda a: a, "emission_params": {"a": [1, 2]}}, "returns a"),
         ({"emission": lambda a: 1 / 0, "emission_params": {"a": [1, 2]}}, "ZeroDivisionError"),
         ({"emission": dist.Gamma, "emission_params": {"rate": [1, 2], "concentration": [-1, 2]}}, "invalid"),

@@ -14,7 +14,7 @@ few parameters, and plain graphs. A file is one object:
   `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf`, `memm` or `segment-crf`, taggers
   (`markovia.io.native.native_taggers`); or `hidden-markov-model` or `markov-chain`
   (`markovia.io.native.native_sequences`); or `linear-state-space`, `arima`, `dynamic-factor` or `structural-series`
-  (`markovia.io.native.native_state_spaces`). A
+  (`markovia.io.native.native_state_spaces`); or `estimator` (`markovia.io.native.native_estimators`). A
   dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
   steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
@@ -52,6 +52,7 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.io.native.json_paths import Node, parse_json
+from markovia.io.native.native_estimators import estimator_content, is_estimator, read_estimator
 from markovia.io.native.native_local import read_local, write_local
 from markovia.io.native.native_sequences import read_chain, read_hmm, write_chain, write_hmm
 from markovia.io.native.native_state_spaces import PRESETS, read_state_space, state_space_content
@@ -196,6 +197,8 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return "markov-chain", write_chain(model)
     if isinstance(model, ChainCRF | MEMM | SegmentCRF):
         return tagger_content(model)
+    if is_estimator(model):
+        return estimator_content(model)
     if isinstance(model, DAG | UndirectedGraph):
         kind = "dag" if isinstance(model, DAG) else "undirected-graph"
         return kind, {"nodes": model.nodes, "edges": [list(e) for e in model.edges]}
@@ -447,6 +450,7 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
     "chain-crf": read_chain_crf,
     "memm": read_memm,
     "segment-crf": read_segment_crf,
+    "estimator": read_estimator,
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
     "undirected-graph": lambda root: _read_graph(
         root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)

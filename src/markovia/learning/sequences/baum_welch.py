@@ -15,8 +15,8 @@ import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
-from markovia.learning.sequences.discrete_emissions import chosen, dirichlet, shares
-from markovia.learning.sequences.emissions import NOTHING, Emission, Observations
+from markovia.learning.components.discrete import chosen, dirichlet, shares
+from markovia.learning.components.families import NOTHING, Components, Observations
 from markovia.learning.sequences.transition_masks import masked
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.progress import progress_bar
@@ -28,7 +28,7 @@ class HiddenModel(Protocol):
     """What learning needs of a model with hidden states."""
 
     @property
-    def emission(self) -> Emission:
+    def emission(self) -> Components:
         """What the states emit."""
 
     def chain_over(self, seen: Observations) -> HiddenChain:
@@ -46,7 +46,7 @@ class HiddenMarkov(NamedTuple):
 
     start: Array
     transition: Array
-    emission: Emission
+    emission: Components
 
     @property
     def chain(self) -> HiddenChain:

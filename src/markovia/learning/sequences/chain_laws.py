@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
+from markovia.learning.components.discrete import chosen
+from markovia.learning.components.families import NOTHING, Components, Observations
 from markovia.learning.regression.iteratively_reweighted import fit_softmax
 from markovia.learning.sequences.baum_welch import Priors, counted_rows, row_prior
-from markovia.learning.sequences.discrete_emissions import chosen
-from markovia.learning.sequences.emissions import NOTHING, Emission, Observations
 from markovia.runtime.array_types import Array, Ints
 
 
@@ -27,7 +27,7 @@ class HigherOrder(NamedTuple):
 
     starts: tuple[Array, ...]
     transition: Array
-    emission: Emission
+    emission: Components
 
     @property
     def n_states(self) -> int:
@@ -163,7 +163,7 @@ class Driven(NamedTuple):
 
     start: Array
     weights: Array
-    emission: Emission
+    emission: Components
     allowed: Array
 
     @property

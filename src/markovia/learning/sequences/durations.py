@@ -13,7 +13,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.segments import at_least
-from markovia.learning.sequences.emissions import NOTHING, parameter, probabilities
+from markovia.learning.components.families import NOTHING, parameter, probabilities
 from markovia.runtime.array_types import Array
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from markovia.inference.sequences.factorial_mean_field import MeanField, SeenSum, structured_mean_field
 from markovia.inference.sequences.hidden_chain import HiddenChain
+from markovia.learning.components.families import NOTHING, Observations
+from markovia.learning.components.normal_sums import regular
 from markovia.learning.sequences.baum_welch import Training, counted_rows
-from markovia.learning.sequences.emissions import NOTHING, Observations
-from markovia.learning.sequences.gaussian_emissions import _regular
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
 from markovia.runtime.progress import progress_bar
 
@@ -70,7 +70,7 @@ def _learned(model: JointChains, seen: Observations, found: MeanField) -> JointC
     means = np.linalg.pinv(both, hermitian=True) @ with_y
     cross = means.T @ with_y
     scatter = y.T @ y - cross - cross.T + means.T @ both @ means
-    covariance = _regular((scatter + scatter.T)[None] / (2.0 * len(y)), y)[0]
+    covariance = regular((scatter + scatter.T)[None] / (2.0 * len(y)), lambda: y.var(axis=0))[0]
     emission: Any = model.emission
     made: AdditiveGaussian = replace(
         emission, means=tuple(np.split(means, ends[1:-1])), covariance=covariance

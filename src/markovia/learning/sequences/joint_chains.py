@@ -13,9 +13,10 @@ import numpy as np
 
 from markovia.data.sequences import Sequences
 from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
+from markovia.learning.components.families import Components, Observations
+from markovia.learning.components.gaussian import Gaussian
+from markovia.learning.components.normal_sums import regular
 from markovia.learning.sequences.baum_welch import Priors, counted_rows, row_prior
-from markovia.learning.sequences.emissions import Emission, Observations
-from markovia.learning.sequences.gaussian_emissions import Gaussian, _regular
 from markovia.runtime.array_types import Array, Ints
 
 
@@ -30,7 +31,7 @@ class JointChains(NamedTuple):
     sizes: tuple[int, ...]
     starts: tuple[Array, ...]
     transitions: tuple[Array, ...]
-    emission: Emission
+    emission: Components
 
     @property
     def chain(self) -> HiddenChain:
@@ -81,7 +82,7 @@ class JointChains(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AdditiveGaussian(Emission):
+class AdditiveGaussian(Components):
     """A normal distribution whose mean is the sum of a row of each chain's `means[i] (states of i, columns)`."""
 
     means: tuple[Array, ...]
@@ -129,7 +130,7 @@ class AdditiveGaussian(Emission):
         second = rows.T @ (weights.sum(axis=1)[:, None] * rows)
         cross = centre.T @ (weights.T @ rows)
         scatter = second - cross - cross.T + centre.T @ (total[:, None] * centre)
-        covariance = _regular((scatter + scatter.T)[None] / (2.0 * total.sum()), rows)[0]
+        covariance = regular((scatter + scatter.T)[None] / (2.0 * total.sum()), lambda: rows.var(axis=0))[0]
         return replace(made, covariance=covariance)
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
@@ -144,7 +145,7 @@ class AdditiveGaussian(Emission):
 
 
 @dataclass(frozen=True)
-class ByChain(Emission):
+class ByChain(Components):
     """Each chain emits a column of its own: `parts[i]` is the emission of chain i."""
 
     parts: tuple[Any, ...]

@@ -12,11 +12,11 @@ import numpy as np
 
 from markovia.errors import UnsupportedModel
 from markovia.inference.sequences.hidden_chain import Expected
+from markovia.learning.components.discrete import Bernoulli, Categorical, Multinomial, Poisson
+from markovia.learning.components.families import NOTHING, Observations
+from markovia.learning.components.gaussian import Gaussian
+from markovia.learning.components.tied import untied
 from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, Training, expect, maximise
-from markovia.learning.sequences.discrete_emissions import Bernoulli, Categorical, Multinomial, Poisson
-from markovia.learning.sequences.emissions import NOTHING, Observations
-from markovia.learning.sequences.gaussian_emissions import Gaussian
-from markovia.learning.sequences.tied_emissions import untied
 from markovia.runtime.array_types import Array
 from markovia.runtime.progress import progress_bar
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from markovia.inference.sequences.hidden_chain import Observed
 from markovia.inference.sequences.hidden_segments import ExpectedSegments, HiddenSegments
+from markovia.learning.components.discrete import chosen
+from markovia.learning.components.families import Components, Observations
 from markovia.learning.sequences.baum_welch import Priors, counted_rows, row_prior
-from markovia.learning.sequences.discrete_emissions import chosen
 from markovia.learning.sequences.durations import Durations
-from markovia.learning.sequences.emissions import Emission, Observations
 from markovia.learning.sequences.transition_masks import free_entries, masked
 from markovia.runtime.array_types import Array, Ints
 
@@ -21,7 +21,7 @@ class SemiMarkov(NamedTuple):
     start: Array
     transition: Array
     durations: Durations
-    emission: Emission
+    emission: Components
     censored: bool = True
 
     @property

@@ -6,9 +6,9 @@ import numpy as np
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
+from markovia.learning.components.regressions import RegressionGaussian
+from markovia.learning.components.tied import Tied, untied
 from markovia.learning.sequences.chain_laws import Driven
-from markovia.learning.sequences.regression_emissions import RegressionGaussian
-from markovia.learning.sequences.tied_emissions import Tied, untied
 from markovia.runtime.array_types import Array, Ints
 
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from markovia.errors import InvalidArgument
-from markovia.learning.sequences.discrete_emissions import Bernoulli, Categorical, Multinomial, Poisson
-from markovia.learning.sequences.function_emissions import DistributionFamily
-from markovia.learning.sequences.gaussian_emissions import Gaussian, GaussianMixture, StudentT
+from markovia.learning.components.discrete import Bernoulli, Categorical, Multinomial, Poisson
+from markovia.learning.components.functions import DistributionFamily
+from markovia.learning.components.gaussian import Gaussian, GaussianMixture, StudentT
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.hidden.network_emissions import NetworkFamily
 from markovia.runtime.checks import Choice, check

@@ -8,23 +8,23 @@ import numpy as np
 
 from markovia.data.sequences import Sequences
 from markovia.errors import InvalidArgument
-from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, started_chain, with_told
-from markovia.learning.sequences.chain_laws import Driven, HigherOrder, started_order
-from markovia.learning.sequences.discrete_emissions import Categorical, read_symbols
-from markovia.learning.sequences.emissions import (
-    Emission,
+from markovia.learning.components.discrete import Categorical, read_symbols
+from markovia.learning.components.families import (
+    Components,
     Observations,
     checked_prior,
     parameter,
     probabilities,
 )
-from markovia.learning.sequences.regression_emissions import (
+from markovia.learning.components.regressions import (
     LaggedCategorical,
     RegressionGaussian,
     read_lagged,
     read_regression,
 )
-from markovia.learning.sequences.tied_emissions import Tied, read_groups, untied
+from markovia.learning.components.tied import Tied, read_groups, untied
+from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, started_chain, with_told
+from markovia.learning.sequences.chain_laws import Driven, HigherOrder, started_order
 from markovia.learning.sequences.transition_masks import STRUCTURES, fixed_moves
 from markovia.models.hidden.emission_families import family_of
 from markovia.runtime.array_types import Array, Ints
@@ -143,12 +143,14 @@ class HMMSettings:
             return repr(self.emission)
         return str(getattr(self.emission, "__name__", type(self.emission).__name__))
 
-    def _given_emission(self, inputs: int = 0) -> Emission | None:
+    def _given_emission(self, inputs: int = 0) -> Components | None:
         if self.emission_params is None:
             return None
         return self._emission_of(dict(self.emission_params), self.symbols, inputs)
 
-    def _emission_of(self, given: dict[str, Any], symbols: Sequence[Any] | None, inputs: int = 0) -> Emission:
+    def _emission_of(
+        self, given: dict[str, Any], symbols: Sequence[Any] | None, inputs: int = 0
+    ) -> Components:
         """Return checked emissions from parameters by name."""
         family = self._family(inputs)
         needed = {"means", "covariances"} if family is RegressionGaussian else set(family.names)
@@ -165,7 +167,7 @@ class HMMSettings:
             options = {**options, "p": self.lags}
         return self._tied(family.of(count, given, **options))
 
-    def _tied(self, emission: Emission) -> Emission:
+    def _tied(self, emission: Components) -> Components:
         groups = read_groups(self.tied, self.n_states)
         last = np.arange(self.n_states**self.order) % self.n_states
         if groups is None and self.order == 1:
@@ -243,7 +245,7 @@ class HMMSettings:
         rng: np.random.Generator,
         start: Array | None,
         transition: Array | None,
-        emission: Emission,
+        emission: Components,
         inputs: int = 0,
     ) -> Any:
         """Return a model to begin with, from emissions and what is given of the chain."""

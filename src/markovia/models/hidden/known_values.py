@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from markovia.errors import UnsupportedModel
+from markovia.learning.components.families import parameter, probabilities
+from markovia.learning.components.tied import untied
 from markovia.learning.sequences.chain_laws import Driven, HigherOrder
-from markovia.learning.sequences.emissions import parameter, probabilities
-from markovia.learning.sequences.tied_emissions import untied
 from markovia.runtime.array_types import Array
 from markovia.runtime.keyword_advice import missing_attribute
 from markovia.runtime.seeds import generator

@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.data.sequences import Sequences
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.learning.sequences.emissions import NOTHING, Emission, Observations
+from markovia.learning.components.families import NOTHING, Components, Observations
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array, Ints
 
@@ -79,7 +79,7 @@ class NetworkFamily:
 
 
 @dataclass(frozen=True)
-class NetworkEmission(Emission):
+class NetworkEmission(Components):
     """Networks of one structure, one a state."""
 
     networks: tuple[BayesianNetwork, ...]

@@ -16,11 +16,11 @@ from markovia.data.sequences import Sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.result import Info
 from markovia.inference.sequences.hidden_chain import HiddenChain
+from markovia.learning.components.discrete import Categorical
+from markovia.learning.components.families import Components, Observations, parameter, probabilities
+from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.sequences.baum_welch import Training
-from markovia.learning.sequences.discrete_emissions import Categorical
-from markovia.learning.sequences.emissions import Emission, Observations, parameter, probabilities
 from markovia.learning.sequences.factorial_em import learn_by_mean_field, mean_field
-from markovia.learning.sequences.gaussian_emissions import Gaussian
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.joint_hmm import MOST, JointHMM
@@ -204,7 +204,7 @@ class FactorialHMM(JointHMM):
         symbols = Categorical.symbols_in(data) if emission is None else emission.symbols
         return Categorical(np.empty((0, len(symbols))), symbols).read(data)
 
-    def _given_emission(self) -> Emission | None:
+    def _given_emission(self) -> Components | None:
         sizes = self._sizes()
         if self.emission == "categorical":
             found = self._named("probs")
@@ -229,7 +229,7 @@ class FactorialHMM(JointHMM):
             raise InvalidArgument("emission_params['covariance'] is not symmetric and positive definite")
         return AdditiveGaussian(tuple(means), covariance)
 
-    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
+    def _started(self, seen: Observations, rng: np.random.Generator) -> Components:
         sizes = self._sizes()
         if self.emission == "categorical":
             return Categorical(

@@ -13,12 +13,12 @@ import numpy as np
 
 from markovia.data.sequences import Sequences
 from markovia.errors import IncompleteModel, InvalidArgument, UnsupportedModel
+from markovia.learning.components.families import Components
+from markovia.learning.components.normal_sums import CovarianceType
+from markovia.learning.components.tied import expanded
 from markovia.learning.sequences.baum_welch import started_chain
 from markovia.learning.sequences.durations import DURATIONS, Durations
-from markovia.learning.sequences.emissions import Emission
-from markovia.learning.sequences.gaussian_emissions import CovarianceType
 from markovia.learning.sequences.semi_markov import SemiMarkov
-from markovia.learning.sequences.tied_emissions import expanded
 from markovia.learning.sequences.transition_masks import Structure, allowed_moves, fixed_moves
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.hidden.state_questions import Asked
@@ -193,7 +193,7 @@ class HiddenSemiMarkov(HMM):
         rng: np.random.Generator,
         start: Array | None,
         transition: Array | None,
-        emission: Emission,
+        emission: Components,
         inputs: int = 0,
     ) -> SemiMarkov:
         if inputs:

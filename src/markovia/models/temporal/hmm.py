@@ -19,6 +19,11 @@ from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
+from markovia.learning.components.families import (
+    Observations,
+)
+from markovia.learning.components.normal_sums import CovarianceType
+from markovia.learning.components.tied import expanded, untied
 from markovia.learning.sequences.baum_welch import (
     Algorithm,
     HiddenMarkov,
@@ -30,12 +35,7 @@ from markovia.learning.sequences.baum_welch import (
     say_hungry,
 )
 from markovia.learning.sequences.chain_laws import Driven
-from markovia.learning.sequences.emissions import (
-    Observations,
-)
-from markovia.learning.sequences.gaussian_emissions import CovarianceType
 from markovia.learning.sequences.online_em import learn_by_batches, require_sums
-from markovia.learning.sequences.tied_emissions import expanded, untied
 from markovia.learning.sequences.transition_masks import Structure, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.hidden.driving_inputs import asked_inputs, coming_inputs, drawn_after, read_inputs
@@ -81,7 +81,7 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, BaseEstimator
     transition_mask
         The moves that may be (truth values), or an array with the probabilities of moves that are fixed, NaN for free ones.
     tied
-        Groups of states that share an emission, as [[0, 1], [2]]. Emission parameters are then those of groups; states
+        Groups of states that share an emission, as [[0, 1], [2]]. Components parameters are then those of groups; states
         that are in no group come after them.
     order
         How many states the next one depends on. `transition` and `transmat_` then have that many axes and one more, `start`

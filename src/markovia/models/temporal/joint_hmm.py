@@ -14,10 +14,10 @@ from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.learning.components.discrete import Categorical, chosen
+from markovia.learning.components.families import Components, Observations, distinct, probabilities
+from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.sequences.baum_welch import Priors, Training, learn, refuse
-from markovia.learning.sequences.discrete_emissions import Categorical, chosen
-from markovia.learning.sequences.emissions import Emission, Observations, distinct, probabilities
-from markovia.learning.sequences.gaussian_emissions import Gaussian
 from markovia.learning.sequences.joint_chains import ByChain, JointChains, members
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
@@ -271,10 +271,10 @@ class JointHMM(BaseEstimator):  # type: ignore[misc]
     def _read(self, data: Sequences, emission: Any = None) -> Observations:
         raise NotImplementedError
 
-    def _given_emission(self) -> Emission | None:
+    def _given_emission(self) -> Components | None:
         raise NotImplementedError
 
-    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
+    def _started(self, seen: Observations, rng: np.random.Generator) -> Components:
         raise NotImplementedError
 
 
@@ -338,7 +338,7 @@ class CoupledHMM(JointHMM):
             )
         return distinct(values, ~gaps.all(axis=1), data.offsets)
 
-    def _given_emission(self) -> Emission | None:
+    def _given_emission(self) -> Components | None:
         sizes = self._sizes()
         names = ("probs",) if self.emission == "categorical" else ("means", "variances")
         found = self._named(*names)
@@ -361,7 +361,7 @@ class CoupledHMM(JointHMM):
             )
         )
 
-    def _started(self, seen: Observations, rng: np.random.Generator) -> Emission:
+    def _started(self, seen: Observations, rng: np.random.Generator) -> Components:
         parts: list[Any] = []
         for i, n in enumerate(self._sizes()):
             column = seen.rows[:, i : i + 1]

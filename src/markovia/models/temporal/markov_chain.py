@@ -16,8 +16,8 @@ from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import IncompleteModel, InvalidArgument, InvalidTable, UnsupportedModel
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.inference.theory.markov_chain import FiniteChain
-from markovia.learning.sequences.discrete_emissions import Categorical, chosen, read_symbols
-from markovia.learning.sequences.emissions import probabilities
+from markovia.learning.components.discrete import Categorical, chosen, read_symbols
+from markovia.learning.components.families import probabilities
 from markovia.learning.sequences.history_tables import history_table, require_room, start_table, windows
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork

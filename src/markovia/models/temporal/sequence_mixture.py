@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, clone
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.learning.components.discrete import chosen
+from markovia.learning.latent.mixture_em import Component, HiddenComponent, MixtureTraining, learn_mixture
 from markovia.learning.sequences.baum_welch import Training
-from markovia.learning.sequences.discrete_emissions import chosen
-from markovia.learning.sequences.mixture_em import Component, HiddenComponent, MixtureTraining, learn_mixture
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.array_types import Array, Ints

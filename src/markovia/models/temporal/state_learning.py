@@ -10,9 +10,9 @@ import numpy as np
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.result import Info
+from markovia.learning.components.families import Observations
 from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, Training, learn
 from markovia.learning.sequences.blocked_gibbs import GibbsRun, gibbs_chain
-from markovia.learning.sequences.emissions import Observations
 from markovia.learning.sequences.online_em import Sums, online_step, require_sums
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Whole, check

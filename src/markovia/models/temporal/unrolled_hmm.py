@@ -7,19 +7,19 @@ import numpy as np
 
 from markovia.errors import UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
+from markovia.learning.components.discrete import Bernoulli, Categorical
+from markovia.learning.components.families import Components
+from markovia.learning.components.gaussian import Gaussian
+from markovia.learning.components.regressions import LaggedCategorical, RegressionGaussian
+from markovia.learning.components.tied import expanded
 from markovia.learning.sequences.chain_laws import Driven, HigherOrder
-from markovia.learning.sequences.discrete_emissions import Bernoulli, Categorical
-from markovia.learning.sequences.emissions import Emission
-from markovia.learning.sequences.gaussian_emissions import Gaussian
-from markovia.learning.sequences.regression_emissions import LaggedCategorical, RegressionGaussian
-from markovia.learning.sequences.tied_emissions import expanded
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.unrolled import hidden_markov_model, markov_chain
 from markovia.runtime.array_types import Array
 
 
-def unrolled(start: Array, transition: Array, emission: Emission, T: int) -> BayesianNetwork:  # noqa: N803
+def unrolled(start: Array, transition: Array, emission: Components, T: int) -> BayesianNetwork:  # noqa: N803
     """Return the network of T steps; see `HMM.unroll`."""
     if isinstance(emission, Categorical):
         return hidden_markov_model(start, transition, emission.probs, T, symbols=emission.symbols)
@@ -32,7 +32,7 @@ def unrolled_durations(
     start: Array,
     transition: Array,
     lengths: Array,
-    emission: Emission,
+    emission: Components,
     T: int,  # noqa: N803
 ) -> BayesianNetwork:
     """Return the network of T steps with states `z`, the steps `c` that a visit still lasts, and observations `x`."""
@@ -114,7 +114,7 @@ def _counters(transition: Array, lengths: Array) -> tuple[Array, Array]:
     return moved, counted
 
 
-def add_emissions(network: BayesianNetwork, emission: Emission, T: int) -> None:  # noqa: N803
+def add_emissions(network: BayesianNetwork, emission: Components, T: int) -> None:  # noqa: N803
     """Add observations `x0`, `x1`, ... of states `z0`, `z1`, ..."""
     if isinstance(emission, Categorical):
         for t in range(T):
@@ -136,7 +136,7 @@ def add_emissions(network: BayesianNetwork, emission: Emission, T: int) -> None:
                 network.add(name, by_state, parents=[f"z{t}"])
 
 
-def two_slices(start: Array, transition: Array, emission: Emission) -> DynamicBayesianNetwork:
+def two_slices(start: Array, transition: Array, emission: Components) -> DynamicBayesianNetwork:
     """Return the dynamic network of states `z` and observations `x`; see `HMM.network`."""
     first, later = BayesianNetwork(), BayesianNetwork()
     states = list(range(len(start)))
@@ -149,7 +149,7 @@ def two_slices(start: Array, transition: Array, emission: Emission) -> DynamicBa
 
 
 def two_slices_durations(
-    start: Array, transition: Array, lengths: Array, emission: Emission
+    start: Array, transition: Array, lengths: Array, emission: Components
 ) -> DynamicBayesianNetwork:
     """Return the dynamic network of states `z`, steps left `c` and observations `x`; see `HiddenSemiMarkov.network`."""
     k, longest = lengths.shape
@@ -167,7 +167,7 @@ def two_slices_durations(
     return DynamicBayesianNetwork(first, later)
 
 
-def _emit(network: BayesianNetwork, emission: Emission, k: int) -> None:
+def _emit(network: BayesianNetwork, emission: Components, k: int) -> None:
     """Add the observations of a step, given its state `z`."""
     if isinstance(emission, Gaussian):
         d = emission.means.shape[1]
@@ -179,7 +179,7 @@ def _emit(network: BayesianNetwork, emission: Emission, k: int) -> None:
         network.add(name, states=known, parents=["z"], p=table)
 
 
-def _symbols(emission: Emission) -> dict[str, tuple[list[Any], Array]]:
+def _symbols(emission: Components) -> dict[str, tuple[list[Any], Array]]:
     """Return the names of observations with their states and tables."""
     if isinstance(emission, Categorical):
         return {"x": (list(emission.symbols), emission.probs)}

@@ -9,16 +9,13 @@ Cost: some tens to hundreds of products O(n p²) and O(p³). Faster than DirectL
 may stop at a local optimum: of several starts the one counts whose components are least Gaussian.
 """
 
-import warnings
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.structure.functional.checked_matrix import measured_columns
 from markovia.structure.functional.direct_lingam import linear_result
+from markovia.structure.functional.independent_components import FUNCTIONS, independent_components
 from markovia.structure.functional.linear_effects import (
     check_pruning,
     check_rank,
@@ -28,13 +25,6 @@ from markovia.structure.functional.linear_effects import (
 from markovia.structure.task.acyclicity import possible_edges
 from markovia.structure.task.result import Found, Step
 from markovia.structure.task.task import Task
-
-FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
-    "logcosh": (lambda u: np.logaddexp(u, -u) - np.log(2.0), 0.374567),
-    "exp": (lambda u: -np.exp(-u * u / 2), -(0.5**0.5)),
-    "cube": (lambda u: u**4 / 4, 0.75),
-}
-"""FastICA's functions by name, each with its mean over a standard normal variable."""
 
 
 def ica_lingam(
@@ -86,16 +76,9 @@ def ica_lingam(
     notes = []
     spread = rows.std(axis=0)
     scaled = (rows - rows.mean(axis=0)) / spread
-    best: _Components | None = None
-    for _ in range(1 + restarts):
-        if best is not None and task.clock.over():
-            break
-        seed = int(task.rng.integers(2**31 - 1))
-        found = _components(scaled, contrast, max_iterations, tolerance, seed)
-        if best is None or (found.converged, found.distance) > (best.converged, best.distance):
-            best = found
-        task.clock.advance(note="components found")
-    assert best is not None
+    best = independent_components(
+        scaled, p, contrast, max_iterations, tolerance, task.rng, starts=1 + restarts, clock=task.clock
+    )
     if not best.converged:
         notes.append(f"FastICA did not converge in {max_iterations} iterations; the order may be wrong")
     unmixing = best.unmixing / spread
@@ -109,38 +92,6 @@ def ica_lingam(
     order = _order((np.eye(p) - square) * noise / noise[:, None], task)
     path = [Step("components", 0.0, task.clock.seconds)]
     return linear_result(task, rows, order, path, notes, prune, threshold, alpha, W=square)
-
-
-class _Components(NamedTuple):
-    """An unmixing matrix, how far its components are from Gaussian ones, and whether FastICA converged."""
-
-    unmixing: Array
-    distance: float
-    converged: bool
-
-
-def _components(
-    scaled: Array, contrast: str, max_iterations: int, tolerance: float, seed: int
-) -> _Components:
-    from sklearn.decomposition import FastICA
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        ica = FastICA(
-            n_components=scaled.shape[1],
-            fun=contrast,
-            max_iter=max_iterations,
-            tol=tolerance,
-            whiten="unit-variance",
-            random_state=seed,
-        ).fit(scaled)
-    converged = not any(issubclass(w.category, ConvergenceWarning) for w in raised)
-    parts = scaled @ ica.components_.T
-    parts /= parts.std(axis=0)
-    function, of_gaussian = FUNCTIONS[contrast]
-    distance = float(((function(parts).mean(axis=0) - of_gaussian) ** 2).sum())
-    return _Components(ica.components_, distance, converged)
 
 
 def _order(effects: Array, task: Task) -> list[int]:

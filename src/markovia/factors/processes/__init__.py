@@ -1,0 +1,1 @@
+"""Laws of random measures, partitions and binary matrices."""

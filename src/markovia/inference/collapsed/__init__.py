@@ -1,0 +1,1 @@
+"""Samplers whose parameters are summed out: clusters, topics, features."""

@@ -1,0 +1,259 @@
+"""Estimators of hidden groups in the native format: the class, its settings, and what it has learned.
+
+    {"format": "markovia", "version": 1, "kind": "estimator", "class": "BernoulliMixture",
+     "settings": {"n_components": 2},
+     "learned": {"weights_": {"array": [0.5, 0.5], "type": "float64", "shape": [2]}, "converged_": true}}
+
+A value is written as it stands where JSON has it, else as an object with one telling key: `array` (flat, with `type` and
+`shape`), `sparse`, `number` ("nan", "inf", "-inf"), `tuple`, `set`, `pairs` (a mapping), `model` (anything the native format
+holds by itself), `template` (one that has learned nothing), or `object` with `fields`: a class listed in `ESTIMATORS` or
+`PARTS` below. Nothing else is made when a file is read, so a file cannot run code. A new estimator needs one line in
+`ESTIMATORS`; attributes that an estimator names in `_not_saved` are left out.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import IncompleteModel, MarkoviaError, UnsupportedModel
+from markovia.io.native.json_paths import Node
+from markovia.runtime.registry import resolve
+from markovia.runtime.source_text import brief
+
+ESTIMATORS: dict[str, str] = {
+    "HDP": "markovia.models.topics.hdp:HDP",
+    "HierarchicalLDA": "markovia.models.topics.hierarchical_lda:HierarchicalLDA",
+    "InfiniteHMM": "markovia.models.mixtures.infinite_hmm:InfiniteHMM",
+    "LDA": "markovia.models.topics.lda:LDA",
+    "DirichletProcessMixture": "markovia.models.mixtures.dirichlet_process:DirichletProcessMixture",
+    "Mixture": "markovia.models.mixtures.mixture:Mixture",
+    "GaussianMixture": "markovia.models.mixtures.named_mixtures:GaussianMixture",
+    "BernoulliMixture": "markovia.models.mixtures.named_mixtures:BernoulliMixture",
+    "PoissonMixture": "markovia.models.mixtures.named_mixtures:PoissonMixture",
+    "StudentTMixture": "markovia.models.mixtures.named_mixtures:StudentTMixture",
+    "LatentFeatures": "markovia.models.mixtures.latent_features:LatentFeatures",
+    "PoissonFactorisation": "markovia.models.topics.poisson_factorisation:PoissonFactorisation",
+    "AuthorTopics": "markovia.models.topics.authors:AuthorTopics",
+    "BigramTopics": "markovia.models.topics.bigram:BigramTopics",
+    "CorrelatedTopics": "markovia.models.topics.correlated:CorrelatedTopics",
+    "DynamicTopics": "markovia.models.topics.dynamic:DynamicTopics",
+    "HMMLDA": "markovia.models.topics.hmm_lda:HMMLDA",
+    "LabelledLDA": "markovia.models.topics.labelled:LabelledLDA",
+    "LSI": "markovia.models.topics.lsi:LSI",
+    "PLSI": "markovia.models.topics.plsi:PLSI",
+    "SupervisedLDA": "markovia.models.topics.supervised:SupervisedLDA",
+    "TiedTopics": "markovia.models.topics.tied:TiedTopics",
+    "UnigramMixture": "markovia.models.topics.unigrams:UnigramMixture",
+    "KMeans": "markovia.models.mixtures.k_means:KMeans",
+    "RegressionMixture": "markovia.models.mixtures.expert_mixtures:RegressionMixture",
+    "MixtureOfExperts": "markovia.models.mixtures.expert_mixtures:MixtureOfExperts",
+    "FactorAnalysis": "markovia.models.mixtures.factor_analysis:FactorAnalysis",
+    "ProbabilisticPCA": "markovia.models.mixtures.factor_analysis:ProbabilisticPCA",
+    "ICA": "markovia.models.mixtures.independent_components:ICA",
+    "CategoricalMixture": "markovia.models.mixtures.named_mixtures:CategoricalMixture",
+    "LatentClass": "markovia.models.mixtures.named_mixtures:LatentClass",
+    "MarkovChainMixture": "markovia.models.mixtures.named_mixtures:MarkovChainMixture",
+}
+"""Where each estimator lives."""
+PARTS: dict[str, str] = {
+    "FeaturePosterior": "markovia.models.mixtures.latent_features:FeaturePosterior",
+    "Tokenizer": "markovia.data.document_texts:Tokenizer",
+    "PartitionPosterior": "markovia.models.mixtures.partitions:PartitionPosterior",
+    "NormalFamily": "markovia.learning.components.conjugate:NormalFamily",
+    "BernoulliFamily": "markovia.learning.components.conjugate:BernoulliFamily",
+    "PoissonFamily": "markovia.learning.components.conjugate:PoissonFamily",
+    "DirichletFamily": "markovia.learning.components.conjugate:DirichletFamily",
+    "Groups": "markovia.learning.latent.group_em:Groups",
+    "OnlineState": "markovia.learning.latent.group_em:OnlineState",
+    "LowRank": "markovia.learning.components.low_rank:LowRank",
+    "CategoricalColumns": "markovia.learning.components.columns:CategoricalColumns",
+    "Product": "markovia.learning.components.columns:Product",
+    "Models": "markovia.models.mixtures.other_families:Models",
+    "NetworkEmission": "markovia.models.hidden.network_emissions:NetworkEmission",
+    "NestedGroups": "markovia.learning.latent.nested_groups:NestedGroups",
+    "NestedRows": "markovia.models.mixtures.other_families:NestedRows",
+    "Gaussian": "markovia.learning.components.gaussian:Gaussian",
+    "StudentT": "markovia.learning.components.gaussian:StudentT",
+    "Bernoulli": "markovia.learning.components.discrete:Bernoulli",
+    "Poisson": "markovia.learning.components.discrete:Poisson",
+    "Multinomial": "markovia.learning.components.discrete:Multinomial",
+}
+"""Dataclasses that estimators are made of."""
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "HMM": ("n_states", "emission", "covariance_type", "structure", "max_iter", "tol", "n_init"),
+    "MarkovChain": ("order", "smoothing", "back_off"),
+}
+"""Models that have learned nothing, by the settings that are kept."""
+LEFT_OUT = ("progress", "n_jobs", "verbose")
+_TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str", "O": "object"}
+
+
+def is_estimator(model: object) -> bool:
+    """Say whether a model is one that this file can write."""
+    home = ESTIMATORS.get(type(model).__name__)
+    return home is not None and resolve(home) is type(model)
+
+
+def estimator_content(model: Any) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the content of an estimator."""
+    return "estimator", {"class": type(model).__name__, **_parts(model)}
+
+
+def read_estimator(root: Node) -> Any:
+    """Read an estimator."""
+    root.only("format", "version", "kind", "class", "settings", "learned")
+    return _made(root)
+
+
+def _parts(model: Any) -> dict[str, Any]:
+    settings = {n: v for n, v in model.get_params(deep=False).items() if n not in LEFT_OUT}
+    if not isinstance(settings.get("random_state"), int | None):
+        settings["random_state"] = None
+    hidden = {*model.get_params(deep=False), *getattr(model, "_not_saved", ())}
+    learned = {n: v for n, v in vars(model).items() if n not in hidden}
+    where = type(model).__name__
+    return {
+        "settings": {n: _written(v, f"{where}.{n}") for n, v in settings.items()},
+        "learned": {n: _written(v, f"{where}.{n}") for n, v in learned.items()},
+    }
+
+
+def _made(node: Node) -> Any:
+    name = node.get("class").text()
+    if name not in ESTIMATORS:
+        node.get("class").fail(f"expected one of {', '.join(ESTIMATORS)}")
+    cls = resolve(ESTIMATORS[name])
+    settings = {n: _read(v) for n, v in node.get("settings").fields()}
+    try:
+        model = cls(**settings)
+    except (TypeError, MarkoviaError) as error:
+        node.get("settings").fail(f"expected settings of a {name}; {brief(str(error))}")
+    for key, value in node.get("learned").fields():
+        setattr(model, key, _read(value))
+    return model
+
+
+def _written(value: Any, where: str) -> Any:
+    """Return what JSON can hold of a value."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, np.generic):
+        return _written(value.item(), where)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"number": str(value)}
+    if isinstance(value, np.ndarray):
+        return _written_array(value, where)
+    if isinstance(value, list):
+        return [_written(v, where) for v in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_written(v, where) for v in value]}
+    if isinstance(value, set | frozenset):
+        return {"set": [_written(v, where) for v in sorted(value)]}
+    if isinstance(value, Mapping):
+        return {"pairs": [[_written(k, where), _written(v, where)] for k, v in value.items()]}
+    if hasattr(value, "tocsr"):
+        found = value.tocsr()
+        parts = (found.data, found.indices, found.indptr)
+        return {"sparse": [_written_array(p, where) for p in parts], "shape": list(found.shape)}
+    name = type(value).__name__
+    if is_estimator(value):
+        return {"object": name, "fields": {"class": name, **_parts(value)}}
+    if name in PARTS and resolve(PARTS[name]) is type(value):
+        held = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else vars(value)
+        return {"object": name, "fields": {n: _written(v, f"{where}.{n}") for n, v in held.items()}}
+    from markovia.io.native.native_json import write_json
+
+    try:
+        return {"model": write_json(value)}
+    except IncompleteModel:
+        names = TEMPLATES.get(name, ())
+        return {"template": name, "settings": {n: _written(getattr(value, n), f"{where}.{n}") for n in names}}
+    except UnsupportedModel:
+        raise UnsupportedModel(
+            f"the native format holds no {name}, which {where} is; pickle keeps it"
+        ) from None
+
+
+def _written_array(value: Any, where: str) -> dict[str, Any]:
+    kind = value.dtype.kind
+    if kind not in _TYPES:
+        raise UnsupportedModel(f"the native format holds no arrays of {value.dtype}, which {where} is")
+    flat = value.ravel()
+    if kind == "f":
+        listed = flat.tolist()
+        if not np.isfinite(flat).all():
+            listed = [x if math.isfinite(x) else str(x) for x in listed]
+    else:
+        listed = [_written(x, where) for x in flat.tolist()] if kind == "O" else flat.tolist()
+    named = "float32" if value.dtype == np.float32 else "int32" if value.dtype == np.int32 else _TYPES[kind]
+    return {"array": listed, "type": named, "shape": list(value.shape)}
+
+
+def _read(node: Node) -> Any:
+    """Return the value that was written."""
+    value = node.value
+    if isinstance(value, list):
+        return [_read(item) for item in node.items()]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return _read_array(node)
+    if "number" in value:
+        if value["number"] not in ("nan", "inf", "-inf"):
+            node.get("number").fail("expected 'nan', 'inf' or '-inf'")
+        return float(value["number"])
+    if "tuple" in value:
+        return tuple(_read(item) for item in node.get("tuple").items())
+    if "set" in value:
+        return {_read(item) for item in node.get("set").items()}
+    if "pairs" in value:
+        pairs = [list(pair.items()) for pair in node.get("pairs").items()]
+        if any(len(pair) != 2 for pair in pairs):
+            node.get("pairs").fail("expected pairs")
+        return {_read(key): _read(item) for key, item in pairs}
+    if "sparse" in value:
+        from scipy.sparse import csr_array
+
+        return csr_array(
+            tuple(_read(item) for item in node.get("sparse").items()), shape=tuple(value["shape"])
+        )
+    if "model" in value:
+        from markovia.io.native.native_json import read_json
+
+        return read_json(node.get("model").text())
+    if "template" in value:
+        from markovia.models.temporal.hmm import HMM
+        from markovia.models.temporal.markov_chain import MarkovChain
+
+        kinds: dict[str, Any] = {"HMM": HMM, "MarkovChain": MarkovChain}
+        if value["template"] not in kinds:
+            node.get("template").fail(f"expected one of {', '.join(kinds)}")
+        return kinds[value["template"]](**{n: _read(v) for n, v in node.get("settings").fields()})
+    name = node.get("object").text()
+    if name in ESTIMATORS:
+        return _made(node.get("fields"))
+    if name not in PARTS:
+        node.get("object").fail(f"expected one of {', '.join((*ESTIMATORS, *PARTS))}")
+    cls = resolve(PARTS[name])
+    made = cls.__new__(cls)
+    for key, item in node.get("fields").fields():
+        object.__setattr__(made, key, _read(item))
+    return made
+
+
+def _read_array(node: Node) -> Any:
+    kind, listed = node.get("type").text(), node.get("array").need(list, "a list")
+    if kind not in (*_TYPES.values(), "float32", "int32"):
+        node.get("type").fail(f"expected one of {', '.join(dict.fromkeys(_TYPES.values()))}")
+    try:
+        if kind == "object":
+            found = np.empty(len(listed), dtype=object)
+            found[:] = [_read(item) for item in node.get("array").items()]
+        else:
+            found = np.array([float(x) for x in listed] if kind.startswith("float") else listed, dtype=kind)
+        return found.reshape(node.get("shape").value)
+    except (TypeError, ValueError) as error:
+        node.fail(f"expected an array; {brief(str(error))}")

@@ -1,0 +1,1 @@
+"""Compiled sweeps of samplers and steps of EM over hidden groups."""

@@ -1,0 +1,246 @@
+"""Sweeps over the groups of rows whose parameters are summed out: Gibbs steps, splits and merges.
+
+Components lie in slots: `slots[:used]` are in use, the others free; `stats` has a row a slot. The last row of `stats` stays
+empty: it has the density of a row in a new group.
+"""
+
+from math import exp, lgamma, log
+
+import numpy as np
+
+from markovia.kernels.collapsed.conjugate import add_row, blank, log_predictive, remove_row
+from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.random_numbers import below, uniform
+
+
+@kernel(bare=True)
+def rebuild(kind, prior, rows, labels, stats, slots, room):
+    """Fill `stats` and `slots` from labels; return the number of slots in use and the log density of rows given groups.
+
+    Labels of -1 belong to no group.
+    """
+    d = rows.shape[1]
+    for k in range(stats.shape[0]):
+        blank(kind, prior, stats, k, d)
+    total = 0.0
+    for i in range(len(rows)):
+        if labels[i] >= 0:
+            total += log_predictive(kind, prior, stats, labels[i], rows, i, room)
+            add_row(kind, prior, stats, labels[i], rows, i, room)
+    used = 0
+    free = stats.shape[0] - 1
+    for k in range(stats.shape[0] - 1):
+        if stats[k, 0] > 0.0:
+            slots[used] = k
+            used += 1
+        else:
+            free -= 1
+            slots[free] = k
+    return used, total
+
+
+@kernel(bare=True)
+def gibbs_sweep(
+    kind, prior, rows, labels, stats, slots, used, start, alpha, discount, finite, s, room, logs, crowd
+):
+    """Draw the group of each row from `start` on given all others; return how many slots are in use and where it ended.
+
+    It ends early when no slot is free; then the caller makes more. With `finite` every slot is a component, in use or not.
+    `crowd` has the log weight of a group of 0, 1, ... rows.
+    """
+    d = rows.shape[1]
+    empty = stats.shape[0] - 1
+    for i in range(start, len(rows)):
+        if not finite and used == empty:
+            return used, i
+        k = labels[i]
+        if k >= 0:
+            remove_row(kind, prior, stats, k, rows, i, room)
+            if stats[k, 0] < 0.5:
+                blank(kind, prior, stats, k, d)  # forgets the rounding of what came and went
+                if not finite:
+                    used = _release(slots, used, k)
+        many = used
+        for j in range(used):
+            k = slots[j]
+            size = crowd[int(stats[k, 0])]
+            logs[j] = size + log_predictive(kind, prior, stats, k, rows, i, room)
+        if not finite:
+            many += 1
+            alone = log_predictive(kind, prior, stats, empty, rows, i, room)
+            logs[used] = log(alpha + discount * used) + alone
+        j = _drawn(logs, many, s)
+        if j == used and not finite:
+            blank(kind, prior, stats, slots[j], d)  # a split that was refused may have left something
+            used += 1
+        labels[i] = slots[j]
+        add_row(kind, prior, stats, slots[j], rows, i, room)
+    return used, len(rows)
+
+
+@kernel(bare=True)
+def split_merge(kind, prior, rows, labels, stats, slots, used, alpha, discount, s, room, members):
+    """Propose to split the group of two random rows, or to merge their groups; return the slots in use and what came.
+
+    The proposal allocates rows in turn (Dahl 2005); 1 is a split, -1 a merge, 0 neither. Three slots must be free.
+    """
+    d, n = rows.shape[1], len(rows)
+    i = below(s, n)
+    j = below(s, n - 1)
+    j += j >= i
+    one, other = labels[i], labels[j]
+    many = 0
+    for r in range(n):
+        if (labels[r] == one or labels[r] == other) and r != i and r != j:
+            members[many] = r
+            many += 1
+    for r in range(many - 1, 0, -1):
+        t = below(s, r + 1)
+        members[r], members[t] = members[t], members[r]
+    first, second, both = slots[used], slots[used + 1], slots[used + 2]
+    blank(kind, prior, stats, first, d)
+    blank(kind, prior, stats, second, d)
+    blank(kind, prior, stats, both, d)
+    split = one == other
+    apart = log_predictive(kind, prior, stats, first, rows, i, room)
+    add_row(kind, prior, stats, first, rows, i, room)
+    apart += log_predictive(kind, prior, stats, second, rows, j, room)
+    add_row(kind, prior, stats, second, rows, j, room)
+    together = 0.0
+    path = 0.0
+    for step in range(many + 2):
+        r = i if step == 0 else j if step == 1 else members[step - 2]
+        together += log_predictive(kind, prior, stats, both, rows, r, room)
+        add_row(kind, prior, stats, both, rows, r, room)
+        if step < 2:
+            continue
+        here = log_predictive(kind, prior, stats, first, rows, r, room)
+        there = log_predictive(kind, prior, stats, second, rows, r, room)
+        odds = there - here + log((stats[second, 0] - discount) / (stats[first, 0] - discount))
+        goes = uniform(s) * (1.0 + exp(-odds)) < 1.0 if split else labels[r] == other
+        if goes:
+            path -= log(1.0 + exp(-odds)) if odds > -30.0 else -odds
+            apart += there
+            add_row(kind, prior, stats, second, rows, r, room)
+            members[step - 2] = -r - 1
+        else:
+            path -= log(1.0 + exp(odds)) if odds < 30.0 else odds
+            apart += here
+            add_row(kind, prior, stats, first, rows, r, room)
+    groups = used if split else used - 1
+    gain = apart - together + log(alpha + discount * groups) - lgamma(1.0 - discount)
+    gain += lgamma(stats[first, 0] - discount) + lgamma(stats[second, 0] - discount)
+    gain -= lgamma(stats[both, 0] - discount)
+    if split:
+        if log(uniform(s)) >= gain - path:
+            return used, 0
+        for step in range(many):
+            r = members[step]
+            if r < 0:
+                labels[-r - 1] = second
+            else:
+                labels[r] = first
+        labels[i], labels[j] = first, second
+        used = _release(slots, _claim(slots, _claim(slots, used, first), second), one)
+        return used, 1
+    if log(uniform(s)) >= path - gain:
+        return used, 0
+    for step in range(many):
+        r = members[step]
+        labels[-r - 1 if r < 0 else r] = both
+    labels[i], labels[j] = both, both
+    used = _release(slots, _release(slots, _claim(slots, used, both), one), other)
+    return used, -1
+
+
+@kernel(bare=True)
+def reused_sweep(logs, labels, sizes, roles, start, alpha, discount, s, room):
+    """Draw the group of each row from `start` on where densities are given, `logs (rows, columns)`; return where it ended.
+
+    A column is a group (role 1), one of a few parameters that new groups may take (2), a fresh draw from the prior that
+    has not been looked at (0), or used up (3). It ends when no fresh draw is left; then the caller makes some.
+    """
+    n, columns = logs.shape
+    fresh = 0
+    while fresh < columns and roles[fresh] != 0:
+        fresh += 1
+    spare, used = 0, 0
+    for k in range(columns):
+        spare += roles[k] == 2
+        used += roles[k] == 1
+    for i in range(start, n):
+        if fresh == columns:
+            return i
+        k = labels[i]
+        sizes[k] -= 1
+        if sizes[k] == 0:  # its parameter takes the place of one that waits
+            which = below(s, spare)
+            for c in range(columns):
+                if roles[c] == 2:
+                    if which == 0:
+                        roles[c] = 3
+                    which -= 1
+            roles[k] = 2
+            used -= 1
+        new = log((alpha + discount * used) / spare)
+        for c in range(columns):
+            if roles[c] == 1:
+                room[c] = log(sizes[c] - discount) + logs[i, c]
+            elif roles[c] == 2:
+                room[c] = new + logs[i, c]
+            else:
+                room[c] = -np.inf
+        k = _drawn(room, columns, s)
+        labels[i] = k
+        sizes[k] += 1
+        if roles[k] == 2:
+            roles[k] = 1
+            used += 1
+            roles[fresh] = 2
+            while fresh < columns and roles[fresh] != 0:
+                fresh += 1
+    return n
+
+
+@inner(bare=True)
+def _drawn(logs, many, s):
+    """Return a place drawn by weights given as logarithms; they are spoilt."""
+    peak = logs[0]
+    for j in range(1, many):
+        peak = max(peak, logs[j])
+    total = 0.0
+    for j in range(many):
+        if logs[j] > peak - 40.0:
+            total += exp(logs[j] - peak)
+        logs[j] = total
+    point = uniform(s) * total
+    j = 0
+    while j < many - 1 and logs[j] <= point:
+        j += 1
+    return j
+
+
+@inner(bare=True)
+def _claim(slots, used, k):
+    at = used
+    while slots[at] != k:
+        at += 1
+    slots[at], slots[used] = slots[used], k
+    return used + 1
+
+
+@inner(bare=True)
+def _release(slots, used, k):
+    at = 0
+    while slots[at] != k:
+        at += 1
+    slots[at], slots[used - 1] = slots[used - 1], k
+    return used - 1
+
+
+@kernel(bare=True)
+def predictive(kind, prior, stats, rows, room, out):
+    """Write the log density of each row given the rows of each component, `out (rows, components)`."""
+    for i in range(len(rows)):
+        for k in range(len(stats)):
+            out[i, k] = log_predictive(kind, prior, stats, k, rows, i, room)

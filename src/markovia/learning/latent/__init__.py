@@ -1,0 +1,1 @@
+"""Learning with hidden groups: mixtures, admixtures, processes."""

@@ -1,0 +1,167 @@
+"""Probabilistic latent semantic indexing, and mixtures of unigrams: EM on counts of words.
+
+In PLSI a word w of document d has topic k with probability proportional to `theta[d, k] * phi[w, k]`. Tempering
+raises that to a power below one before it is normalised, so that the fit follows the corpus less; each step raises
+`sum of n(d, w) log sum over k of (theta phi)^power`. A new document is folded in: its proportions are learned, topics
+stay. In a mixture of unigrams all words of a document have one topic. Cost of a step: entries x topics.
+
+References: Hofmann (2001), "Unsupervised learning by probabilistic latent semantic analysis"; Nigam et al. (2000).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.token_samplers import TokenTopics
+from markovia.kernels.plain_code import either
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.clock import Clock
+
+E_STEP = "markovia.kernels.collapsed.expected_topics:expected_topics"
+
+
+class TopicTraining(NamedTuple):
+    """What EM found: proportions (documents, topics), words (words, topics), the objective, whether it settled."""
+
+    theta: Array
+    phi: Array
+    history: list[float]
+    converged: bool
+
+
+def expected(counts: Any, theta: Array, phi: Array, *, words: bool = True) -> tuple[float, Array, Array]:
+    """Return the log likelihood and expected counts by document and topic, and by word and topic."""
+    by_document, by_word = np.empty(theta.shape), np.zeros(phi.shape if words else (0, phi.shape[1]))
+    run = either(E_STEP, 9 * counts.nnz * theta.shape[1])
+    data = counts.data.astype(np.float64, copy=False)
+    indptr, indices = (a.astype(np.int64, copy=False) for a in (counts.indptr, counts.indices))
+    found = run(
+        indptr, indices, data, np.ascontiguousarray(theta), np.ascontiguousarray(phi), by_document, by_word
+    )
+    return float(found), by_document, by_word
+
+
+def normalised(table: Array, axis: int) -> Array:
+    """Return a table whose slices along an axis sum to one; slices of zeros are uniform."""
+    total = table.sum(axis=axis, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(total > 0.0, table / total, 1.0 / table.shape[axis]))
+
+
+def gibbs_start(
+    words: Ints, offsets: Ints, n_words: int, k: int, rng: np.random.Generator, sweeps: int = 50
+) -> Array:
+    """Return first words of topics, (words, topics), from some sweeps of LDA's sampler."""
+    sampler = TokenTopics(words, offsets, np.full(k, max(1.0 / k, 0.05)), np.full((n_words, k), 0.05))
+    sampler.start(rng)
+    run_sampler(sampler, sweeps, rng)
+    return np.ascontiguousarray(sampler.topic_words().T)
+
+
+def learn_plsi(
+    counts: Any,
+    theta: Array,
+    phi: Array,
+    *,
+    max_iter: int,
+    tol: float,
+    power: float = 1.0,
+    clock: Clock | None = None,
+) -> TopicTraining:
+    """Learn by (tempered) EM from a start; stop when a step gains less than `tol` a word."""
+    history: list[float] = []
+    n, converged = max(float(counts.sum()), 1.0), False
+    for _ in range(max_iter):
+        found, by_document, by_word = expected(counts, theta**power, phi**power)
+        history.append(found)
+        if len(history) > 1 and history[-1] - history[-2] < tol * n:
+            converged = True
+            break
+        theta, phi = normalised(by_document, 1), normalised(by_word, 0)
+        if clock is not None:
+            clock.advance(note=f"{found:.6g}")
+            if clock.over():
+                break
+    return TopicTraining(theta, phi, history, converged)
+
+
+def fold_in(
+    counts: Any,
+    phi: Array,
+    *,
+    power: float = 1.0,
+    prior: Array | float = 0.0,
+    max_iter: int = 200,
+    tol: float = 1e-6,
+) -> Array:
+    """Return proportions of documents given topics; `prior` counts are added to those of topics."""
+    theta = np.full((counts.shape[0], phi.shape[1]), 1.0 / phi.shape[1])
+    for _ in range(max_iter):
+        _, by_document, _ = expected(counts, theta**power, phi**power, words=False)
+        new = normalised(by_document + prior, 1)
+        change = float(np.abs(new - theta).max(initial=0.0))
+        theta = new
+        if change < tol:
+            break
+    return theta
+
+
+def tempering(
+    counts: Any, theta: Array, phi: Array, rng: np.random.Generator, *, max_iter: int, tol: float
+) -> float:
+    """Return the power at which words held out, a tenth, are most probable: lowered until that no longer pays."""
+    held = counts.copy()
+    held.data = rng.binomial(counts.data.astype(np.int64), 0.1)
+    rest = counts - held
+    held.eliminate_zeros()
+    rest.eliminate_zeros()
+
+    def outside(
+        theta: Array, phi: Array
+    ) -> float:  # a floor, as a word may be in no document that is learned from
+        return expected(held, theta, phi + 1e-9, words=False)[0]
+
+    best, power, chosen = -np.inf, 1.0, 1.0
+    while power > 0.5:
+        found, here = -np.inf, -np.inf
+        for _ in range(max_iter):
+            step = learn_plsi(rest, theta, phi, max_iter=1, tol=0.0, power=power)
+            here = outside(step.theta, step.phi)
+            if here - found < tol * max(float(held.sum()), 1.0):
+                break
+            theta, phi, found = step.theta, step.phi, here
+        if found <= best:
+            break
+        best, chosen = found, power
+        power *= 0.9
+    return chosen
+
+
+def learn_unigram_mixture(
+    counts: Any, first: Array, *, max_iter: int, tol: float, smoothing: float
+) -> tuple[Array, Array, Array, list[float], bool]:
+    """Learn weights, (topics,), words, (words, topics), and documents' topics from first ones, (documents, topics).
+
+    The objective of each step, the log likelihood and the log prior of `smoothing` more words of each kind, and
+    whether it settled come last.
+    """
+    responsibilities, history, converged = first, list[float](), False
+    n = max(float(counts.sum()), 1.0)
+    for _ in range(max_iter + 1):
+        weights = responsibilities.mean(axis=0)
+        phi = normalised(counts.T @ responsibilities + smoothing, 0)
+        total, responsibilities = mixture_posterior(counts, weights, phi)
+        history.append(float(total.sum() + smoothing * np.log(phi).sum()))
+        if len(history) > 1 and history[-1] - history[-2] < tol * n:
+            converged = True
+            break
+    return weights, phi, responsibilities, history, converged
+
+
+def mixture_posterior(counts: Any, weights: Array, phi: Array) -> tuple[Array, Array]:
+    """Return log p of each document's words in their order, and the probability of its topics."""
+    with np.errstate(divide="ignore"):
+        joint = np.asarray(counts @ np.log(phi)) + np.log(weights)
+    total = np.logaddexp.reduce(joint, axis=1)
+    return total, np.exp(joint - total[:, None])

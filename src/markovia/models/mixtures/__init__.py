@@ -1,0 +1,1 @@
+"""Mixtures and clusters."""

@@ -1,0 +1,217 @@
+"""What all mixtures share: how rows are read, and the questions a learned mixture answers."""
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from markovia.errors import InvalidArgument, MarkoviaError, UnsupportedModel
+from markovia.models.classifiers.input_checks import normalised_logs, sample_weights
+from markovia.runtime import ports
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import Whole, check
+from markovia.runtime.seeds import generator
+
+if TYPE_CHECKING:
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+
+
+class MixtureModel(DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """The verbs of a mixture.
+
+    A subclass learns in `fit` (`weights_`, `n_iter_`, `converged_`, `history_`, ...), reads rows in `_rows`, and says
+    `log p(row, component)` in `_joint`; `_draw` and `_free` are for `sample` and the criteria, `component_params_` and
+    `network` where it has them.
+    """
+
+    random_state: Any
+    weights_: Array
+    n_iter_: int
+    converged_: bool
+    history_: list[float]
+    n_features_in_: int
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        """Return rows as the components take them."""
+        return read_numbers(self, X, reset=reset)
+
+    def _joint(self, rows: Any) -> Array:
+        """Return log p(row, component), (rows, components)."""
+        raise NotImplementedError
+
+    def _draw(self, components: Ints, rng: np.random.Generator) -> Any:
+        """Return a row from each of some components."""
+        raise UnsupportedModel(f"{type(self).__name__} draws no rows")
+
+    def _free(self) -> int:
+        """Return the number of free parameters."""
+        raise UnsupportedModel(f"{type(self).__name__} does not count its parameters")
+
+    def network(self) -> "BayesianNetwork":
+        """Return the Bayesian network that the mixture is."""
+        raise UnsupportedModel(f"{type(self).__name__} has no Bayesian network")
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    def _seen(self, X: Any) -> Array:  # noqa: N803
+        check_is_fitted(self, "weights_")
+        return self._joint(self._rows(X, reset=False))
+
+    def score_samples(self, X: Any) -> Array:  # noqa: N803
+        """Return log p(x) of each row; cells that are missing (NaN) are summed out."""
+        return np.asarray(np.logaddexp.reduce(self._seen(X), axis=1))
+
+    def log_prob(self, X: Any) -> Array:  # noqa: N803
+        """Return log p(x) of each row; the same as `score_samples`."""
+        return self.score_samples(X)
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return the average log p(x) of rows."""
+        return float(self.score_samples(X).mean())
+
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """Return the probability of each component given each row, (rows, components)."""
+        joint = self._seen(X)
+        lost = np.isneginf(joint).all(axis=1)
+        joint[lost] = 0.0
+        found = np.exp(normalised_logs(joint))
+        found[lost] = self.weights_  # a row that no component allows says nothing
+        return np.asarray(found)
+
+    def predict(self, X: Any) -> Ints:  # noqa: N803
+        """Return the most probable component of each row."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Ints:  # noqa: N803
+        """Learn from rows and return the most probable component of each."""
+        fitted: Self = self.fit(X, y, sample_weight=sample_weight)
+        return fitted.predict(X)
+
+    def sample(self, n_samples: int = 1, seed: Any = None) -> tuple[Any, Ints]:
+        """Draw rows and the component of each; without a seed from `random_state`."""
+        check("n_samples", n_samples, Whole(1))
+        check_is_fitted(self, "weights_")
+        rng = generator(self.random_state if seed is None else seed)
+        which = np.asarray(rng.choice(len(self.weights_), n_samples, p=self.weights_ / self.weights_.sum()))
+        return self._draw(which, rng), which
+
+    def bic(self, X: Any) -> float:  # noqa: N803
+        """Return the Bayesian information criterion on rows; smaller is better."""
+        found = self.score_samples(X)
+        return self._free() * float(np.log(len(found))) - 2.0 * float(found.sum())
+
+    def aic(self, X: Any) -> float:  # noqa: N803
+        """Return Akaike's information criterion on rows; smaller is better."""
+        return 2.0 * self._free() - 2.0 * float(self.score_samples(X).sum())
+
+    def icl(self, X: Any) -> float:  # noqa: N803
+        """Return the integrated completed likelihood: BIC plus twice the entropy of the assignments; smaller is better.
+
+        Reference: Biernacki, Celeux and Govaert (2000).
+        """
+        from scipy.special import entr
+
+        return self.bic(X) + 2.0 * float(entr(self.predict_proba(X)).sum())
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the mixture to a file; `markovia.load` reads it back."""
+        ports.call("save", self, path, format=format)
+
+    def plot(self, X: Any, **options: Any) -> Any:  # noqa: N803
+        """Draw rows in two columns, coloured by component, paler where that is less sure, with ellipses of Gaussians."""
+        check_is_fitted(self, "weights_")
+        return ports.call("plot-clusters", self, X, **options)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def read_numbers(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, gaps: bool = True) -> Any:  # noqa: N803
+    """Return rows as float64, NaN for missing cells; CSR for sparse ones where they are accepted."""
+    _refuse_text(X)
+    try:
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite="allow-nan" if gaps else True,
+            accept_sparse="csr" if sparse else False,
+        )
+    except MarkoviaError:
+        raise
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+
+
+def read_weights(sample_weight: Any, n: int) -> Array | None:
+    """Return one weight a row, or None where all count the same."""
+    found = sample_weights(sample_weight, n)
+    return None if found is None or (found == 1.0).all() else found
+
+
+def read_labels(y: Any, n: int, k: int) -> Ints | None:
+    """Return the component of each row, -1 where it is unknown; None where y has no -1, and so is not of components."""
+    if y is None:
+        return None
+    found = np.asarray(y)
+    if found.dtype.kind not in "iu" or not (found == -1).any():
+        return None
+    if found.shape != (n,):
+        raise InvalidArgument(f"there are {n} rows, but the labels y have shape {found.shape}")
+    if (found < -1).any() or (found >= k).any():
+        strange = found[(found < -1) | (found >= k)][0]
+        raise InvalidArgument(f"y has components 0 to {k - 1}, and -1 where they are unknown, not {strange}")
+    return None if (found == -1).all() else found.astype(np.int64)
+
+
+def refuse_few(rows: Any, k: int, shares: Array | None = None) -> None:
+    """Raise where there are fewer different rows than components."""
+    n = int(rows.shape[0]) if shares is None else int((shares > 0.0).sum())
+    if k == 1 and n:
+        return
+    many = n
+    if k <= n <= 5_000 and isinstance(rows, np.ndarray):
+        many = len(np.unique(np.nan_to_num(rows, nan=np.inf) if rows.dtype.kind == "f" else rows, axis=0))
+    if many < k:
+        what = "row" if many == 1 else "rows"
+        raise InvalidArgument(
+            f"n_components={k} needs as many different rows, and there {'is' if many == 1 else 'are'} {many} {what} "
+            f"(n_samples={n}); lower n_components="
+        )
+
+
+def _refuse_text(X: Any) -> None:  # noqa: N803
+    """Raise for columns of words, where numbers are expected."""
+    if hasattr(X, "iloc") and X.ndim == 2:
+        columns = {str(name): X.iloc[:, i].to_numpy() for i, name in enumerate(X.columns)}
+    elif (
+        type(X) in (list, np.ndarray)
+        and (cells := np.asarray(X, dtype=None)).ndim == 2
+        and cells.dtype.kind in "OUS"
+    ):
+        columns = {f"x{i}": column for i, column in enumerate(cells.T)}
+    else:
+        return
+    for name, column in columns.items():
+        if column.dtype.kind not in "OUS":
+            continue
+        for row, cell in enumerate(column.tolist()):
+            if isinstance(cell, str) and not _is_number(cell):
+                raise InvalidArgument(
+                    f"the column {name!r} holds text, {cell!r} in row {row}, where numbers are expected; "
+                    f"component={{{name!r}: 'categorical', ...}} takes such columns"
+                )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

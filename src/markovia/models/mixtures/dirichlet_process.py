@@ -1,0 +1,456 @@
+"""Mixtures whose number of components is not said before: Dirichlet and Pitman-Yor process mixtures."""
+
+import warnings
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClusterMixin
+
+from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
+from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
+from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs
+from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.sampler_runs import SamplerRun, digest_of, run_sampler
+from markovia.learning.components.conjugate import PRIORS, ConjugateFamily, conjugate_family
+from markovia.learning.components.families import clusters
+from markovia.learning.latent.base_measures import ConjugateMeasure, DistributionMeasure, densities
+from markovia.learning.latent.slice_sampler import SliceSampler
+from markovia.learning.latent.uncollapsed_gibbs import BlockedGibbs, one_hot
+from markovia.learning.latent.variational_mixture import StickWeights, variational_mixture
+from markovia.models.classifiers.input_checks import kept_on_failure
+from markovia.models.mixtures.base import MixtureModel, read_numbers
+from markovia.models.mixtures.partitions import PartitionPosterior, by_size
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import DAMPING, NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.seeds import generator
+
+METHODS = ("collapsed-gibbs", "algorithm-8", "blocked", "slice", "variational")
+ABOUT = 4.0
+"""Into how many parts an unsaid prior expects the data to fall."""
+FIRST = 30
+"""Sweeps of collapsed Gibbs that other methods begin with."""
+PREDICTED = 40
+"""Draws that predictive densities are averaged over, evenly spread."""
+
+
+class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
+    """A mixture that finds out how many components it has, with a posterior over all partitions of the rows.
+
+    Parameters
+    ----------
+    component
+        "gaussian", "bernoulli", "categorical" (columns of categories), "multinomial" (rows of counts) or "poisson"; with
+        method="algorithm-8" also "student-t", and any distribution of `markovia.distributions` or function that returns one.
+    method
+        "collapsed-gibbs" sums parameters out, row by row, with splits and merges of whole groups; "algorithm-8" keeps
+        parameters, which need no conjugate prior; "blocked" cuts the stick after `truncation` pieces and draws all labels
+        at once; "slice" does so without a cut; "variational" climbs a bound on the evidence, the quickest and roughest.
+    concentration
+        How readily new groups open: a number, or (shape, rate) of a gamma prior from which it is learned; None is (1, 1).
+    discount
+        Above 0 (and below 1) for a Pitman-Yor process: many small groups.
+    covariance_type
+        "full" or "diag" covariances of Gaussians.
+    prior
+        What is believed of a component, by name: "mean", "strength", "scale", "df" of Gaussians, "a", "b" of Bernoullis,
+        "concentration" of categories, "shape", "rate" of Poissons; a distribution for each parameter of other components.
+        What is not said follows the scale of the data.
+    max_iter, burn_in, thin
+        Sweeps in all, those that are not kept (a third where None), and of the others every how many-th is.
+    split_merges
+        Proposals to split or merge groups a sweep of collapsed Gibbs.
+    truncation
+        Components of "blocked" and "variational".
+    auxiliary
+        Parameters that wait for new groups in "algorithm-8".
+    loss
+        What the one partition of `labels_` minimises: "vi" (variation of information) or "binder".
+    tol
+        The gain a row of the bound at which "variational" stops.
+    time_limit, progress, checkpoint
+        Seconds after which to stop with what there is; a bar; a file from which a run that was cut goes on.
+    random_state
+        A seed: the same number gives the same chain.
+
+    Attributes
+    ----------
+    posterior_ : PartitionPosterior
+        Draws of partitions, parameters and concentrations: the number of groups, co-clustering, relabelled summaries.
+    labels_, n_components_, weights_
+        The point partition of the rows, how many groups it has, their shares (the largest first).
+    component_params_, means_, covariances_
+        Posterior means of parameters given that partition; the last two are for Gaussians.
+    history_, n_iter_, converged_
+        Log probabilities of the sweeps (bounds of the steps), how many, and whether the run came to its end.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 0.5, (40, 2)) for c in (-3, 0, 3)])
+    >>> found = mk.DirichletProcessMixture(max_iter=60, random_state=0).fit(X)
+    >>> found.n_components_
+    3
+    >>> found.posterior_.n_clusters().argmax()
+    3
+    """
+
+    def __init__(
+        self,
+        component: Any = "gaussian",
+        *,
+        method: str = "collapsed-gibbs",
+        concentration: Any = None,
+        discount: float = 0.0,
+        covariance_type: str = "full",
+        prior: Mapping[str, Any] | None = None,
+        max_iter: int = 150,
+        burn_in: int | None = None,
+        thin: int = 1,
+        split_merges: int = 5,
+        truncation: int = 20,
+        auxiliary: int = 3,
+        loss: str = "vi",
+        tol: float = 1e-6,
+        time_limit: float | None = None,
+        progress: bool | None = False,
+        checkpoint: str | PathLike[str] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.component = component
+        self.method = method
+        self.concentration = concentration
+        self.discount = discount
+        self.covariance_type = covariance_type
+        self.prior = prior
+        self.max_iter = max_iter
+        self.burn_in = burn_in
+        self.thin = thin
+        self.split_merges = split_merges
+        self.truncation = truncation
+        self.auxiliary = auxiliary
+        self.loss = loss
+        self.tol = tol
+        self.time_limit = time_limit
+        self.progress = progress
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+
+    _not_saved = ("_measure",)
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Learn from rows and return the mixture itself; on an error it stays as it was. `y` is not looked at."""
+        with kept_on_failure(self):
+            law = self._checked()
+            rows = self._rows(X, reset=True)
+            seed = self.random_state
+            rng = generator(int(seed.randint(2**31)) if isinstance(seed, np.random.RandomState) else seed)
+            self._family: ConjugateFamily | None = None
+            if self.component in PRIORS:
+                self._family = conjugate_family(
+                    self.component,
+                    rows,
+                    self.prior,
+                    diagonal=self.covariance_type == "diag",
+                    groups=min(ABOUT, len(rows)),
+                    levels=tuple(len(v) for v in self._levels),
+                )
+            if self.method == "variational":
+                self._climb(rows, law, rng)
+            else:
+                self._sample(rows, law, rng)
+        return self
+
+    def _checked(self) -> Concentration:
+        check("method", self.method, Choice(METHODS))
+        if not callable(self.component):
+            other = "a distribution of markovia.distributions or a function that returns one"
+            check("component", self.component, Choice((*PRIORS, "student-t"), other=other))
+        if self.component not in PRIORS and self.method != "algorithm-8":
+            raise InvalidArgument(
+                f"method={self.method!r} needs a conjugate component ({', '.join(PRIORS)}); method='algorithm-8' takes any"
+            )
+        check("discount", self.discount, DAMPING)
+        check("covariance_type", self.covariance_type, Choice(("full", "diag")))
+        check("max_iter", self.max_iter, Whole(1))
+        check("burn_in", self.burn_in, Whole(0, none=True))
+        check("thin", self.thin, Whole(1))
+        check("split_merges", self.split_merges, Whole(0))
+        check("truncation", self.truncation, Whole(2))
+        check("auxiliary", self.auxiliary, Whole(1))
+        check("loss", self.loss, Choice(("vi", "binder")))
+        check("tol", self.tol, NOT_NEGATIVE)
+        if self.burn_in is not None and self.burn_in >= self.max_iter and self.method != "variational":
+            raise InvalidArgument(f"burn_in={self.burn_in} leaves nothing of max_iter={self.max_iter} sweeps")
+        given = (1.0, 1.0) if self.concentration is None else self.concentration
+        said = np.asarray(given, dtype=object).ravel().tolist()
+        whole = all(
+            isinstance(v, int | float | np.number) and not isinstance(v, bool) and 0 < v < np.inf
+            for v in said
+        )
+        if not whole or len(said) not in (1, 2):
+            raise InvalidArgument(f"concentration= is a number above 0, or two: (shape, rate), not {given!r}")
+        if len(said) == 1:
+            return Concentration(said[0], None, self.discount)
+        return Concentration(said[0] / said[1], (float(said[0]), float(said[1])), self.discount)
+
+    def _sample(self, rows: Array, law: Concentration, rng: np.random.Generator) -> None:
+        sampler = self._sampler(rows, law, rng)
+        burn_in = self.max_iter // 3 if self.burn_in is None else self.burn_in
+        about = {
+            k: v
+            for k, v in self.get_params().items()
+            if k not in ("max_iter", "time_limit", "progress", "checkpoint")
+        }
+        run = run_sampler(
+            sampler,
+            self.max_iter,
+            rng,
+            burn_in=burn_in,
+            thin=self.thin,
+            keep=lambda: {k: v.astype(np.int32) if k == "labels" else v for k, v in sampler.state().items()},
+            time_limit=self.time_limit,
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            digest=digest_of(rows, about),
+            name="sampling partitions",
+        )
+        if not run.draws:  # cut before the first draw was due: what there is
+            run.draws.append(sampler.state())
+        self._take(rows, run, rng)
+        self.history_, self.n_iter_, self.converged_ = run.history, run.sweeps, run.reason is None
+
+    def _sampler(self, rows: Array, law: Concentration, rng: np.random.Generator) -> Any:
+        family = self._family
+        if family is None:
+            prior = _student_priors(rows, self.prior) if self.component == "student-t" else self.prior
+            self._measure = DistributionMeasure(self._make(), rows, prior)
+            begin = clusters(rows, min(int(ABOUT), len(rows)), rng)
+            begin = np.unique(begin, return_inverse=True)[1]
+            params = self._measure.begun(begin, rng)
+            return AlgorithmEight(self._measure, begin, law, rng, auxiliary=self.auxiliary, params=params)
+        if self.method == "collapsed-gibbs":
+            one = np.zeros(len(rows), dtype=np.int64)
+            return CollapsedGibbs(family.seen(rows), one, law, split_merges=self.split_merges)
+        begin = _parted(family, rows, law, rng)
+        if self.method == "algorithm-8":
+            return AlgorithmEight(ConjugateMeasure(family, rows), begin, law, rng, auxiliary=self.auxiliary)
+        if self.method == "slice":
+            return SliceSampler(family, rows, begin, law)
+        return BlockedGibbs(family, rows, np.minimum(begin, self.truncation - 1), self.truncation, law)
+
+    def _climb(self, rows: Array, law: Concentration, rng: np.random.Generator) -> None:
+        family = self._family
+        assert family is not None
+        k = min(self.truncation, len(rows))
+        begin = np.minimum(by_size(_parted(family, rows, law, rng)), k - 1)
+        weights = StickWeights(law.value, None if law.discount else law.prior, law.discount)
+        found = variational_mixture(
+            family,
+            rows,
+            weights,
+            one_hot(begin, k),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            time_limit=self.time_limit,
+            progress=self.progress,
+        )
+        many = max(self.max_iter - (self.max_iter // 3 if self.burn_in is None else self.burn_in), 1)
+        levels = np.cumsum(found.responsibilities, axis=1)[:, :-1]
+        drawn = [(rng.random(len(rows))[:, None] > levels).sum(axis=1) for _ in range(min(many, 100))]
+        draws = [
+            {"labels": z.astype(np.int32), "concentration": np.array(weights.concentration)} for z in drawn
+        ]
+        self._take(rows, SamplerRun(draws=draws), rng)
+        self.history_, self.n_iter_ = found.bounds, len(found.bounds)
+        self.converged_ = found.converged
+        if not found.converged and found.reason is None and self.max_iter > 1:
+            warnings.warn(
+                f"the bound still rose after {self.max_iter} steps; raise max_iter= or tol=",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _take(self, rows: Array, run: SamplerRun, rng: np.random.Generator) -> None:
+        """Keep draws, the point partition, and what predictions need."""
+        draws = run.draws
+        labels = np.array([d["labels"] for d in draws])
+        numbers = {"concentration": np.array([float(d["concentration"]) for d in draws])}
+        family, n = self._family, len(rows)
+        if family is not None:
+            compact = np.array([np.unique(z, return_inverse=True)[1] for z in labels])
+            drawn = [family.drawn(rows, one_hot(z, int(z.max()) + 1), rng) for z in compact]
+            params = {name: [d[name] for d in drawn] for name in drawn[0]}
+            posterior = PartitionPosterior(compact, parameters=params, numbers=numbers)
+        else:
+            names = [key for key in draws[0] if key.startswith("param.")]
+            params = {key.removeprefix("param."): [d[key] for d in draws] for key in names}
+            posterior = PartitionPosterior(labels, parameters=params, numbers=numbers)
+        self.posterior_ = posterior
+        self.labels_ = posterior.point(self.loss)  # type: ignore[arg-type]
+        self.n_components_ = int(self.labels_.max()) + 1
+        self.weights_ = np.bincount(self.labels_) / n
+        self._n = n
+        self._remember(rows)
+        found = self._point_params(rows)
+        self.component_params_ = found
+        for name in ("means", "covariances"):
+            if self.component == "gaussian":
+                setattr(self, f"{name}_", found[name])
+
+    def _remember(self, rows: Array) -> None:
+        """Keep components of some draws, each followed by a new one, with their log weights."""
+        posterior, d = self.posterior_.thinned(PREDICTED), float(self.discount)
+        weights, stats, params = [], [], []
+        for s in range(posterior.n_draws):
+            labels = posterior.labels[s].astype(np.int64)
+            sizes, a = np.bincount(labels), float(posterior.numbers["concentration"][s])
+            weights.append(
+                np.log(np.append(sizes - d, a + d * len(sizes)) / (self._n + a) / posterior.n_draws)
+            )
+            if self._family is not None:
+                stats.append(self._family.seen(rows).statistics(labels))
+            else:
+                new = self._measure.drawn(1, np.random.default_rng(s))
+                params.append({n: np.concatenate([v[s], new[n]]) for n, v in posterior.parameters.items()})
+        self._log_weights = np.concatenate(weights)
+        if self._family is not None:
+            self._stats, self._point = (
+                np.concatenate(stats),
+                self._family.seen(rows).statistics(self.labels_)[:-1],
+            )
+        else:
+            self._params = {n: np.concatenate([p[n] for p in params]) for n in params[0]}
+
+    def _point_params(self, rows: Array) -> dict[str, Array]:
+        if self._family is None:
+            return {name: about["mean"] for name, about in self.posterior_.summary(self.labels_).items()}
+        return self._family.means(self._family.posterior(rows, one_hot(self.labels_, self.n_components_)))
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
+        if self.component == "categorical":
+            return self._coded(X, reset=reset)
+        if reset:
+            self._levels: list[Array] = []
+        rows: Array = read_numbers(self, X, reset=reset, gaps=False)
+        if self.component in ("bernoulli", "multinomial", "poisson"):
+            zero_one = self.component == "bernoulli"
+            wrong = (rows < 0.0) | (rows != np.floor(rows)) | (rows > (1.0 if zero_one else np.inf))
+            if wrong.any():
+                i, j = np.argwhere(wrong)[0]
+                kinds = "0 or 1" if zero_one else "whole numbers, 0 or more"
+                low = "Negative values in data passed: " if rows[i, j] < 0.0 else ""
+                raise InvalidArgument(
+                    f"{low}row {i} of column {j} holds {rows[i, j]:g}; {self.component} components are of {kinds}"
+                )
+        return rows
+
+    def _coded(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
+        from sklearn.utils.validation import validate_data
+
+        try:
+            cells = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=True)
+        except ValueError as error:
+            raise InvalidArgument(str(error)) from None
+        if reset:
+            self._levels = [np.unique(column) for column in cells.T]
+        found, start = np.empty(cells.shape), 0
+        for j, levels in enumerate(self._levels):
+            place = np.minimum(np.searchsorted(levels, cells[:, j]), len(levels) - 1)
+            strange = levels[place] != cells[:, j]
+            if strange.any():
+                i = int(np.argmax(strange))
+                raise InvalidArgument(
+                    f"row {i} of column {j} holds {cells[i, j]!r}, which was not there in fit"
+                )
+            found[:, j] = start + place
+            start += len(levels)
+        return found
+
+    def _joint(self, rows: Array) -> Array:
+        if self._family is None:
+            logs = densities(self._make(), self.component_params_, rows)
+        else:
+            logs = self._family.seen(rows, self._n).log_predictive(self._point, rows)
+        return np.asarray(logs + np.log(self.weights_))
+
+    def _make(self) -> Any:
+        return _student_t if self.component == "student-t" else self.component
+
+    def score_samples(self, X: Any) -> Array:  # noqa: N803
+        """Return the log posterior predictive density of each row, averaged over draws, a new group included."""
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "weights_")
+        rows = self._rows(X, reset=False)
+        if self._family is None:
+            logs = densities(self._make(), self._params, rows)
+        else:
+            logs = (
+                self._family.seen(rows, self._n).log_predictive(self._stats, rows)
+                + self._family.base(rows)[:, None]
+            )
+        return np.asarray(np.logaddexp.reduce(logs + self._log_weights, axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None) -> Ints:  # type: ignore[override]  # noqa: N803
+        """Learn from rows and return the point partition."""
+        return np.asarray(self.fit(X, y).labels_)
+
+    def _draw(self, components: Ints, rng: np.random.Generator) -> Any:
+        from markovia.learning.components.discrete import Bernoulli, Poisson
+        from markovia.learning.components.functions import FunctionEmission
+        from markovia.learning.components.gaussian import Gaussian
+
+        params = self.component_params_
+        if self.component == "gaussian":
+            return Gaussian(params["means"], params["covariances"], "full").draw(components, rng)
+        if self.component == "bernoulli":
+            return Bernoulli(params["probs"]).draw(components, rng)
+        if self.component == "poisson":
+            return Poisson(params["rates"]).draw(components, rng)
+        if self._family is None:
+            return FunctionEmission(self._make(), params).draw(components, rng)
+        raise UnsupportedModel(f"{self.component} components draw no rows here")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+def _parted(family: ConjugateFamily, rows: Array, law: Concentration, rng: np.random.Generator) -> Ints:
+    """Return where methods begin that are slow to part what begins together: some sweeps with splits and merges."""
+    held = Concentration(law.value, None, law.discount)
+    first = CollapsedGibbs(family.seen(rows), np.zeros(len(rows), dtype=np.int64), held)
+    best, found = -np.inf, first.labels.copy()
+    for _ in range(FIRST):
+        first.sweep(rng)
+        if first.log_prob() > best:
+            best, found = first.log_prob(), first.labels.copy()
+    return found
+
+
+def _student_t(df: Any, loc: Any, scale: Any) -> Any:
+    import numpyro.distributions as theirs
+
+    return theirs.StudentT(df, loc, scale).to_event(1)
+
+
+def _student_priors(rows: Array, said: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return distributions of degrees of freedom, centres and widths of each column; unsaid ones follow the rows."""
+    import numpyro.distributions as theirs
+
+    spread = np.where(rows.std(axis=0) > 0.0, rows.std(axis=0), 1.0)
+    narrow = spread / min(ABOUT, len(rows)) ** (1.0 / rows.shape[1])
+    return {
+        "df": theirs.Gamma(2.0, 0.1),
+        "loc": theirs.Normal(rows.mean(axis=0), 2.0 * spread),
+        "scale": theirs.LogNormal(np.log(narrow), 1.0),
+        **(said or {}),
+    }

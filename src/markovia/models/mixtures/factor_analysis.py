@@ -1,0 +1,276 @@
+"""Factor analysis and probabilistic principal components, as estimators of scikit-learn and as Gaussian networks."""
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.factors.gaussian.linear_gaussian import LinearGaussian
+from markovia.learning.latent.factor_analysis import FactorFit, Factors, from_covariance, from_rows, rotated
+from markovia.models.classifiers.input_checks import feature_names, kept_on_failure, numbers, sample_weights
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import generator
+
+
+class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What both have in common: `x = mean + W z + noise` with standard normal factors z."""
+
+    n_components: int | None
+    max_iter: int
+    tol: float
+    time_limit: float | None
+    _one_noise: bool
+
+    components_: Array
+    mean_: Array
+    noise_variance_: Any
+    n_iter_: int
+    converged_: bool
+    history_: list[float]
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn the loadings and the noise; missing cells (NaN) are summed out."""
+        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+            check("n_components", self.n_components, Whole(1, none=True))
+            check("max_iter", self.max_iter, Whole(1))
+            check("tol", self.tol, NOT_NEGATIVE)
+            rows = numbers(self, X, reset=True)
+            d = rows.shape[1]
+            q = d if self.n_components is None else int(self.n_components)
+            if q > d:
+                raise InvalidArgument(f"n_components={q} is more than the {d} columns of X; ask for fewer")
+            given = sample_weights(sample_weight, len(rows))
+            weights = np.ones(len(rows)) if given is None else given
+            found = self._learned(rows, weights, q, clock)
+            self._keep(found)
+            if not found.converged and clock.reason is None:
+                warnings.warn(
+                    f"the likelihood still rose after max_iter={self.max_iter} turns; raise it, or tol={self.tol:g}",
+                    ConvergenceWarning,
+                    stacklevel=outside(),
+                )
+        return self
+
+    def _learned(self, rows: Array, weights: Array, q: int, clock: Clock) -> FactorFit:
+        there = ~np.isnan(rows)
+        if not (empty := weights @ there > 0.0).all():
+            name = feature_names(self)[int(np.argmin(empty))]
+            raise InvalidArgument(f"the column {name!r} has no cell that is there; leave it away")
+        mean = weights @ np.where(there, rows, 0.0) / (weights @ there)
+        filled = np.where(there, rows - mean, 0.0)
+        covariance = (weights[:, None] * filled).T @ filled / weights.sum()
+        settings: dict[str, Any] = {"one_noise": self._one_noise, "max_iter": self.max_iter, "tol": self.tol}
+        first = from_covariance(mean, covariance, q, **settings, clock=clock)
+        if there.all():
+            return first
+        start = first.factors
+        if (start.loadings == 0.0).all(axis=0).any():  # EM never leaves a factor without loadings
+            rng = generator(0)
+            start = Factors(start.mean, start.loadings + 0.1 * rng.normal(size=(len(mean), q)) * np.sqrt(
+                np.diag(covariance))[:, None], start.noise)  # fmt: skip
+        return from_rows(rows, weights, start, **settings, clock=clock)
+
+    def _keep(self, found: FactorFit) -> None:
+        made = found.factors
+        self.components_, self.mean_ = np.ascontiguousarray(made.loadings.T), made.mean
+        self.noise_variance_ = float(made.noise[0]) if self._one_noise else made.noise
+        self.n_iter_, self.converged_, self.history_ = len(found.history), found.converged, found.history
+        self._n_features_out = len(self.components_)
+
+    def _factors(self) -> Factors:
+        check_is_fitted(self, "components_")
+        noise = np.broadcast_to(np.asarray(self.noise_variance_, dtype=np.float64), self.mean_.shape)
+        return Factors(self.mean_, self.components_.T, noise)
+
+    def _posteriors(self, X: Any) -> tuple[Array, Array, Array]:  # noqa: N803
+        made = self._factors()
+        return made.posteriors(numbers(self, X, reset=False))
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the mean of the factors given each row."""
+        return self._posteriors(X)[0]
+
+    def inverse_transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the mean of rows given their factors."""
+        made = self._factors()
+        return np.asarray(made.mean + np.asarray(X, dtype=np.float64) @ made.loadings.T)
+
+    def impute(self, X: Any) -> Array:  # noqa: N803
+        """Return the rows with missing cells filled by their means given the cells that are there."""
+        rows = numbers(self, X, reset=False)
+        return np.where(np.isnan(rows), self.inverse_transform(self._factors().posteriors(rows)[0]), rows)
+
+    def score_samples(self, X: Any) -> Array:  # noqa: N803
+        """Return the log density of each row; missing cells are summed out."""
+        return self._posteriors(X)[2]
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return the mean log density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def get_covariance(self) -> Array:
+        """Return the covariance of rows."""
+        return self._factors().covariance
+
+    def get_precision(self) -> Array:
+        """Return the inverse of the covariance of rows."""
+        return np.asarray(np.linalg.inv(self.get_covariance()))
+
+    @property
+    def n_free_(self) -> int:
+        """The number of free parameters; turning the factors changes nothing."""
+        q, d = self.components_.shape
+        return int(d + d * q - q * (q - 1) // 2 + (1 if self._one_noise else d))
+
+    def bic(self, X: Any) -> float:  # noqa: N803
+        """Return the Bayesian information criterion; smaller is better."""
+        logs = self.score_samples(X)
+        return float(self.n_free_ * np.log(len(logs)) - 2.0 * logs.sum())
+
+    def aic(self, X: Any) -> float:  # noqa: N803
+        """Return Akaike's information criterion; smaller is better."""
+        return float(2.0 * self.n_free_ - 2.0 * self.score_samples(X).sum())
+
+    def sample(self, n: int = 1, seed: Any = None) -> Array:
+        """Return n rows drawn from the model."""
+        made, rng = self._factors(), generator(seed)
+        d, q = made.loadings.shape
+        noise = rng.standard_normal((n, d)) * np.sqrt(made.noise)
+        return np.asarray(made.mean + rng.standard_normal((n, q)) @ made.loadings.T + noise)
+
+    def network(self) -> BayesianNetwork:
+        """Return the Gaussian network that answers the same: a node for each factor, and one for each column."""
+        made, names = self._factors(), feature_names(self)
+        hidden = [f"z{j}" for j in range(made.loadings.shape[1])]
+        if shared := set(names) & set(hidden):
+            raise InvalidArgument(
+                f"a column is called {min(shared)!r}, as is a factor of the network; rename it"
+            )
+        network = BayesianNetwork()
+        for name in hidden:
+            network.add(name, LinearGaussian(0.0, {}, 1.0))
+        for i, name in enumerate(names):
+            weights = {z: float(w) for z, w in zip(hidden, made.loadings[i], strict=True)}
+            network.add(name, LinearGaussian(float(made.mean[i]), weights, float(made.noise[i])))
+        return network
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class FactorAnalysis(_LinearFactors):
+    """Rows that are linear in a few hidden factors, with a noise of its own in each column.
+
+    Parameters
+    ----------
+    n_components
+        The number of factors; None for as many as columns.
+    max_iter, tol
+        The most turns, and the rise of the log likelihood a row below which they end.
+    rotation
+        None, "varimax" or "quartimax": turn the factors so that each has few large loadings.
+    time_limit
+        Seconds after which the best so far is kept; so does Ctrl-C.
+
+    Attributes
+    ----------
+    components_ : array (n_components, n_features)
+        The loadings.
+    noise_variance_ : array (n_features,)
+        The variance of each column's noise.
+    mean_, n_iter_, converged_, history_
+        The mean, the turns, whether the likelihood stopped to rise, and the log likelihood a row after each turn.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> skill = rng.normal(size=(500, 1))
+    >>> marks = skill @ [[2.0, 1.0, 1.5]] + rng.normal(size=(500, 3)) * [1.0, 0.5, 2.0]
+    >>> model = FactorAnalysis(1).fit(marks)
+    >>> np.abs(model.components_).round(1).tolist()
+    [[1.9, 1.0, 1.6]]
+    >>> marks[0, 1] = np.nan
+    >>> model.transform(marks).shape
+    (500, 1)
+    """
+
+    _one_noise = False
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        rotation: Literal["varimax", "quartimax"] | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.rotation = rotation
+        self.time_limit = time_limit
+
+    def _keep(self, found: FactorFit) -> None:
+        check("rotation", self.rotation, Choice(("varimax", "quartimax"), none=True))
+        if self.rotation is not None:
+            turned = rotated(found.factors.loadings, 1.0 if self.rotation == "varimax" else 0.0)
+            found = found._replace(factors=Factors(found.factors.mean, turned, found.factors.noise))
+        super()._keep(found)
+
+
+class ProbabilisticPCA(_LinearFactors):
+    """Principal components as a model of rows: a few hidden factors, and the same noise in every column.
+
+    From whole rows it is a closed form, and the loadings span what the leading principal components span; with missing
+    cells it is learned by EM.
+
+    Parameters
+    ----------
+    n_components
+        The number of components; None for as many as columns.
+    max_iter, tol
+        With missing cells, the most turns, and the rise of the log likelihood a row below which they end.
+    time_limit
+        Seconds after which the best so far is kept; so does Ctrl-C.
+
+    Attributes
+    ----------
+    components_ : array (n_components, n_features)
+        The loadings: principal directions times the root of their variance less the noise.
+    noise_variance_ : float
+        The variance of the noise.
+    mean_, n_iter_, converged_, history_
+        As in `FactorAnalysis`.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 3)) * [3.0, 1.0, 1.0]
+    >>> model = ProbabilisticPCA(1).fit(X)
+    >>> bool(np.abs(model.components_[0]).argmax() == 0), 0.8 < model.noise_variance_ < 1.2
+    (True, True)
+    """
+
+    _one_noise = True
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.time_limit = time_limit

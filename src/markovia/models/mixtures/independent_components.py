@@ -1,0 +1,141 @@
+"""Independent component analysis, as an estimator of scikit-learn."""
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.models.classifiers.input_checks import feature_names, kept_on_failure
+from markovia.models.mixtures.complete_rows import complete_rows
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import POSITIVE, Choice, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import generator
+from markovia.structure.functional.independent_components import FUNCTIONS, independent_components
+
+CURE = "independent components need every cell: fill them or drop the row"
+
+
+class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows as mixtures of independent sources that are not Gaussian: `x = mean + A s`.
+
+    FastICA from several starts, of which the one counts whose sources are least Gaussian. The same components give causal
+    directions in `learn_structure(method="ica-lingam")`.
+
+    Parameters
+    ----------
+    n_components
+        The number of sources; None for as many as columns.
+    contrast
+        What measures how far from Gaussian a source is: "logcosh", "exp" or "cube".
+    n_init
+        How many starts are tried.
+    max_iter, tol
+        When FastICA ends.
+    random_state
+        The seed.
+    time_limit
+        Seconds after which no further start is tried.
+
+    Attributes
+    ----------
+    components_ : array (n_components, n_features)
+        The unmixing matrix: sources, with mean 0 and variance 1, are `(x - mean) @ components_.T`.
+    mixing_ : array (n_features, n_components)
+        Its pseudo-inverse A.
+    mean_, converged_, n_iter_
+        The means of the columns; whether FastICA settled, and in how many turns.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> sources = rng.uniform(-1, 1, (1000, 2))
+    >>> model = ICA(random_state=0).fit(sources @ [[1.0, 0.5], [0.3, 1.0]])
+    >>> found = np.abs(np.corrcoef(sources.T, model.transform(sources @ [[1.0, 0.5], [0.3, 1.0]]).T)[:2, 2:])
+    >>> bool((found.max(axis=0) > 0.99).all())
+    True
+    """
+
+    components_: Array
+    mixing_: Array
+    mean_: Array
+    converged_: bool
+    n_iter_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        contrast: Literal["logcosh", "exp", "cube"] = "logcosh",
+        n_init: int = 3,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.contrast = contrast
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.time_limit = time_limit
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Find the sources of rows."""
+        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+            check("n_components", self.n_components, Whole(1, none=True))
+            check("contrast", self.contrast, Choice(tuple(FUNCTIONS)))
+            check("n_init", self.n_init, Whole(1))
+            check("max_iter", self.max_iter, Whole(1))
+            check("tol", self.tol, POSITIVE)
+            rows = complete_rows(self, X, reset=True, cure=CURE)
+            n, d = rows.shape
+            if n < 2:
+                raise InvalidArgument(
+                    f"sources are told apart by how rows vary; n_samples={n} row is too few"
+                )
+            q = min(n, d) if self.n_components is None else int(self.n_components)
+            if q > min(n, d):
+                raise InvalidArgument(
+                    f"n_components={q} is more than {n} rows of {d} columns have; ask for fewer"
+                )
+            mean, spread = rows.mean(axis=0), rows.std(axis=0)
+            if (spread == 0.0).any():
+                name = feature_names(self)[int(np.argmax(spread == 0.0))]
+                raise InvalidArgument(f"the column {name!r} does not vary; leave it away")
+            rng = generator(self.random_state)
+            found = independent_components(
+                (rows - mean) / spread,
+                q,
+                self.contrast,
+                self.max_iter,
+                self.tol,
+                rng,
+                starts=self.n_init,
+                clock=clock,
+            )
+            self.components_, self.mean_, self.converged_ = found.unmixing / spread, mean, found.converged
+            self.mixing_ = np.asarray(np.linalg.pinv(self.components_), dtype=np.float64)
+            self.n_iter_, self._n_features_out = found.n_iter, q
+            if not found.converged:
+                warnings.warn(
+                    f"FastICA did not settle in max_iter={self.max_iter} turns; sources may be Gaussian, or raise it",
+                    ConvergenceWarning,
+                    stacklevel=outside(),
+                )
+        return self
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the sources of each row."""
+        check_is_fitted(self, "components_")
+        return np.asarray((complete_rows(self, X, reset=False, cure=CURE) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the rows that sources mix to."""
+        check_is_fitted(self, "components_")
+        return np.asarray(self.mean_ + np.asarray(X, dtype=np.float64) @ self.mixing_.T)

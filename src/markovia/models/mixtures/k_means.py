@@ -1,0 +1,330 @@
+"""K-means clustering: rows around the nearest of k centres, as an estimator of scikit-learn."""
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.learning.components.gaussian import Gaussian
+from markovia.learning.latent.hard_em import HardClusters, hard_em
+from markovia.learning.latent.k_means import Clustering, Partition, improved, lloyd, plus_plus, running_means
+from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
+from markovia.models.mixtures.complete_rows import check_room, complete_rows
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import generator
+
+CURE = "k-means needs every cell: fill them, drop the row, or use mk.GaussianMixture, which sums missing cells out"
+SAMPLE, SAMPLE_EACH = 10_000, 200
+"""Rows that a start is looked for in: so many, or so many a cluster where that is more."""
+
+
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows in k clusters so that the squared distances from their centres add up to as little as can be.
+
+    K-means ends in a local optimum, so the start decides. Unless told otherwise it is looked for in a sample: k-means++, and
+    then centres are added where the error is largest and taken away where they are needed least until that does not help.
+    All rows then go to the nearest centre, with bounds that spare most of them the search.
+
+    Parameters
+    ----------
+    n_clusters
+        The number of clusters.
+    init
+        Where centres start: "k-means++", "random" rows, or an array (n_clusters, n_features).
+    n_init
+        How many starts are tried, of which the best counts; "auto" is 1.
+    max_iter, tol
+        The most turns, or passes over mini-batches, and the squared moves of all centres below which they end, as a share of
+        the columns' mean variance.
+    random_state
+        The seed.
+    algorithm
+        "lloyd" takes turns from the start as it is ("elkan" is the same: bounds are always used); "breathing" looks for a
+        better start first; "auto" does unless `init` is an array.
+    metric
+        "euclidean", or "mahalanobis": each cluster has a covariance of its own, and distances are measured by it. That is
+        hard expectation-maximisation of Gaussians; a weak prior, a share of the covariance of all rows, keeps them from
+        collapsing onto single rows.
+    batch_size
+        Rows of a mini-batch; None takes all rows in each turn. `partial_fit` learns from one batch after another.
+    time_limit
+        Seconds after which the best so far is kept; so does Ctrl-C.
+
+    Attributes
+    ----------
+    cluster_centers_ : array (n_clusters, n_features)
+        The centres.
+    labels_ : array (n_samples,)
+        The cluster of each row.
+    inertia_ : float
+        The sum of weighted squared distances from the centres; with "mahalanobis", also of log determinants.
+    covariances_ : array (n_clusters, n_features, n_features)
+        With metric="mahalanobis", the covariances.
+    n_iter_, converged_
+        Turns, and whether they came to an end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [9.0], [10.0]])
+    >>> model = KMeans(2, random_state=0).fit(X)
+    >>> sorted(model.cluster_centers_.ravel().tolist()), model.inertia_
+    ([0.5, 9.5], 1.0)
+    >>> model.predict([[8.0]]) == model.labels_[3]
+    array([ True])
+    """
+
+    cluster_centers_: Array
+    covariances_: Array
+    labels_: Ints
+    inertia_: float
+    n_iter_: int
+    converged_: bool
+    n_features_in_: int
+    counts_: Array
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: int | Literal["auto"] = "auto",
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        algorithm: Literal["auto", "lloyd", "elkan", "breathing"] = "auto",
+        metric: Literal["euclidean", "mahalanobis"] = "euclidean",
+        batch_size: int | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.algorithm = algorithm
+        self.metric = metric
+        self.batch_size = batch_size
+        self.time_limit = time_limit
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Find clusters of the rows; weights count as repeated rows."""
+        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+            rows, weights, rng = self._read(X, sample_weight)
+            middle = weights @ rows / weights.sum()
+            apart = rows - middle  # products of rows and centres keep more digits around the middle
+            tol = self.tol * float((weights @ apart**2).mean() / weights.sum())
+            if self.metric == "mahalanobis":
+                found_gaussians = self._gaussians(apart, weights, middle, rng, tol, clock)
+                self._keep_gaussians(found_gaussians, rows, weights, middle)
+            else:
+                found = self._started(apart, weights, middle, rng, tol, clock)
+                if self.batch_size is not None:
+                    found = self._batches(apart, weights, found.centres, rng, tol, clock)
+                elif len(found.labels) < len(rows):
+                    found = self._turns(Partition(apart, weights), found.centres, tol, clock)
+                self._keep(found, middle)
+                self._check_distinct()
+            if not self.converged_ and clock.reason is None:
+                warnings.warn(
+                    f"k-means did not settle in max_iter={self.max_iter} turns; raise it, or tol={self.tol:g}",
+                    ConvergenceWarning,
+                    stacklevel=outside(),
+                )
+        return self
+
+    def _read(self, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Array, Array, Any]:  # noqa: N803
+        check("n_clusters", self.n_clusters, Whole(1))
+        check("max_iter", self.max_iter, Whole(1))
+        check("tol", self.tol, NOT_NEGATIVE)
+        check("algorithm", self.algorithm, Choice(("auto", "lloyd", "elkan", "breathing")))
+        check("metric", self.metric, Choice(("euclidean", "mahalanobis")))
+        check("batch_size", self.batch_size, Whole(1, none=True))
+        if self.n_init != "auto":
+            check("n_init", self.n_init, Whole(1))
+        if isinstance(self.init, str):
+            check("init", self.init, Choice(("k-means++", "random"), other="an array"))
+        if self.metric == "mahalanobis" and self.batch_size is not None:
+            raise InvalidArgument("mini-batches are for metric='euclidean'; leave batch_size= away")
+        rows = complete_rows(self, X, reset=reset, cure=CURE)
+        if reset:
+            check_room("n_clusters", self.n_clusters, rows)
+        given = sample_weights(sample_weight, len(rows))
+        weights = np.ones(len(rows)) if given is None else given
+        return rows, weights, generator(self.random_state)
+
+    def _given(self, d: int) -> Array | None:
+        if isinstance(self.init, str):
+            return None
+        found = np.array(self.init, dtype=np.float64)
+        if found.shape != (self.n_clusters, d):
+            raise InvalidArgument(
+                f"init= has shape {found.shape}, not (n_clusters, n_features) = ({self.n_clusters}, {d})"
+            )
+        if not np.isfinite(found).all():
+            raise InvalidArgument("init= has an entry that is not finite")
+        return found
+
+    def _turns(self, part: Partition, centres: Array, tol: float, clock: Clock) -> Clustering:
+        return lloyd(part, centres, max_iter=self.max_iter, tol=tol, clock=clock)
+
+    def _started(
+        self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float, clock: Clock
+    ) -> Clustering:
+        """Return the best of some starts; of all rows, or of a sample where that is enough."""
+        given = self._given(rows.shape[1])
+        k = int(self.n_clusters)
+        breathing = self.algorithm == "breathing" or (self.algorithm == "auto" and given is None)
+        few = max(SAMPLE, SAMPLE_EACH * k)
+        if (breathing or self.batch_size is not None) and len(rows) > 2 * few:
+            chosen = np.sort(rng.choice(len(rows), few, replace=False))
+            if weights[chosen].any():
+                rows, weights = np.ascontiguousarray(rows[chosen]), weights[chosen]
+        part = Partition(rows, weights)
+        best: Clustering | None = None
+        for _ in range(1 if self.n_init == "auto" or given is not None else int(self.n_init)):
+            if given is not None:
+                centres = given - middle
+            elif self.init == "random":
+                centres = rows[rng.choice(np.flatnonzero(weights), k, replace=(weights > 0).sum() < k)]
+            else:
+                centres = plus_plus(rows, weights, k, rng)
+            found = self._turns(part, centres, tol, clock)
+            found = found._replace(labels=found.labels.copy())
+            if breathing:
+                found = improved(part, found, rng, tol=tol, clock=clock)
+            if best is None or found.inertia < best.inertia:
+                best = found
+            if clock.over():
+                break
+        assert best is not None
+        return best
+
+    def _batches(
+        self, rows: Array, weights: Array, centres: Array, rng: np.random.Generator, tol: float, clock: Clock
+    ) -> Clustering:
+        """Pass over mini-batches in random order until a pass moves the centres no more."""
+        counts, converged, passes = np.zeros(len(centres)), False, 0
+        size = int(self.batch_size or len(rows))
+        while not converged and passes < self.max_iter and not clock.over():
+            before, order = centres, rng.permutation(len(rows))
+            for first in range(0, len(rows), size):
+                own = order[first : first + size]
+                part = Partition(np.ascontiguousarray(rows[own]), weights[own])
+                centres, counts = running_means(part, centres, counts)
+            passes += 1
+            converged = bool(((centres - before) ** 2).sum() <= tol)
+        part = Partition(rows, weights)
+        part.assign(centres, anew=True)
+        self.counts_ = counts
+        return Clustering(centres, part.labels, float(weights @ part.squares()), passes, converged)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn from one batch more; the first one says where centres start, each then is the mean of all rows it got."""
+        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+            first = not hasattr(self, "counts_")
+            if self.metric == "mahalanobis":
+                raise InvalidArgument("partial_fit is for metric='euclidean'")
+            rows, weights, rng = self._read(X, sample_weight, reset=first)
+            if first:
+                check_room("n_clusters", self.n_clusters, rows)
+                zero = np.zeros(rows.shape[1])
+                self._keep(self._started(rows, weights, zero, rng, 0.0, clock), zero)
+                self.counts_ = np.zeros(self.n_clusters)
+            part = Partition(rows, weights)
+            centres, self.counts_ = running_means(part, self.cluster_centers_, self.counts_)
+            part.assign(centres, anew=True)
+            inertia = float(weights @ part.squares())
+            self._keep(Clustering(centres, part.labels, inertia, self.n_iter_ + (not first), True), 0.0)
+        return self
+
+    def _gaussians(
+        self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float, clock: Clock
+    ) -> HardClusters[Gaussian]:
+        """Return hard clusters of Gaussians that start as clusters of whitened rows."""
+        k, d = int(self.n_clusters), rows.shape[1]
+        every = np.cov(rows.T, aweights=weights, bias=True).reshape(d, d)
+        every[np.diag_indices(d)] += np.where(np.diag(every) > 0.0, 1e-9 * np.diag(every), 1.0)
+        # a cluster of few rows is drawn towards the covariance that k equal parts of the space would have
+        prior = {"scale": every * k ** (-2.0 / d), "df": np.float64(d + 2.0)}
+        white = np.linalg.cholesky(np.linalg.inv(every))
+        best: HardClusters[Gaussian] | None = None
+        for _ in range(1 if self.n_init == "auto" else int(self.n_init)):
+            given = self._given(d)
+            part = Partition(np.ascontiguousarray(rows @ white), weights)
+            start = plus_plus(part.rows, weights, k, rng) if given is None else (given - middle) @ white
+            labels = self._turns(part, start, tol, clock).labels
+            family = Gaussian(np.zeros((k, d)), np.repeat(every[None], k, axis=0))
+            found = hard_em(
+                family, rows, weights, labels, prior, max_iter=self.max_iter, tol=self.tol, clock=clock
+            )
+            if best is None or found.history[-1] > best.history[-1]:
+                best = found
+        assert best is not None
+        return best
+
+    def _keep(self, found: Clustering, middle: Any) -> None:
+        self.cluster_centers_ = found.centres + middle
+        self.labels_, self.inertia_ = found.labels, found.inertia
+        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self._n_features_out = len(found.centres)
+
+    def _keep_gaussians(
+        self, found: HardClusters[Gaussian], rows: Array, weights: Array, middle: Array
+    ) -> None:
+        self.covariances_ = found.family.covariances
+        self._keep(
+            Clustering(found.family.means, found.labels, 0.0, len(found.history), found.converged), middle
+        )
+        self.inertia_ = float(weights @ self._costs(rows).min(axis=1))
+
+    def _check_distinct(self) -> None:
+        filled = len(np.unique(self.labels_))
+        if filled < self.n_clusters:
+            warnings.warn(
+                f"only {filled} of {self.n_clusters} clusters have rows: X has as few distinct rows; ask for fewer clusters",
+                ConvergenceWarning,
+                stacklevel=outside(),
+            )
+
+    def _costs(self, rows: Array) -> Array:
+        """Return what it costs each row to be in each cluster: its squared distance, and the log size of a covariance."""
+        from sklearn.metrics.pairwise import euclidean_distances
+
+        if self.metric == "euclidean":
+            return np.asarray(euclidean_distances(rows, self.cluster_centers_, squared=True))
+        logs = Gaussian(self.cluster_centers_, self.covariances_).log_densities(rows)
+        return np.asarray(-2.0 * logs - rows.shape[1] * np.log(2.0 * np.pi))
+
+    def _rows(self, X: Any) -> Array:  # noqa: N803
+        check_is_fitted(self, "cluster_centers_")
+        return complete_rows(self, X, reset=False, cure=CURE)
+
+    def predict(self, X: Any) -> Ints:  # noqa: N803
+        """Return the cluster of each row."""
+        rows = self._rows(X)
+        if self.metric == "mahalanobis":
+            return np.asarray(self._costs(rows).argmin(axis=1))
+        part = Partition(rows, np.ones(len(rows)))
+        part.assign(self.cluster_centers_)
+        return part.labels
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the distance of each row from each centre."""
+        costs = self._costs(self._rows(X))
+        if self.metric == "mahalanobis":
+            costs -= np.linalg.slogdet(self.covariances_)[1]
+        return np.asarray(np.sqrt(np.maximum(costs, 0.0)))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
+        """Return minus the sum of weighted squared distances from the nearest centres, as `inertia_` has it."""
+        rows = self._rows(X)
+        given = sample_weights(sample_weight, len(rows))
+        costs = self._costs(rows).min(axis=1)
+        return -float(costs.sum() if given is None else given @ costs)

@@ -1,0 +1,425 @@
+"""Mixtures by the name of their components; all are `Mixture` with fewer settings."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.models.mixtures.component_families import NumberRows
+from markovia.models.mixtures.mixture import Mixture
+from markovia.models.mixtures.other_families import ColumnRows
+from markovia.models.temporal.markov_chain import MarkovChain
+from markovia.runtime.array_types import Array
+
+
+class GaussianMixture(Mixture):
+    """A mixture of Gaussians, with scikit-learn's names, weights of rows, and missing cells.
+
+    Parameters
+    ----------
+    n_components
+        How many there are.
+    covariance_type
+        "full", "tied" (one for all), "diag", "spherical", or "low-rank": `n_factors` factors and independent noise.
+    tol, max_iter, n_init, n_jobs
+        When learning stops; runs from different starts, of which the best is kept, and in how many processes.
+    reg_covar
+        What is added to variances, so that none vanishes.
+    init_params
+        "auto" tries several clusterings on some rows and goes on with the best; "kmeans", "k-means++", "random" and
+        "random_from_data" are scikit-learn's.
+    weights_init, means_init, precisions_init
+        Values to begin with instead.
+    prior, weight_concentration
+        A normal-inverse-Wishart prior ("mean", "strength", "scale", "df"), and the concentration of the weights' Dirichlet
+        prior, for the most probable parameters instead of the most likely.
+    method
+        "em", "hard" or "online".
+    random_state, warm_start, time_limit, progress
+        As in `Mixture`.
+
+    Attributes
+    ----------
+    weights_, means_, covariances_, precisions_
+        The parameters, in scikit-learn's shapes.
+    n_iter_, converged_, lower_bound_, history_
+        Steps of the best run, whether it settled, and the objective a row.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = np.concatenate([rng.normal(-3, 1, (100, 2)), rng.normal(3, 1, (300, 2))])
+    >>> mixture = GaussianMixture(2, random_state=0).fit(rows)
+    >>> np.sort(mixture.weights_).round(2).tolist(), mixture.covariances_.shape
+    ([0.25, 0.75], (2, 2, 2))
+    """
+
+    _fixed: ClassVar = {"component": "gaussian"}
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        covariance_type: str = "full",
+        n_factors: int = 1,
+        tol: float = 1e-3,
+        reg_covar: float = 1e-6,
+        max_iter: int = 100,
+        n_init: int = 1,
+        init_params: str = "auto",
+        weights_init: Any = None,
+        means_init: Any = None,
+        precisions_init: Any = None,
+        method: str = "em",
+        prior: Mapping[str, Any] | None = None,
+        weight_concentration: float = 1.0,
+        random_state: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.n_factors = n_factors
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.means_init = means_init
+        self.precisions_init = precisions_init
+        self.method = method
+        self.prior = prior
+        self.weight_concentration = weight_concentration
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.progress = progress
+
+    def _given(self) -> Mapping[str, Any] | None:
+        found: dict[str, Any] = {}
+        if self.means_init is not None:
+            found["means"] = self.means_init
+        if self.precisions_init is not None:
+            given = np.asarray(self.precisions_init, dtype=np.float64)
+            axes = {"full": 3, "tied": 2}.get(self.covariance_type)
+            if axes is not None and given.ndim != axes:
+                raise InvalidArgument(
+                    f"precisions_init= has {axes} axes for {self.covariance_type!r}, not {given.ndim}"
+                )
+            found["covariances"] = np.linalg.inv(given) if axes else 1.0 / given
+        return found or None
+
+    @property
+    def means_(self) -> Array:
+        """The mean of each component, (components, columns)."""
+        return np.asarray(self.component_params_["means"])
+
+    @property
+    def covariances_(self) -> Array:
+        """The covariances, in the shape of their type."""
+        return self._short(np.asarray(self.component_params_["covariances"]))
+
+    @property
+    def precisions_(self) -> Array:
+        """The inverse covariances, in the shape of their type."""
+        return self._short(np.linalg.inv(self.component_params_["covariances"]))
+
+    def _short(self, full: Array) -> Array:
+        if self.covariance_type == "tied":
+            return np.asarray(full[0])
+        if self.covariance_type in ("full", "low-rank"):
+            return full
+        diagonals = np.diagonal(full, axis1=1, axis2=2)
+        return np.asarray(diagonals.copy() if self.covariance_type == "diag" else diagonals[:, 0].copy())
+
+
+class _Preset(Mixture):
+    """A mixture whose components have few settings."""
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        method: str = "em",
+        prior: Mapping[str, Any] | None = None,
+        weight_concentration: float = 1.0,
+        init_params: str = "auto",
+        weights_init: Any = None,
+        params_init: Mapping[str, Any] | None = None,
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.prior = prior
+        self.weight_concentration = weight_concentration
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.params_init = params_init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.progress = progress
+
+
+class BernoulliMixture(_Preset):
+    """A mixture of rows of independent zeros and ones; `component_params_["probs"]` are those of ones.
+
+    Its settings are those of `Mixture`; `prior` may have "a" and "b", of the beta prior of each probability, and with
+    `binarize` numbers above it are ones.
+
+    Examples
+    --------
+    >>> rows = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 1], [1, 1, 0], [np.nan, 0, 1]]
+    >>> BernoulliMixture(2, random_state=0).fit(rows).predict_proba([[1, np.nan, np.nan]]).round(3).max().item()
+    1.0
+    """
+
+    _fixed: ClassVar = {"component": "bernoulli"}
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        binarize: float | None = None,
+        method: str = "em",
+        prior: Mapping[str, Any] | None = None,
+        weight_concentration: float = 1.0,
+        init_params: str = "auto",
+        weights_init: Any = None,
+        params_init: Mapping[str, Any] | None = None,
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            method=method,
+            prior=prior,
+            weight_concentration=weight_concentration,
+            init_params=init_params,
+            weights_init=weights_init,
+            params_init=params_init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            time_limit=time_limit,
+            progress=progress,
+        )
+        self.binarize = binarize
+
+    def _family(self) -> Any:
+        return NumberRows("bernoulli", threshold=self.binarize)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.binarize is not None:  # any numbers will do
+            tags.input_tags.categorical = tags.input_tags.positive_only = False
+        return tags
+
+
+class PoissonMixture(_Preset):
+    """A mixture of rows of independent counts; `component_params_["rates"]` are their means.
+
+    Its settings are those of `Mixture`; `prior` may have "shape" and "rate", of the gamma prior of each mean.
+
+    Examples
+    --------
+    >>> counts = np.random.default_rng(0).poisson([[2.0, 9.0]] * 50 + [[20.0, 1.0]] * 50)
+    >>> PoissonMixture(2, random_state=0).fit(counts).weights_.round(2).tolist()
+    [0.5, 0.5]
+    """
+
+    _fixed: ClassVar = {"component": "poisson"}
+
+
+class StudentTMixture(_Preset):
+    """A mixture of Student's t, which rows far away hardly move: `means`, `scales`, and degrees of freedom `df`.
+
+    Its settings are those of `Mixture`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = np.concatenate([rng.standard_t(3, 200) - 8.0, rng.standard_t(3, 200) + 8.0, [500.0]])[:, None]
+    >>> mixture = StudentTMixture(2, random_state=0).fit(rows)
+    >>> np.sort(mixture.component_params_["means"].ravel()).round(0).tolist()
+    [-8.0, 8.0]
+    """
+
+    _fixed: ClassVar = {"component": "student-t"}
+
+
+class CategoricalMixture(_Preset):
+    """A mixture of rows of categories, independent given the component; `component_params_` has an array a column.
+
+    Its settings are those of `Mixture`; `prior` may have "concentration". `categories_` are the symbols of each column.
+
+    Examples
+    --------
+    >>> rows = [["a", "x"], ["a", "x"], ["b", "y"], ["b", "y"], ["b", None]]
+    >>> mixture = CategoricalMixture(2, random_state=0).fit(np.array(rows, dtype=object))
+    >>> mixture.predict_proba(np.array([["a", None]], dtype=object)).max().round(3).item()
+    1.0
+    """
+
+    _fixed: ClassVar = {"component": "categorical"}
+
+    @property
+    def component_params_(self) -> dict[str, Any]:
+        """The probabilities of symbols: `probs`, an array (components, symbols) a column."""
+        found: dict[str, Any] = next(iter(super().component_params_.values()))
+        return found
+
+
+class LatentClass(Mixture):
+    """Latent class analysis: columns of different kinds, some cells missing, independent given a hidden class.
+
+    Parameters
+    ----------
+    n_components
+        How many classes there are.
+    columns
+        A mapping from columns, or tuples of them, to names of families ("categorical", "gaussian", "poisson", ...). Without
+        it text, truth values and few whole numbers are categories, and other numbers Gaussian.
+    method, prior, weight_concentration, init_params, weights_init, n_init, max_iter, tol, reg_covar
+        As in `Mixture`.
+    warm_start, random_state, n_jobs, time_limit, progress
+        As in `Mixture`.
+
+    Attributes
+    ----------
+    weights_, component_params_
+        The probability of each class, and what columns are like in each, by column.
+    component_kinds_, categories_
+        The family of each group of columns, and the symbols of those that have some.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"smokes": ["no", "yes", "no", "yes"] * 25, "cough": [0.1, 2.2, None, 2.0] * 25})
+    >>> found = LatentClass(2, random_state=0).fit(rows)
+    >>> found.predict_proba(pd.DataFrame({"smokes": ["yes"], "cough": [None]})).max().round(3).item()
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        columns: Mapping[Any, str] | None = None,
+        method: str = "em",
+        prior: Mapping[str, Any] | None = None,
+        weight_concentration: float = 1.0,
+        init_params: str = "auto",
+        weights_init: Any = None,
+        n_init: int = 1,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        reg_covar: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.columns = columns
+        self.method = method
+        self.prior = prior
+        self.weight_concentration = weight_concentration
+        self.init_params = init_params
+        self.weights_init = weights_init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.time_limit = time_limit
+        self.progress = progress
+
+    def _family(self) -> Any:
+        return ColumnRows(self.columns)
+
+
+class MarkovChainMixture(Mixture):
+    """A mixture of Markov chains: sequences of several kinds, and nobody says which.
+
+    Parameters
+    ----------
+    n_components
+        How many chains there are.
+    order, smoothing
+        How many steps each chain looks back, and what is added to each count.
+    n_init, max_iter, tol, random_state, n_jobs, progress
+        As in `Mixture`.
+
+    Attributes
+    ----------
+    weights_, component_params_
+        The probability of each chain; `component_params_["models"]` are the chains.
+
+    Examples
+    --------
+    >>> from markovia.models.temporal.markov_chain import MarkovChain
+    >>> slow, fast = MarkovChain([[0.9, 0.1], [0.1, 0.9]]), MarkovChain([[0.1, 0.9], [0.9, 0.1]])
+    >>> data = slow.sample(40, 20, seed=0) + fast.sample(40, 10, seed=1)
+    >>> mixture = MarkovChainMixture(2, random_state=0).fit(data)
+    >>> np.sort(mixture.weights_).round(2).tolist()
+    [0.33, 0.67]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        order: int = 1,
+        smoothing: float = 0.0,
+        init_params: str = "auto",
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.order = order
+        self.smoothing = smoothing
+        self.init_params = init_params
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _setting(self, name: str) -> Any:
+        if name == "component":
+            return MarkovChain(order=self.order, smoothing=self.smoothing)
+        return super()._setting(name)

@@ -1,0 +1,336 @@
+"""What all models of topics share: documents in, topics and their words out, and how good they are.
+
+A subclass writes `_learn` (sets `components_`, topics x words) and `_proportions` (the topics of documents). Reading
+documents, perplexity, coherence, tables of words and pictures are here.
+"""
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.data.corpus import Corpus
+from markovia.data.document_texts import Tokenizer
+from markovia.errors import InvalidArgument, OutsideVocabularyWarning, UnknownVariable, outside
+from markovia.learning.latent.topic_coherence import Measure, coherence
+from markovia.models.classifiers.input_checks import kept_on_failure
+from markovia.runtime import ports
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import aligned, html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Ranking = Literal["probability", "lift", "relevance", "specificity"]
+
+
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The base of models of topics.
+
+    Attributes
+    ----------
+    components_
+        Topics x words. Rows are pseudo-counts where the model has such, else probabilities; `topic_word_` is normalised.
+    vocabulary_
+        The words.
+    n_features_in_
+        How many words there are.
+    word_frequency_
+        The share of each word among all words.
+    """
+
+    components_: Array
+    vocabulary_: list[str]
+    n_features_in_: int
+    random_state: Any
+    word_frequency_: Array
+    _tokenizer: Tokenizer
+
+    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
+        """Learn from a corpus, and set `components_`."""
+        raise NotImplementedError
+
+    def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
+        """Return the topics of each document of a corpus, a row each that sums to one."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Learn the topics of documents.
+
+        Parameters
+        ----------
+        X
+            A `Corpus`, or what `Corpus.read` takes: texts, lists of words, counts, frames, a path.
+        y
+            Not used.
+        """
+        with kept_on_failure(self):
+            corpus = read_documents(X)
+            self._begin(corpus)
+            self._learn(corpus, generator(seed_of(self.random_state)))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:  # noqa: N803
+        """Learn, and return the topics of the documents."""
+        corpus = read_documents(X)
+        return self.fit(corpus, y, **fit_params).transform(corpus)
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the proportions of topics of each document, a row each that sums to one.
+
+        Words outside the vocabulary tell nothing and a warning counts them; a document without words gets the prior's
+        proportions.
+        """
+        check_is_fitted(self, "components_")
+        return self._proportions(self._corpus(X), seed_of(self.random_state))
+
+    @property
+    def topic_word_(self) -> Array:
+        """The probability of each word in each topic."""
+        check_is_fitted(self, "components_")
+        return np.asarray(self.components_ / self.components_.sum(axis=1, keepdims=True))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def perplexity(self, X: Any, *, seed: Seed = 0) -> float:  # noqa: N803
+        """Return the perplexity of documents by completion: half of each tells its topics, the other half is predicted.
+
+        Smaller is better; the number of words in the vocabulary is what knowing nothing gives.
+        """
+        total, n = self._completion(self._corpus(X), seed)
+        return float(np.exp(-total / n))
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return the log probability a word, by completion; larger is better."""
+        total, n = self._completion(self._corpus(X), 0)
+        return float(total / n)
+
+    def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
+        rng = generator(seed)
+        known, asked = corpus.halves(rng)
+        if not len(asked.words):
+            raise InvalidArgument(
+                "no document has two known words, so that one could be predicted from the other"
+            )
+        return log_probability(self._proportions(known, rng), self.topic_word_, asked), len(asked.words)
+
+    def top_words(
+        self, n: int = 10, *, by: Ranking = "probability", weight: float = 0.6, probabilities: bool = False
+    ) -> list[Any]:
+        """Return the leading words of each topic.
+
+        Parameters
+        ----------
+        n
+            How many.
+        by
+            "probability"; "lift", how much likelier the word is in the topic than anywhere; "relevance", a mean of the logs
+            of both (Sievert and Shirley 2014); "specificity", how sure the word makes one of the topic.
+        weight
+            Of the probability in the relevance.
+        probabilities
+            Whether each word comes with its probability.
+        """
+        check("n", n, Whole(1))
+        scores, phi = self.word_scores(by, weight=weight), self.topic_word_
+        found: list[Any] = []
+        for k in range(len(phi)):
+            best = np.lexsort((-phi[k], -scores[k]))[:n]
+            words = [self.vocabulary_[w] for w in best]
+            found.append(list(zip(words, phi[k, best].tolist(), strict=True)) if probabilities else words)
+        return found
+
+    def word_scores(self, by: Ranking = "probability", *, weight: float = 0.6) -> Array:
+        """Return how each word speaks for each topic, topics x words; see `top_words`."""
+        check("by", by, Choice(("probability", "lift", "relevance", "specificity")))
+        phi = self.topic_word_
+        if by == "probability":
+            return phi
+        tiny = np.finfo(float).tiny
+        with np.errstate(divide="ignore"):
+            lift = np.log(np.maximum(phi, tiny)) - np.log(np.maximum(self.word_frequency_, tiny))
+        if by == "lift":
+            return np.asarray(np.exp(lift))
+        if by == "relevance":
+            return np.asarray(weight * np.log(np.maximum(phi, tiny)) + (1 - weight) * lift)
+        joint = phi * self.topic_shares_[:, None]
+        return np.asarray(joint / np.maximum(joint.sum(axis=0), tiny))
+
+    def word_specificity(self, word: str) -> float:
+        """Return how much a word tells of the topic, from 0 (nothing) to 1 (it is of one topic only).
+
+        One less the entropy of the topic given the word, over the largest entropy.
+        """
+        p = self.word_scores("specificity")[:, self._place(word)]
+        h = -float((p * np.log(np.maximum(p, np.finfo(float).tiny))).sum())
+        return float(1.0 - h / np.log(len(p))) if len(p) > 1 else 1.0
+
+    def same_topic_probability(self, i: str, j: str) -> float:
+        """Return the probability that one occurrence of each of two words is of the same topic."""
+        joint = self.word_scores("specificity")
+        return float(joint[:, self._place(i)] @ joint[:, self._place(j)])
+
+    @property
+    def topic_shares_(self) -> Array:
+        """The share of each topic among all words."""
+        total = self.components_.sum(axis=1)
+        return np.asarray(total / total.sum())
+
+    def _place(self, word: str) -> int:
+        check_is_fitted(self, "components_")
+        try:
+            return self.vocabulary_.index(word)
+        except ValueError:
+            raise UnknownVariable(word, self.vocabulary_, "the vocabulary") from None
+
+    def coherence(
+        self,
+        X: Any,  # noqa: N803
+        measure: Measure = "npmi",
+        *,
+        n: int = 10,
+        window: int | None = None,
+    ) -> Array:
+        """Return how often the leading words of each topic occur together in documents, a number a topic.
+
+        Parameters
+        ----------
+        X
+            Documents; words that stand in windows are counted where they are texts or lists of words.
+        measure
+            "umass" (Mimno et al. 2011), "npmi" (Bouma 2009) or "c_v" (Röder et al. 2015).
+        n
+            How many leading words.
+        window
+            Words of a sliding window; by default whole documents for "umass" and "npmi", 110 for "c_v".
+        """
+        corpus = self._corpus(X)
+        ranked = np.argsort(-self.topic_word_, axis=1, kind="stable")[:, :n]
+        return coherence(corpus, ranked, measure, window)
+
+    def topics(self, n: int = 8) -> "pd.DataFrame":
+        """Return a table with a row a topic: its share of all words and its leading words."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"share": self.topic_shares_, "words": [" ".join(words) for words in self.top_words(n)]}
+        )
+
+    def plot_topics(
+        self, n: int = 8, *, topics: Sequence[int] | None = None, title: str | None = None
+    ) -> "Figure":
+        """Draw the leading words of topics as panels of bars."""
+        drawn: Figure = ports.call("plot-topics", self, n, topics=topics, title=title)
+        return drawn
+
+    def plot_map(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+        """Draw topics as discs, near each other where their words are alike."""
+        drawn: Axes = ports.call("plot-topic-map", self, ax=ax, title=title)
+        return drawn
+
+    def plot_documents(self, X: Any, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":  # noqa: N803
+        """Draw of which topics documents are composed."""
+        drawn: Axes = ports.call("plot-documents", self, self._corpus(X), ax=ax, title=title)
+        return drawn
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the model to a JSON file, from which `markovia.load` reads it."""
+        ports.call("save", self, path, **options)
+
+    def _begin(self, corpus: Corpus) -> None:
+        """Take over the words of a corpus."""
+        if not len(corpus.vocabulary):
+            raise InvalidArgument(
+                f"the documents hold no words: 0 feature(s) (shape={corpus.shape}) while a minimum of 1 is required."
+            )
+        if not len(corpus):
+            raise InvalidArgument(
+                "there are no documents: Found array with 0 sample(s) while a minimum of 1 is required"
+            )
+        self.vocabulary_, self._tokenizer = list(corpus.vocabulary), corpus.tokenizer
+        self.n_features_in_ = len(self.vocabulary_)
+        total: Ints = np.bincount(corpus.words, minlength=self.n_features_in_)
+        self.word_frequency_ = (total + 1e-9) / (total + 1e-9).sum()
+
+    def _corpus(self, X: Any) -> Corpus:  # noqa: N803
+        """Return documents in the words of the model; words that it does not know are counted in a warning."""
+        check_is_fitted(self, "vocabulary_")
+        own = Corpus(
+            np.zeros(0, np.int32), np.zeros(1, np.int64), self.vocabulary_, tokenizer=self._tokenizer
+        )
+        if (
+            hasattr(X, "shape")
+            and len(X.shape) == 2
+            and X.shape[1] != self.n_features_in_
+            and not isinstance(X, Corpus)
+        ):
+            raise InvalidArgument(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
+                f"input: the columns are the words of the vocabulary"
+            )
+        corpus = Corpus.read(X, own)
+        missed = int(corpus.unknown.sum())
+        if missed and not isinstance(X, Corpus):
+            warnings.warn(
+                f"{missed:,} of {missed + len(corpus.words):,} words are not in the vocabulary and tell nothing",
+                OutsideVocabularyWarning,
+                stacklevel=outside(),
+            )
+        return corpus
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags
+
+    def __str__(self) -> str:
+        if not hasattr(self, "components_"):
+            return str(super().__repr__())
+        shares = self.topic_shares_
+        rows = [[f"{k}", f"{shares[k]:.3f}", " ".join(w)] for k, w in enumerate(self.top_words(8))]
+        return aligned(["topic", "share", "words"], [[a, b, c] for a, b, c in rows], left=3)
+
+    def _repr_html_(self) -> str:
+        if not hasattr(self, "components_"):
+            return str(super()._repr_html_())
+        shares = self.topic_shares_
+        rows = [[k, f"{shares[k]:.3f}", ", ".join(w)] for k, w in enumerate(self.top_words(8))]
+        return html_table(["topic", "share", "words"], rows, title=type(self).__name__)
+
+
+def read_documents(X: Any) -> Corpus:  # noqa: N803
+    """Return a corpus as it is, and anything else read."""
+    return X if isinstance(X, Corpus) else Corpus.read(X)
+
+
+def log_probability(proportions: Array, topic_word: Array, corpus: Corpus) -> float:
+    """Return the log probability of all words of a corpus, given the topics of its documents (documents x topics)."""
+    total = 0.0
+    owners = corpus.owners
+    step = max(1, 2_000_000 // max(len(topic_word), 1))
+    by_word = np.ascontiguousarray(topic_word.T)
+    for start in range(0, len(owners), step):
+        piece = slice(start, start + step)
+        p = np.einsum("nk,nk->n", proportions[owners[piece]], by_word[corpus.words[piece]])
+        total += float(np.log(np.maximum(p, np.finfo(float).tiny)).sum())
+    return total
+
+
+def seed_of(random_state: Any) -> Seed:
+    """Return what `random_state` says, as a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    found: Seed = random_state
+    return found

@@ -1,0 +1,170 @@
+"""Correlated topics: which topics come together, and the graph of them."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from markovia.data.corpus import Corpus
+from markovia.errors import InvalidArgument
+from markovia.learning.latent.correlated_topics import (
+    LogisticNormal,
+    Logits,
+    expect_logits,
+    fewest_correlations,
+    learn_correlated,
+    softmax,
+)
+from markovia.learning.latent.topic_em import learn_plsi
+from markovia.models.topics.base import TopicModel
+from markovia.models.topics.unigrams import warn_unless
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, SECONDS, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import Seed
+
+if TYPE_CHECKING:
+    from markovia.structure.task.result import LearnedStructure
+
+
+class CorrelatedTopics(TopicModel):
+    """The correlated topic model: proportions are the softmax of a Gaussian, so that topics may come together.
+
+    Learned by variational EM, whose bound rises with every step. Proportions say how logits differ and not where they
+    lie, so many covariances mean the same; `correlation_` and the graph are of the one with the fewest correlations,
+    as for other data that sum to one. References: Blei and Lafferty (2007); Friedman and Alm (2012).
+
+    Parameters
+    ----------
+    n_components
+        The number of topics, 2 or more.
+    topic_word_prior
+        Added to the count of each word in each topic.
+    shrinkage
+        The covariance is drawn to the unit matrix by as much as so many documents would.
+    max_iter, tol
+        Steps of EM at most; the gain of the bound a word below which it stops.
+    n_init
+        Starts by short runs of PLSI, of which the best is gone on from.
+    time_limit, progress
+        Seconds after which learning ends; a progress bar.
+    random_state
+        The seed of starts.
+
+    Attributes
+    ----------
+    components_
+        The probability of each word in each topic.
+    mean_, covariance_
+        Of the logits of a document's proportions.
+    doc_logits_
+        The expected logits of the documents learned from.
+    history_, converged_, n_iter_
+        The bound after each step (with the log priors), whether it settled, and how many steps there were.
+
+    Examples
+    --------
+    >>> texts = ["cell gene dna cell", "gene dna ball", "vote law party", "law vote ball", "ball goal match goal"] * 4
+    >>> model = CorrelatedTopics(3, random_state=0, max_iter=50, tol=1e-4).fit(texts)
+    >>> model.correlation_.shape
+    (3, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        topic_word_prior: float = 0.01,
+        shrinkage: float = 1.0,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        n_init: int = 3,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.topic_word_prior = topic_word_prior
+        self.shrinkage = shrinkage
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.time_limit = time_limit
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Learn from documents."""
+        return super().fit(X, y)
+
+    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
+        check("n_components", self.n_components, Whole(2))
+        check("topic_word_prior", self.topic_word_prior, POSITIVE)
+        check("shrinkage", self.shrinkage, POSITIVE)
+        check("max_iter", self.max_iter, Whole(1))
+        check("tol", self.tol, NOT_NEGATIVE)
+        check("n_init", self.n_init, Whole(1))
+        check("time_limit", self.time_limit, SECONDS)
+        if not len(corpus.words):
+            raise InvalidArgument("no document has a word, so that there is nothing to learn topics from")
+        counts, k, v = corpus.counts(), self.n_components, len(corpus.vocabulary)
+        starts = [
+            learn_plsi(
+                counts, rng.dirichlet(np.ones(k), len(corpus)), np.ascontiguousarray(rng.dirichlet(np.ones(v), k).T),
+                max_iter=100, tol=1e-5,
+            )
+            for _ in range(self.n_init)
+        ]  # fmt: skip
+        phi = max(starts, key=lambda run: run.history[-1]).phi
+        phi = (phi + 0.01 / v) / (phi + 0.01 / v).sum(axis=0)
+        with Clock(
+            self.time_limit, self.progress, total=self.max_iter, unit="step", name="CorrelatedTopics"
+        ) as clock:
+            found = learn_correlated(
+                counts, phi, max_iter=self.max_iter, tol=self.tol, smoothing=self.topic_word_prior, shrinkage=self.shrinkage,
+                clock=clock,
+            )  # fmt: skip
+        self.mean_, self.covariance_ = found.law.mean, found.law.covariance
+        self.components_, self.doc_logits_ = np.ascontiguousarray(found.law.phi.T), found.logits.mean
+        self.history_, self.converged_, self.n_iter_ = found.history, found.converged, len(found.history)
+        warn_unless(found.converged or clock.reason is not None, self.max_iter)
+
+    def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
+        law = LogisticNormal(self.mean_, self.covariance_, np.ascontiguousarray(self.components_.T))
+        size = (len(corpus), len(self.mean_))
+        begin = Logits(np.tile(self.mean_, (len(corpus), 1)), np.full(size, 0.5))
+        return softmax(expect_logits(corpus.counts(), law, begin, steps=100, tol=1e-4).mean)
+
+    @property
+    def correlation_(self) -> Array:
+        """The correlations of topics' logits, topics x topics."""
+        found = fewest_correlations(self.covariance_)
+        scale = np.sqrt(np.diag(found))
+        return np.asarray(found / np.outer(scale, scale))
+
+    def topic_graph(self, rho: float | None = None, *, words: int = 3) -> "LearnedStructure":
+        """Return the graph of topics: an edge where two are correlated given all others, by the graphical lasso.
+
+        Parameters
+        ----------
+        rho
+            The penalty; by default the extended Bayesian information criterion chooses it.
+        words
+            How many leading words name a topic.
+        """
+        import pandas as pd
+
+        from markovia.structure.learn import learn_structure
+
+        check("words", words, Whole(1))
+        k, n = len(self.covariance_), len(self.doc_logits_)
+        if n <= k:
+            raise InvalidArgument(
+                f"a graph of {k} topics needs more than as many documents, and there are {n}"
+            )
+        # the lasso knows rows by their covariance alone: rows of no meaning get that of the topics
+        rows = np.random.default_rng(0).normal(size=(n, k))
+        rows, _ = np.linalg.qr(rows - rows.mean(axis=0))
+        rows = np.sqrt(n) * rows @ np.linalg.cholesky(self.correlation_).T
+        names = [f"{j}: {' '.join(top)}" for j, top in enumerate(self.top_words(words))]
+        penalty: dict[str, Any] = {} if rho is None else {"rho": rho}
+        return learn_structure(pd.DataFrame(rows, columns=names), method="graphical-lasso", **penalty)

@@ -1,0 +1,207 @@
+"""Topics over time: the words of a topic drift from one time to the next."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from markovia.data.corpus import Corpus
+from markovia.errors import InvalidArgument
+from markovia.learning.latent.dynamic_topics import document_topics, learn_dynamic, log_words
+from markovia.learning.latent.topic_em import gibbs_start, normalised
+from markovia.models.topics.sampled import InformedTopics, inferred_topics, prior_counts
+from markovia.models.topics.unigrams import warn_unless
+from markovia.runtime import ports
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import LEVEL, NOT_NEGATIVE, POSITIVE, SECONDS, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import Seed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+class DynamicTopics(InformedTopics):
+    """Dynamic topics: at each time a topic has words of its own, a random walk away from those of the time before.
+
+    Documents have variational posteriors; the walks of all words' logits are the most probable ones, by Kalman
+    smoothing, and the smoother's variances say how sure they are. Reference: Blei and Lafferty (2006).
+
+    Parameters
+    ----------
+    n_components
+        The number of topics.
+    drift
+        The variance of a step of a word's logit from one time to the next.
+    spread
+        The variance of words' logits at the first time.
+    doc_topic_prior
+        Prior count of each topic in a document; 1 / n_components by default.
+    max_iter, tol
+        Steps of EM at most; the gain a word below which it stops.
+    time_limit, progress
+        Seconds after which learning ends; a progress bar.
+    random_state
+        The seed of the start, which some sweeps of LDA's sampler find.
+
+    Attributes
+    ----------
+    times_
+        The times in order.
+    topics_over_time_
+        The probability of each word, times x topics x words.
+    logit_deviation_
+        Posterior deviations of logits, times x topics x words.
+    components_
+        The mean over times, weighted by the words of each.
+    doc_topic_
+        Proportions of topics of the documents learned from.
+    history_, converged_, n_iter_
+        The objective before each step, whether it settled, and how many steps there were.
+
+    Examples
+    --------
+    >>> early, late = ["telegraph wire", "horse cart road"] * 6, ["radio wire", "car road street"] * 6
+    >>> model = DynamicTopics(2, drift=0.5, random_state=0, tol=1e-4).fit(early + late, [1900] * 12 + [1930] * 12)
+    >>> model.times_.tolist(), model.topics_over_time_.shape
+    ([1900, 1930], (2, 2, 8))
+    >>> paths = model.word_path("radio")
+    >>> bool(paths.loc[1930].max() > paths.loc[1900].max())
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        drift: float = 0.05,
+        spread: float = 10.0,
+        doc_topic_prior: Any = None,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.drift = drift
+        self.spread = spread
+        self.doc_topic_prior = doc_topic_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.time_limit = time_limit
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Learn from documents and the time of each: numbers, dates or anything that has an order."""
+        return super().fit(X, y)
+
+    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        check("drift", self.drift, POSITIVE)
+        check("spread", self.spread, POSITIVE)
+        check("tol", self.tol, NOT_NEGATIVE)
+        check("max_iter", self.max_iter, Whole(1))
+        check("time_limit", self.time_limit, SECONDS)
+        self.prior_ = prior_counts(self.doc_topic_prior, self.n_components)
+        if y is None:
+            raise InvalidArgument(
+                "y= is the time of each document: requires y to be passed, but the target y is None"
+            )
+        times = np.asarray(y)
+        if times.shape != (len(corpus),):
+            raise InvalidArgument(
+                f"y= is one time a document, {len(corpus)} of them, not an array of shape {times.shape}"
+            )
+        if any(t is None or t != t for t in times.tolist()):
+            raise InvalidArgument("y= lacks the time of a document; leave such documents out")
+        self.times_, at = np.unique(times, return_inverse=True)
+        order = [np.flatnonzero(at == t) for t in range(len(self.times_))]
+        counts = corpus.counts()
+        phi = gibbs_start(
+            corpus.words.astype(np.int64), corpus.offsets, len(corpus.vocabulary), self.n_components, rng
+        )
+        with Clock(
+            self.time_limit, self.progress, total=self.max_iter, unit="step", name="DynamicTopics"
+        ) as clock:
+            found = learn_dynamic(
+                [counts[rows] for rows in order], phi, alpha=self.prior_, drift=self.drift, spread=self.spread,
+                max_iter=self.max_iter, tol=self.tol, clock=clock,
+            )  # fmt: skip
+        laws = np.exp(log_words(found.paths.logits))
+        self.topics_over_time_ = np.ascontiguousarray(laws.transpose(0, 2, 1))
+        self.logit_deviation_ = np.ascontiguousarray(np.sqrt(found.paths.variance).transpose(0, 2, 1))
+        shares = np.array([float(corpus.lengths[rows].sum()) for rows in order])
+        self.components_ = np.einsum("t,tkv->kv", shares / shares.sum(), self.topics_over_time_)
+        self.doc_topic_ = np.empty((len(corpus), self.n_components))
+        for rows, gamma in zip(order, found.gamma, strict=True):
+            self.doc_topic_[rows] = normalised(gamma, 1)
+        self.history_, self.converged_, self.n_iter_ = found.history, found.converged, len(found.history) - 1
+        warn_unless(found.converged or clock.reason is not None, self.max_iter)
+
+    def transform(self, X: Any, times: Any = None) -> Array:  # noqa: N803
+        """Return proportions of documents, given the topics of their times, or the mean topics where no times are given."""
+        corpus = self._corpus(X)
+        if times is None:
+            return self._proportions(corpus, None)
+        at = self._slices(times, len(corpus))
+        counts, found = corpus.counts(), np.empty((len(corpus), self.n_components))
+        for t in np.unique(at):
+            rows = np.flatnonzero(at == t)
+            phi = np.ascontiguousarray(self.topics_over_time_[t].T)
+            found[rows] = normalised(document_topics(counts[rows], phi, self.prior_, max_iter=200)[0], 1)
+        return found
+
+    def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
+        return inferred_topics(corpus, self.topic_word_, self.prior_)
+
+    def _slices(self, times: Any, n: int) -> Ints:
+        """Return the positions of times; those after the last are taken as the last, as the walk goes on from there."""
+        given = np.asarray(times)
+        if given.shape != (n,):
+            raise InvalidArgument(
+                f"times= is one time a document, {n} of them, not an array of shape {given.shape}"
+            )
+        return np.clip(np.searchsorted(self.times_, given, side="right") - 1, 0, len(self.times_) - 1)
+
+    def word_path(self, word: str) -> "pd.DataFrame":
+        """Return the probability of a word at each time, a column a topic."""
+        import pandas as pd
+
+        return pd.DataFrame(self.topics_over_time_[:, :, self._place(word)], index=self.times_)
+
+    def top_words_at(self, time: Any, n: int = 10) -> list[list[str]]:
+        """Return the leading words of each topic at a time."""
+        check("n", n, Whole(1))
+        laws = self.topics_over_time_[self._slices([time], 1)[0]]
+        return [[self.vocabulary_[w] for w in np.argsort(-law, kind="stable")[:n]] for law in laws]
+
+    def interval(self, word: str, level: float = 0.95) -> tuple[Array, Array]:
+        """Return intervals of a word's probability, lows and highs, times x topics, from the smoother's variances."""
+        from scipy.special import ndtri
+
+        check("level", level, LEVEL)
+        w = self._place(word)
+        p, wide = self.topics_over_time_[:, :, w], ndtri(0.5 + 0.5 * level) * self.logit_deviation_[:, :, w]
+        odds = p / (1.0 - p)
+        low, high = odds * np.exp(-wide), odds * np.exp(wide)
+        return np.asarray(low / (1.0 + low)), np.asarray(high / (1.0 + high))
+
+    def plot_words(
+        self, topic: int, words: int | list[str] = 6, *, ax: "Axes | None" = None, title: str | None = None
+    ) -> "Axes":
+        """Draw how words of a topic come and go, with 95 % bands; by default those that change most."""
+        drawn: Axes = ports.call("plot-words-over-time", self, topic, words, ax=ax, title=title)
+        return drawn
+
+    def plot_shares(
+        self,
+        X: Any,  # noqa: N803
+        times: Any,
+        *,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> "Axes":
+        """Draw how much of the documents of each time each topic is."""
+        drawn: Axes = ports.call("plot-topics-over-time", self, self._corpus(X), times, ax=ax, title=title)
+        return drawn

@@ -1,0 +1,270 @@
+"""Topics whose number is learned: the hierarchical Dirichlet process.
+
+Documents share infinitely many topics, of which the data uses some. Draws of topics, tables and concentrations give a
+posterior over how many (`inference/collapsed/hdp_topics`); online variational inference takes documents in batches.
+References: Teh and others (2006); Wang, Paisley and Blei (2011).
+"""
+
+import os
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from markovia.data.corpus import Corpus
+from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
+from markovia.inference.collapsed.fold_in import topic_proportions
+from markovia.inference.collapsed.hdp_online import OnlineHDP
+from markovia.inference.collapsed.hdp_topics import DirectAssignment, Franchise, HDPPriors
+from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.posterior import Posterior
+from markovia.inference.result import Info
+from markovia.models.topics.base import TopicModel, read_documents
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import POSITIVE, SECONDS, Choice, Interval, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import Seed, generator
+
+SAMPLERS = {"direct": DirectAssignment, "franchise": Franchise}
+ETA = 0.05
+"""Where the parameter of words begins before it is learned, and what it is for "online"."""
+
+
+class HDP(TopicModel):
+    """Topics of documents by a hierarchical Dirichlet process: their number is learned.
+
+    Parameters
+    ----------
+    max_iter
+        Sweeps over all documents.
+    method
+        "direct" (assignment) or "franchise", both Gibbs sampling; "online" variational inference for many documents.
+    burn_in
+        Sweeps before draws are kept, half of all by default. In these, topics that say the same are merged.
+    n_start
+        With how many topics sampling begins; by default 50, fewer for few words.
+    alpha, gamma
+        The concentrations of documents and of the topics they share: a number, or shape and rate of a gamma prior.
+    eta
+        The parameter of the Dirichlet law of a topic's words, likewise; by default it is learned ("online": 0.05).
+    min_mass
+        The share of all words from which a topic counts.
+    truncation, document_truncation
+        The most topics, and the most topics in a document, for "online".
+    batch_size, learning_offset, learning_decay
+        Documents of a step for "online"; step i has the share (i + learning_offset)^-learning_decay.
+    random_state, time_limit, checkpoint, progress
+        The seed; seconds after which sampling ends with what it has; a file to write and to go on from; a bar.
+
+    Attributes
+    ----------
+    n_components_
+        The number of topics over `min_mass`.
+    components_
+        Expected words of each of these plus `eta`, the largest topic first.
+    doc_topic_prior_
+        The Dirichlet parameters of a document's topics, alpha times the topics' weights.
+    alpha_, gamma_, eta_
+        The means of the draws.
+    n_components_draws_
+        The number of topics over `min_mass` in each draw; `n_topics_draws_` counts all that have a word.
+    history_
+        log p(words, topics) after each sweep.
+
+    Examples
+    --------
+    >>> texts = ["cat dog cat dog pet", "dog pet cat", "tree leaf tree root", "leaf root tree tree"] * 10
+    >>> model = HDP(max_iter=60, random_state=0).fit(texts)
+    >>> model.n_components_
+    2
+    >>> sorted(sorted(words) for words in model.top_words(3))
+    [['cat', 'dog', 'pet'], ['leaf', 'root', 'tree']]
+    """
+
+    def __init__(
+        self,
+        max_iter: int = 200,
+        *,
+        method: Literal["direct", "franchise", "online"] = "direct",
+        burn_in: int | None = None,
+        n_start: int | None = None,
+        alpha: Any = (1.0, 1.0),
+        gamma: Any = (1.0, 1.0),
+        eta: Any = None,
+        min_mass: float = 0.01,
+        truncation: int = 100,
+        document_truncation: int = 15,
+        batch_size: int = 256,
+        learning_offset: float = 10.0,
+        learning_decay: float = 0.6,
+        random_state: Any = None,
+        time_limit: float | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        progress: bool | None = False,
+    ) -> None:
+        self.max_iter = max_iter
+        self.method = method
+        self.burn_in = burn_in
+        self.n_start = n_start
+        self.alpha = alpha
+        self.gamma = gamma
+        self.eta = eta
+        self.min_mass = min_mass
+        self.truncation = truncation
+        self.document_truncation = document_truncation
+        self.batch_size = batch_size
+        self.learning_offset = learning_offset
+        self.learning_decay = learning_decay
+        self.random_state = random_state
+        self.time_limit = time_limit
+        self.checkpoint = checkpoint
+        self.progress = progress
+
+    def n_components_posterior(self) -> Posterior:
+        """Return the posterior of the number of topics over `min_mass`, from the draws kept."""
+        if not hasattr(self, "n_components_draws_"):
+            raise InvalidArgument(
+                "the number of topics has a posterior after fit(), by 'direct' or 'franchise'"
+            )
+        numbers, times = np.unique(self.n_components_draws_, return_counts=True)
+        variable = Variable("topics", [int(k) for k in numbers])
+        return Posterior(Factor([variable], times / times.sum()), Info(f"{self.method} Gibbs sampling"))
+
+    def partial_fit(self, X: Any, y: Any = None, *, n_documents: int | None = None) -> Self:  # noqa: N803
+        """Take in some more documents, for "online"; `n_documents` is how many there will be in all.
+
+        The vocabulary is that of the first ones; give a `Corpus` with all words where they may not have them.
+        """
+        self._check()
+        if self.method != "online":
+            raise InvalidArgument("partial_fit is for method='online'; fit() takes all documents")
+        corpus = self._corpus(X) if hasattr(self, "vocabulary_") else read_documents(X)
+        if not hasattr(self, "_online"):
+            self._begin(corpus)
+            self._begin_online(n_documents or len(corpus), generator(self.random_state))
+        self._online.n_documents = n_documents or max(self._online.n_documents, len(corpus))
+        self._take_online(self._online.update(corpus.words, corpus.offsets).sum(axis=0))
+        return self
+
+    def _check(self) -> None:
+        check("max_iter", self.max_iter, Whole(1))
+        check("method", self.method, Choice(("direct", "franchise", "online")))
+        check("burn_in", self.burn_in, Whole(0, none=True))
+        check("n_start", self.n_start, Whole(0, none=True))
+        check(
+            "min_mass", self.min_mass, Interval(0.0, 1.0, open="high", said="a number from 0 up to but not 1")
+        )
+        check("truncation", self.truncation, Whole(2))
+        check("document_truncation", self.document_truncation, Whole(2))
+        check("batch_size", self.batch_size, Whole(1))
+        check("learning_offset", self.learning_offset, POSITIVE)
+        check(
+            "learning_decay", self.learning_decay, Interval(0.5, 1.0, open="low", said="above 0.5, up to 1")
+        )
+        check("time_limit", self.time_limit, SECONDS)
+        for name in ("alpha", "gamma", "eta"):
+            concentration_of(name, getattr(self, name), none=name == "eta")
+        if self.burn_in is not None and self.burn_in >= self.max_iter:
+            raise InvalidArgument(
+                f"burn_in={self.burn_in} leaves no draws of max_iter={self.max_iter} sweeps"
+            )
+
+    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
+        self._check()
+        if not len(corpus.words):
+            raise InvalidArgument("the documents hold no words, so there are no topics")
+        if self.method == "online":
+            self._learn_online(corpus, rng)
+            return
+        eta = (1.0, 1.0) if self.eta is None else concentration_of("eta", self.eta)
+        priors = HDPPriors(concentration_of("alpha", self.alpha), concentration_of("gamma", self.gamma), eta)
+        sampler = SAMPLERS[self.method](corpus.words, corpus.offsets, len(corpus.vocabulary), priors)
+        sampler.settling = burn_in = self.max_iter // 2 if self.burn_in is None else self.burn_in
+        sampler.start(min(50, max(len(corpus.words) // 20, 1)) if self.n_start is None else self.n_start, rng)
+        if isinstance(eta, tuple):
+            sampler.eta = min(ETA, sampler.eta)
+
+        def keep() -> dict[str, Any]:
+            sampler.collect()
+            over = (sampler.totals > max(self.min_mass * len(corpus.words), 0.5)).sum()
+            numbers = [over, (sampler.totals > 0).sum(), sampler.alpha, sampler.gamma, sampler.eta]
+            return {"numbers": np.array(numbers, dtype=np.float64)}
+
+        run = run_sampler(
+            sampler, self.max_iter, rng, burn_in=burn_in, keep=keep, time_limit=self.time_limit, progress=self.progress,
+            checkpoint=self.checkpoint, name="HDP",
+            digest=digest_of(corpus.words, corpus.offsets, self.method, priors, self.min_mass, burn_in),
+        )  # fmt: skip
+        if not run.draws:  # cut before draws were kept: the state it had reached
+            run.draws.append(keep())
+        numbers = np.array([draw["numbers"] for draw in run.draws])
+        self.n_components_draws_, self.n_topics_draws_ = numbers[:, :2].T.astype(np.int64)
+        self.alpha_, self.gamma_, self.eta_ = numbers[:, 2:].mean(axis=0).tolist()
+        self.history_, self.n_iter_ = run.history, run.sweeps
+        words, weights = sampler.collected()
+        self._take(words, weights)
+
+    def _take(self, words: Array, weights: Array) -> None:
+        """Keep the topics with enough words, the largest first."""
+        mass = words.sum(axis=0)
+        order = np.argsort(-mass, kind="stable")
+        over = order[mass[order] > self.min_mass * mass.sum()]
+        kept = over if len(over) else order[:1]
+        self.components_ = np.ascontiguousarray(words[:, kept].T) + self.eta_
+        self.doc_topic_prior_ = np.maximum(self.alpha_ * weights[kept], 1e-8)
+        self.n_components_ = len(kept)
+
+    def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
+        return topic_proportions(corpus.words, corpus.offsets, self.topic_word_, self.doc_topic_prior_)
+
+    # -- online variational inference --------------------------------------------------------------------------
+
+    def _begin_online(self, n_documents: int, rng: np.random.Generator) -> None:
+        def number(name: str, default: float) -> float:
+            said = getattr(self, name)
+            said = default if said is None else concentration_of(name, said)
+            return said[0] / said[1] if isinstance(said, tuple) else said
+
+        self.alpha_, self.gamma_, self.eta_ = number("alpha", 1.0), number("gamma", 1.0), number("eta", ETA)
+        self._online = OnlineHDP(
+            self.n_features_in_, n_documents, self.truncation, self.document_truncation, alpha=self.alpha_,
+            gamma=self.gamma_, eta=self.eta_, offset=self.learning_offset, decay=self.learning_decay, rng=rng,
+        )  # fmt: skip
+
+    def _learn_online(self, corpus: Corpus, rng: np.random.Generator) -> None:
+        self._begin_online(len(corpus), rng)
+        mass, self.n_iter_ = np.zeros(self.truncation), 0
+        with Clock(self.time_limit, self.progress, total=self.max_iter, unit="pass", name="HDP") as clock:
+            while self.n_iter_ < self.max_iter and not clock.over():
+                order = rng.permutation(len(corpus))
+                mass = np.zeros(self.truncation)
+                for first in range(0, len(corpus), self.batch_size):
+                    batch = corpus[order[first : first + self.batch_size]]
+                    mass += self._online.update(batch.words, batch.offsets).sum(axis=0)
+                self.n_iter_ += 1
+                clock.advance()
+        self._take_online(mass)
+
+    def _take_online(self, mass: Array) -> None:
+        """Keep the topics that the last documents spoke of."""
+        words = np.where(mass > self.min_mass * mass.sum(), self._online.by_word - self.eta_, 0.0)
+        self._take(np.maximum(words, 0.0), self._online.topic_weights())
+
+    _not_saved = ("_online",)
+
+
+def concentration_of(name: str, said: Any, *, none: bool = False) -> Any:
+    """Return a concentration as a number, or as shape and rate of its gamma prior."""
+    if none and said is None:
+        return None
+    if isinstance(said, tuple | list) and len(said) == 2:
+        for part in said:
+            check(name, part, POSITIVE)
+        return float(said[0]), float(said[1])
+    if isinstance(said, tuple | list | str) or said is None:
+        raise InvalidArgument(
+            f"{name}= is a number, above 0, or shape and rate of a gamma prior, not {said!r}"
+        )
+    check(name, said, POSITIVE)
+    return float(said)

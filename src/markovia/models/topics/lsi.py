@@ -1,0 +1,140 @@
+"""Latent semantic indexing: factors of the TF-IDF matrix by singular values or by factors without negative numbers."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.data.corpus import Corpus
+from markovia.data.tf_idf import tf_idf_matrix
+from markovia.errors import InvalidArgument
+from markovia.models.topics.base import TopicModel
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.seeds import Seed
+
+
+class LSI(TopicModel):
+    """Latent semantic indexing: documents and words in a space of few factors, where alike documents are near each other.
+
+    Counts become TF-IDF weights, whose matrix is factored by scikit-learn. Factors are no probabilities: `PLSI` and
+    `LDA` have those. Reference: Deerwester et al. (1990).
+
+    Parameters
+    ----------
+    n_components
+        The number of factors.
+    method
+        "svd", singular values; or "nmf", factors that are not negative, which read as topics.
+    max_iter
+        Steps of "nmf" at most.
+    random_state
+        The seed of the factorisation.
+
+    Attributes
+    ----------
+    components_
+        Factors x words.
+    doc_factors_
+        The factors of the documents learned from.
+    singular_values_
+        Of "svd": the weights of factors.
+    document_frequency_
+        The share of documents that have each word.
+
+    Examples
+    --------
+    >>> texts = ["ship sail sea", "boat sail sea", "tree wood forest", "wood tree leaf", "the sea the forest"]
+    >>> model = LSI(2, random_state=0).fit(texts)
+    >>> [name for name, _ in model.search("ship", 2)]
+    ['0', '1']
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        method: Literal["svd", "nmf"] = "svd",
+        max_iter: int = 500,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Learn from documents."""
+        return super().fit(X, y)
+
+    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
+        check("n_components", self.n_components, Whole(1))
+        check("method", self.method, Choice(("svd", "nmf")))
+        check("max_iter", self.max_iter, Whole(1))
+        if self.n_components > min(corpus.shape):
+            raise InvalidArgument(
+                f"n_components= is at most the smaller of {corpus.shape[0]} documents and {corpus.shape[1]} words, not "
+                f"{self.n_components}"
+            )
+        self.document_frequency_ = corpus.document_frequency() / len(corpus)
+        weights, seed = tf_idf_matrix(corpus.counts()), int(rng.integers(2**31))
+        if not weights.data.any():
+            raise InvalidArgument(
+                "every word is in all documents, which tells nothing of them; give more documents, or documents that differ"
+            )
+        if self.method == "nmf":
+            from sklearn.decomposition import NMF
+
+            factored = NMF(self.n_components, init="nndsvda", max_iter=self.max_iter, random_state=seed)
+            self.doc_factors_ = factored.fit_transform(weights)
+            self.components_, self.singular_values_ = factored.components_, None
+        else:
+            from sklearn.decomposition import TruncatedSVD
+
+            found = TruncatedSVD(self.n_components, n_iter=10, random_state=seed)
+            self.doc_factors_ = found.fit_transform(weights)
+            self.components_, self.singular_values_ = found.components_, found.singular_values_
+        self.names_ = list(corpus.names)
+
+    def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
+        """Return the factors of documents; they are no proportions."""
+        weights = tf_idf_matrix(corpus.counts(), self.document_frequency_)
+        if self.singular_values_ is not None:
+            return np.asarray(weights @ self.components_.T)
+        from sklearn.decomposition import non_negative_factorization
+
+        found, _, _ = non_negative_factorization(
+            weights,
+            H=self.components_,
+            n_components=len(self.components_),
+            update_H=False,
+            max_iter=self.max_iter,
+        )
+        return np.asarray(found)
+
+    def search(self, query: Any, n: int = 5) -> list[tuple[str, float]]:
+        """Return the names of the learned documents nearest to a text or list of words, with the cosine of the angle."""
+        check("n", n, Whole(1))
+        check_is_fitted(self, "components_")
+        here = self.transform([query])[0]
+        size = np.linalg.norm(self.doc_factors_, axis=1) * np.linalg.norm(here)
+        cosines = np.where(size > 0.0, self.doc_factors_ @ here / np.where(size > 0.0, size, 1.0), 0.0)
+        return [(self.names_[i], float(cosines[i])) for i in np.argsort(-cosines, kind="stable")[:n]]
+
+    @property
+    def topic_word_(self) -> Array:
+        """The sizes of words in each factor, as shares."""
+        check_is_fitted(self, "components_")
+        sizes = np.abs(self.components_)
+        return np.asarray(sizes / np.maximum(sizes.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
+    @property
+    def topic_shares_(self) -> Array:
+        """The share of each factor in what the documents weigh."""
+        sizes = np.linalg.norm(self.doc_factors_, axis=0) * np.linalg.norm(self.components_, axis=1)
+        return np.asarray(sizes / sizes.sum())
+
+    def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
+        raise InvalidArgument(
+            "factors of LSI are no probabilities, so they have no perplexity; PLSI and LDA have one"
+        )

@@ -1,0 +1,274 @@
+"""Poisson factorisation: tables of counts as sums of factors, as many as the data need (gamma-process prior)."""
+
+import os
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from markovia.errors import InvalidArgument
+from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
+from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.learning.latent.gamma_poisson_vb import first_fit, step
+from markovia.models.classifiers.input_checks import kept_on_failure, numbers
+from markovia.runtime import ports
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Choice, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import Seed, generator
+
+TRUNCATION = 30
+"""Factors at most where their number is left open."""
+SHARE = 0.01
+"""Factors with a smaller share of all counts are left out where their number is left open."""
+
+FIRST_SWEEPS = 60
+"""Sweeps before the first that counts, in which factors that are alike are joined."""
+
+
+class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Counts as sums of factors: x_nd ~ Poisson(sum_k weight_k activity_nk component_kd).
+
+    Parameters
+    ----------
+    n_components
+        How many factors; None lets the data decide, up to 30.
+    method
+        "gibbs" draws from the posterior, "vb" is variational Bayes.
+    max_iter
+        Sweeps (the second half is averaged) or steps.
+    concentration
+        The mass of the gamma process: more lets more factors in.
+    activity_prior, component_prior
+        Shape of the activities' gamma law, and concentration of the components' Dirichlet law; small values make them
+        sparse.
+    tol
+        "vb" stops once the bound rises by less than this share.
+
+    Attributes
+    ----------
+    components_
+        (n_components_, columns); each sums to one.
+    weights_
+        Expected counts a row of each factor, for an activity of 1; factors are in decreasing order.
+    n_components_, n_iter_, history_, converged_
+        Factors kept; sweeps or steps; the log probability or the bound after each; whether "vb" stopped by `tol`.
+    n_components_draws_
+        Factors with counts in each kept sweep of "gibbs".
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> rng = np.random.default_rng(0)
+    >>> parts = np.array([[4.0, 4, 0, 0], [0, 0, 4, 4]])
+    >>> counts = rng.poisson(rng.gamma(1.0, 1.0, (60, 2)) @ parts)
+    >>> model = mk.PoissonFactorisation(2, max_iter=100, random_state=0).fit(counts)
+    >>> model.components_.round(1).max(axis=0).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    >>> model.transform(counts).shape
+    (60, 2)
+    """
+
+    components_: Array
+    weights_: Array
+    history_: list[float]
+    n_components_draws_: Any
+    n_components_: int
+    n_iter_: int
+    converged_: bool
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        method: Literal["gibbs", "vb"] = "gibbs",
+        max_iter: int = 300,
+        concentration: float = 1.0,
+        activity_prior: float = 0.5,
+        component_prior: float = 0.1,
+        tol: float = 1e-6,
+        random_state: Seed = None,
+        time_limit: float | None = None,
+        progress: bool | None = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.max_iter = max_iter
+        self.concentration = concentration
+        self.activity_prior = activity_prior
+        self.component_prior = component_prior
+        self.tol = tol
+        self.random_state = random_state
+        self.time_limit = time_limit
+        self.progress = progress
+        self.checkpoint = checkpoint
+
+    def fit(self, X: Any, y: Any = None) -> "PoissonFactorisation":  # noqa: N803
+        """Learn factors from counts, dense or sparse.
+
+        Parameters
+        ----------
+        X
+            (rows, columns) of whole numbers, 0 or more.
+        y
+            Ignored.
+        """
+        self._checked()
+        with kept_on_failure(self):
+            rng = generator(self.random_state)
+            k = TRUNCATION if self.n_components is None else int(self.n_components)
+            masses = np.full(k, self.concentration / k if self.n_components is None else 1.0)
+            sampler = self._sampler(X, masses, rng, reset=True)
+            if not sampler.counts.size:
+                raise InvalidArgument("all counts are 0; there is nothing to factorise")
+            if self.checkpoint is None or not os.path.exists(self.checkpoint):
+                sampler.started(rng, FIRST_SWEEPS)
+            if self.method == "gibbs":
+                profiles, rates, totals = self._sampled(sampler, rng)
+            else:
+                profiles, rates, totals = self._variational(sampler)
+            order = np.argsort(-totals, kind="stable")
+            if self.n_components is None:
+                order = order[totals[order] > SHARE * totals.sum()]
+            self.components_, self.weights_ = profiles[order], rates[order]
+            self.n_components_ = order.size
+        return self
+
+    def _checked(self) -> None:
+        check("n_components", self.n_components, Whole(1, none=True))
+        check("method", self.method, Choice(("gibbs", "vb")))
+        check("max_iter", self.max_iter, Whole(1))
+        for name in ("concentration", "activity_prior", "component_prior"):
+            check(name, getattr(self, name), POSITIVE)
+        check("tol", self.tol, NOT_NEGATIVE)
+
+    def _sampler(
+        self, counts: Any, masses: Array, rng: np.random.Generator, *, reset: bool
+    ) -> GammaPoissonGibbs:
+        """Return a sampler at its start, for counts that were checked."""
+        from scipy.sparse import coo_array
+
+        x = numbers(self, counts, reset=reset, sparse=True)
+        held = coo_array(x)
+        held.sum_duplicates()
+        if np.isnan(held.data).any():
+            raise InvalidArgument("counts hold NaN; fill missing cells or leave their rows out")
+        if (held.data < 0).any():
+            raise InvalidArgument("Negative values in data: counts are whole numbers, 0 or more")
+        if not np.array_equal(held.data, np.round(held.data)):
+            raise InvalidArgument(
+                "counts are whole numbers; these have fractions, so mk.LatentFeatures may fit better"
+            )
+        there = held.data > 0
+        row, column = (index[there].astype(np.int64) for index in held.coords)
+        whole = held.data[there].astype(np.int64)
+        return GammaPoissonGibbs(
+            row, column, whole, x.shape, masses, self.activity_prior, self.component_prior, rng
+        )
+
+    def _sampled(self, sampler: GammaPoissonGibbs, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+        def kept() -> dict[str, Array]:
+            totals = sampler.of_rows.sum(axis=0)
+            return {"profiles": sampler.profiles.copy(), "rates": sampler.rates.copy(), "totals": totals}
+
+        run = run_sampler(
+            sampler,
+            self.max_iter,
+            rng,
+            burn_in=self.max_iter // 2,
+            thin=max(self.max_iter // 200, 1),
+            keep=kept,
+            time_limit=self.time_limit,
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            digest=digest_of(
+                sampler.rows, sampler.columns, sampler.counts, sampler.masses, self.component_prior
+            ),
+            name="Poisson factors",
+        )
+        draws = run.draws or [kept()]
+        self.history_, self.n_iter_, self.converged_ = run.history, run.sweeps, run.reason is None
+        self.n_components_draws_ = np.array([int((d["totals"] > 0).sum()) for d in draws])
+        profiles, rates, totals = (
+            np.mean([d[n] for d in draws], axis=0) for n in ("profiles", "rates", "totals")
+        )
+        return profiles, rates, totals
+
+    def _variational(self, sampler: GammaPoissonGibbs) -> tuple[Array, Array, Array]:
+        fit, bounds = first_fit(sampler), [-np.inf]
+        self.converged_ = False
+        with Clock(
+            self.time_limit, self.progress, total=self.max_iter, unit="step", name="Poisson factors"
+        ) as clock:
+            while len(bounds) <= self.max_iter and not clock.over():
+                bounds.append(step(sampler, fit))
+                clock.advance(note=f"{bounds[-1]:.6g}")
+                if bounds[-1] - bounds[-2] < self.tol * abs(bounds[-1]):
+                    self.converged_ = True
+                    break
+        if not self.converged_:
+            warnings.warn(
+                f"the bound still rises after {len(bounds) - 1} steps; raise max_iter= or tol=",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.history_, self.n_iter_ = bounds[1:], len(bounds) - 1
+        activities, rates, profiles = fit.factors
+        return profiles, rates, rates * activities.sum(axis=0)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the expected counts that each factor makes in each row: (rows, n_components_)."""
+        check_is_fitted(self)
+        sampler = self._sampler(X, np.ones(self.n_components_), np.random.default_rng(0), reset=False)
+        a, expected = self.activity_prior, np.ones((sampler.shape[0], self.n_components_))
+        right = np.maximum(self.components_, 1e-300)
+        from scipy.special import psi
+
+        shape = np.full_like(expected, a) + sampler.shape[1]
+        for _ in range(100):
+            left = np.exp(psi(shape)) / (a + self.weights_) * self.weights_
+            mean = np.maximum((left[sampler.rows] * right[:, sampler.columns].T).sum(axis=1), 1e-300)
+            ratio, before = sampler.counts / mean, shape
+            shape = np.stack(
+                [
+                    a + left[:, f] * np.bincount(sampler.rows, ratio * right[f, sampler.columns], len(left))
+                    for f in range(self.n_components_)
+                ],
+                axis=1,
+            )
+            if np.abs(shape - before).max(initial=0.0) < 1e-6 * (1.0 + shape.max(initial=0.0)):
+                break
+        return np.asarray(shape / (a + self.weights_) * self.weights_)
+
+    def inverse_transform(self, X: Any) -> Array:  # noqa: N803
+        """Return the expected counts of rows with these factors."""
+        check_is_fitted(self)
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_)
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return the mean Poisson log probability of a cell, at the expected factors of its row."""
+        from scipy.special import gammaln
+
+        mean = np.maximum(self.inverse_transform(self.transform(X)), 1e-12)
+        x = numbers(self, X, reset=False, sparse=True)
+        dense = x.toarray() if hasattr(x, "toarray") else x
+        return float((dense * np.log(mean) - mean - gammaln(dense + 1.0)).mean())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that `mk.load` reads."""
+        ports.call("save", self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.categorical = True  # whole numbers
+        return tags

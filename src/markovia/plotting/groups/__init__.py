@@ -1,0 +1,1 @@
+"""Pictures of hidden groups: clusters, partitions, topics, random processes."""

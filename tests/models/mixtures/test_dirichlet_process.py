@@ -1,0 +1,128 @@
+"""Dirichlet-process mixtures as estimators: what they find, predict, keep, and refuse."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+import markovia as mk
+from markovia.errors import InvalidArgument
+from markovia.models.mixtures.dirichlet_process import METHODS
+
+
+def blobs(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(0, 3, n)
+    return np.array([[-6.0, 0.0], [0.0, 6.0], [6.0, 0.0]])[z] + rng.normal(0, 0.6, (n, 2)), z
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_three_groups(method):
+    X, z = blobs()
+    found = mk.DirichletProcessMixture(method=method, max_iter=100, random_state=0).fit(X)
+    assert (np.bincount(found.labels_) > 5).sum() == 3  # an odd row may stand alone
+    assert adjusted_rand_score(z, found.labels_) > 0.98
+    assert adjusted_rand_score(z, found.predict(X)) > 0.98
+    np.testing.assert_allclose(found.weights_.sum(), 1.0)
+    np.testing.assert_allclose(found.predict_proba(X).sum(axis=1), 1.0)
+    near = found.means_[found.labels_[np.argmin(abs(X - [0.0, 6.0]).sum(axis=1))]]
+    np.testing.assert_allclose(near, [0.0, 6.0], atol=0.25)
+    assert len(found.history_) == found.n_iter_
+
+
+def test_predictive_densities_integrate_to_one_and_equal_the_average_over_draws():
+    X, _ = blobs(60)
+    found = mk.DirichletProcessMixture(max_iter=40, random_state=1, concentration=0.7).fit(X)
+    side = np.linspace(-40, 40, 500)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    mass = np.exp(found.score_samples(grid)).sum() * (side[1] - side[0]) ** 2
+    assert mass == pytest.approx(1.0, abs=0.02)
+    family, new, total = found._family, X[:5] + 0.3, 0.0
+    posterior = found.posterior_.thinned(40)
+    for labels in posterior.labels:
+        data = family.seen(np.vstack([X, new]))
+        sizes = np.bincount(labels)
+        for c in range(len(sizes) + 1):
+            before = np.append(labels.astype(np.int64), np.full(5, -1))
+            logs = [data.log_marginal(np.where(np.arange(65) == 60 + i, c, before)) for i in range(5)]
+            share = (sizes[c] if c < len(sizes) else 0.7) / 60.7
+            total = total + share * np.exp(np.array(logs) - data.log_marginal(before)) / posterior.n_draws
+    np.testing.assert_allclose(np.exp(found.score_samples(new)), total, rtol=1e-8)
+
+
+def test_the_same_seed_gives_the_same_chain_and_a_file_goes_on(tmp_path):
+    X, _ = blobs(80)
+    make = mk.DirichletProcessMixture
+    one, other = (make(max_iter=20, random_state=3).fit(X) for _ in range(2))
+    assert one.history_ == other.history_
+    np.testing.assert_array_equal(one.posterior_.labels, other.posterior_.labels)
+    path = tmp_path / "run.npz"
+    make(max_iter=8, burn_in=5, random_state=3, checkpoint=path).fit(X)
+    resumed = make(max_iter=20, burn_in=5, random_state=3, checkpoint=path).fit(X)
+    assert resumed.history_ == one.history_
+    with pytest.raises(InvalidArgument, match="other data or settings"):
+        make(max_iter=20, burn_in=5, random_state=4, checkpoint=path).fit(X)
+
+
+def test_a_saved_mixture_answers_the_same(tmp_path):
+    X, _ = blobs(80)
+    found = mk.DirichletProcessMixture(max_iter=20, random_state=0).fit(X)
+    found.save(tmp_path / "dpm.json")
+    read = mk.load(tmp_path / "dpm.json")
+    np.testing.assert_allclose(read.score_samples(X), found.score_samples(X))
+    np.testing.assert_array_equal(read.predict(X), found.predict(X))
+    assert read.posterior_.n_clusters().to_dict() == found.posterior_.n_clusters().to_dict()
+
+
+@pytest.mark.parametrize("component", ["bernoulli", "categorical", "multinomial", "poisson"])
+def test_groups_of_counts_and_categories_are_found(component):
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, 150)
+    high = np.where(z[:, None] == (np.arange(12) % 2), 0.9, 0.1)
+    X = {
+        "bernoulli": (rng.random((150, 12)) < high) * 1,
+        "categorical": np.where(rng.random((150, 12)) < high, "yes", "no"),
+        "multinomial": np.array([rng.multinomial(30, p / p.sum()) for p in high]),
+        "poisson": rng.poisson(8 * high),
+    }[component]
+    found = mk.DirichletProcessMixture(component, max_iter=100, random_state=0).fit(X)
+    assert (np.bincount(found.labels_) > 5).sum() == 2  # a few odd rows may stand alone
+    assert adjusted_rand_score(z, found.labels_) > 0.95
+    assert np.isfinite(found.score_samples(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"component": "gausian"}, "gaussian"),
+        ({"component": "student-t"}, "conjugate component"),
+        ({"method": "gibs"}, "collapsed-gibbs"),
+        ({"concentration": -1.0}, "above 0"),
+        ({"concentration": (1.0, 2.0, 3.0)}, "shape, rate"),
+        ({"discount": 1.0}, "up to but not 1"),
+        ({"max_iter": 10, "burn_in": 10}, "leaves nothing"),
+        ({"component": "bernoulli"}, "0 or 1"),
+        ({"component": "poisson"}, "whole numbers"),
+    ],
+)
+def test_settings_and_rows_that_cannot_be_are_refused(settings, said):
+    X, _ = blobs(20)
+    model = mk.DirichletProcessMixture(**settings)
+    with pytest.raises(InvalidArgument, match=said):
+        model.fit(X)
+    assert not hasattr(model, "labels_")
+
+
+def test_rows_with_gaps_and_new_categories_are_refused():
+    X, _ = blobs(20)
+    X[3, 1] = np.nan
+    with pytest.raises(InvalidArgument, match="NaN"):
+        mk.DirichletProcessMixture().fit(X)
+    found = mk.DirichletProcessMixture("categorical", max_iter=5).fit([["a"], ["b"], ["a"]])
+    with pytest.raises(InvalidArgument, match="not there in fit"):
+        found.predict([["c"]])
+
+
+def test_one_row_and_equal_rows_are_one_group():
+    assert mk.DirichletProcessMixture(max_iter=10, random_state=0).fit([[1.0, 2.0]]).n_components_ == 1
+    found = mk.DirichletProcessMixture(max_iter=30, random_state=0).fit(np.ones((20, 2)))
+    assert found.n_components_ == 1

@@ -1,0 +1,88 @@
+"""Choosing the number of components of any model that has one."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+import markovia as mk
+from markovia.errors import InvalidArgument
+from markovia.models.mixtures.partitions import PartitionPosterior
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(300, 2)) @ RNG.normal(size=(2, 6)) + 0.4 * RNG.normal(size=(300, 6))
+
+
+@pytest.mark.parametrize("criterion", ["bic", "aic", "held-out", "cross-validation"])
+def test_every_criterion_finds_two_factors_and_says_what_fits_say(criterion):
+    settings = mk.FactorAnalysis(tol=1e-5)
+    found = mk.choose_components(settings, ROWS, [1, 2, 3], criterion=criterion, seed=0)
+    assert found.n_components == found.best.n_components
+    assert (
+        found.n_components == 2 if criterion == "bic" else found.n_components > 1
+    )  # the others allow one too many
+    assert list(found.to_pandas().columns) == ["n_components", criterion]
+    one = mk.FactorAnalysis(1, tol=1e-5).fit(ROWS)
+    if criterion in ("bic", "aic"):
+        assert found.scores[0] == pytest.approx(getattr(one, criterion)(ROWS))
+    else:
+        assert found.scores[0] == pytest.approx(one.score(ROWS), abs=0.3)
+    assert settings.n_components is None
+    ax = found.plot(title="factors")
+    assert ax.get_xlabel() == "number of components"
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == [f"best: {found.n_components}"]
+    plt.close(ax.figure)
+
+
+def test_held_out_scores_are_those_of_a_fit_by_hand():
+    found = mk.choose_components(mk.FactorAnalysis(), ROWS, [2], criterion="held-out", held_out=0.25, seed=5)
+    out = np.random.default_rng(5).permutation(300)[:75]
+    learned = np.delete(ROWS, out, axis=0)
+    assert found.scores[0] == pytest.approx(mk.FactorAnalysis(2).fit(learned).score(ROWS[out]))
+
+
+def test_frames_are_split_as_arrays_are():
+    import pandas as pd
+
+    frame = pd.DataFrame(ROWS, columns=list("abcdef"))
+    one = mk.choose_components(mk.ProbabilisticPCA(), frame, [1, 2], criterion="cross-validation", seed=1)
+    other = mk.choose_components(mk.ProbabilisticPCA(), ROWS, [1, 2], criterion="cross-validation", seed=1)
+    assert one.scores == pytest.approx(other.scores, rel=1e-12)
+
+
+def test_bad_requests_are_refused():
+    with pytest.raises(InvalidArgument, match="needs a model with n_components, not KMeans"):
+        mk.choose_components(mk.KMeans(), ROWS, [1])
+    with pytest.raises(InvalidArgument, match="FactorAnalysis has no icl; try criterion='held-out'"):
+        mk.choose_components(mk.FactorAnalysis(), ROWS, [1], criterion="icl")
+    with pytest.raises(InvalidArgument, match="at least one number of components"):
+        mk.choose_components(mk.FactorAnalysis(), ROWS, [])
+    with pytest.raises(InvalidArgument, match="held-out needs 2 rows or more, and there are 1"):
+        mk.choose_components(mk.FactorAnalysis(), ROWS[:1], [1], criterion="held-out")
+
+
+class DrawsPartitions(BaseEstimator):
+    """Draws as a sampler without a number of components would have them: two clusters three times, three once."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        self.posterior_ = PartitionPosterior(np.array([[0, 0, 1], [0, 1, 1], [0, 1, 0], [0, 1, 2]]))
+        return self
+
+
+def test_a_posterior_over_partitions_says_how_probable_each_number_is():
+    found = mk.choose_components(
+        DrawsPartitions(), ROWS[:3], [1, 2, 3], criterion="dirichlet-process", seed=0
+    )
+    assert found.scores == (0.0, 0.75, 0.25)
+    assert found.n_components == 2
+    assert isinstance(found.best, DrawsPartitions)
+    ax = found.plot()
+    assert ax.get_xlabel() == "number of clusters"
+    plt.close(ax.figure)
+    with pytest.raises(InvalidArgument, match="no clusters among numbers=; most probable are 2"):
+        mk.choose_components(DrawsPartitions(), ROWS[:3], [5], criterion="dirichlet-process")
+    with pytest.raises(InvalidArgument, match=r"as mk.DirichletProcessMixture, not FactorAnalysis"):
+        mk.choose_components(mk.FactorAnalysis(), ROWS, [1], criterion="dirichlet-process")

@@ -1,0 +1,51 @@
+"""Checks of samplers that tests share: the joint-distribution test of Geweke (2004), and distances of distributions."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+import numpy as np
+
+from markovia.inference.markov_chains.diagnostics import ess
+
+
+def geweke_scores(
+    prior: Callable[[], Mapping[str, float]],
+    step: Callable[[], Mapping[str, float]],
+    n_prior: int,
+    n_steps: int,
+) -> dict[str, float]:
+    """Return for each statistic how many standard errors two ways of drawing it are apart.
+
+    `prior()` draws parameters and data afresh, `step()` moves parameters given data and then data given parameters.
+    """
+    ours = [prior() for _ in range(n_prior)]
+    theirs = [step() for _ in range(n_steps)]
+    found = {}
+    for name in ours[0]:
+        a, b = np.array([x[name] for x in ours]), np.array([x[name] for x in theirs])
+        if a.var() == 0.0 and b.var() == 0.0 and a[0] == b[0]:
+            continue  # known, so never drawn
+        size = ess(b[None], "mean")
+        found[name] = float((a.mean() - b.mean()) / np.sqrt(a.var() / len(a) + b.var() / size))
+    return found
+
+
+def total_variation(draws: Iterable[Hashable], exact: Mapping[Hashable, float]) -> float:
+    """Return half the sum of distances between frequencies of draws and probabilities."""
+    seen = Counter(draws)
+    n = sum(seen.values())
+    return 0.5 * sum(abs(seen[x] / n - exact.get(x, 0.0)) for x in set(seen) | set(exact))
+
+
+def canonical(labels: Iterable[int]) -> tuple[int, ...]:
+    """Return labels by the order in which they first come."""
+    names: dict[int, int] = {}
+    return tuple(names.setdefault(int(x), len(names)) for x in labels)
+
+
+def set_partitions(n: int) -> list[tuple[int, ...]]:
+    """Return all partitions of n things, as canonical labels."""
+    found: list[tuple[int, ...]] = [()]
+    for _ in range(n):
+        found = [(*p, k) for p in found for k in range(max(p, default=-1) + 2)]
+    return found
