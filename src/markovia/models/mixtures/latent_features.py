@@ -86,11 +86,11 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Attributes
     ----------
     components_
-        The features, (n_components_, columns): means given the best draw.
+        The features, (`n_components_`, columns): means given the best draw.
     n_components_
         The most probable number of features that two rows or more have; the best draw is the likeliest with so many.
     features_
-        What rows have in it: (rows, n_components_), weights where those are gaussian.
+        What rows have in it: (rows, `n_components_`), weights where those are gaussian.
     posterior_
         All kept draws, a `FeaturePosterior`.
     noise_std_, concentration_, history_
@@ -240,7 +240,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self.n_components_
 
     def transform(self, X: Any) -> Array:  # noqa: N803
-        """Return the expected features of new rows, or their expected weights: (rows, n_components_).
+        """Return the expected features of new rows, or their expected weights: (rows, `n_components_`).
 
         The features found are held, and their chances are those of the next row; NaN cells are left out of account.
         """

@@ -94,8 +94,6 @@ class Mixture(MixtureModel):
     ----------
     weights_
         The probability of each component.
-    component_params_
-        The components' parameters by name, one entry a component.
     n_iter_, converged_, lower_bound_, history_
         Steps of the best run; whether the last gained less than `tol`; the objective a row, at last and at each step.
     posterior_ : PartitionPosterior

@@ -51,7 +51,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     Attributes
     ----------
     components_
-        (n_components_, columns); each sums to one.
+        (`n_components_`, columns); each sums to one.
     weights_
         Expected counts a row of each factor, for an activity of 1; factors are in decreasing order.
     n_components_, n_iter_, history_, converged_
@@ -225,7 +225,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         return self.n_components_
 
     def transform(self, X: Any) -> Array:  # noqa: N803
-        """Return the expected counts that each factor makes in each row: (rows, n_components_)."""
+        """Return the expected counts that each factor makes in each row: (rows, `n_components_`)."""
         check_is_fitted(self)
         sampler = self._sampler(X, np.ones(self.n_components_), np.random.default_rng(0), reset=False)
         a, expected = self.activity_prior, np.ones((sampler.shape[0], self.n_components_))
