@@ -68,7 +68,7 @@ class QuestionVerbs(GraphicalModel):
         Returns
         -------
         Information
-            A mapping from name to information, best first, that prints as a table; `.best` is the first name.
+            A mapping from name to information, best first, that prints as a table; ``best`` is the first name.
 
         Raises
         ------
