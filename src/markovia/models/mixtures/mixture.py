@@ -243,6 +243,11 @@ class Mixture(MixtureModel):
 
     def _fit_sequences(self, X: Any, sample_weight: Any) -> Self:  # noqa: N803
         """Learn a mixture of models of sequences, which has a way of its own."""
+        for name in ("prior", "time_limit"):
+            if self._setting(name) is not None:
+                raise InvalidArgument(f"{name}= is not for mixtures of sequences; leave it out")
+        if self._setting("method") != "em":
+            raise InvalidArgument("mixtures of sequences are learned by method='em' alone")
         own = SequenceMixture(
             self._setting("component"),
             self.n_components,
