@@ -7,9 +7,9 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.convert import write_model, written
-from markovia.cli.data_input import data_file
 from markovia.cli.loading import STREAM, FileError, open_model
 from markovia.cli.output import heading, print_json, say
+from markovia.cli.rows import data_file
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.learning.incomplete.em import EM
 from markovia.learning.tables.priors import BDeu, Prior, as_prior

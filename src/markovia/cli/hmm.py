@@ -7,10 +7,9 @@ import numpy as np
 import typer
 
 from markovia.cli import options
-from markovia.cli.csv_output import names_file, records, refuse_two_outputs, write_csv
-from markovia.cli.data_input import data_file
 from markovia.cli.loading import STREAM, FileError, open_anything
 from markovia.cli.output import print_json, say
+from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
 from markovia.data.frames import as_frame
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel

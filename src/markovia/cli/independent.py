@@ -14,8 +14,8 @@ from markovia.cli import options
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model
 from markovia.cli.output import heading, print_json, say
-from markovia.cli.paths import open_paths, reached
 from markovia.errors import InvalidArgument
+from markovia.graphs.open_paths import open_paths, reached
 from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.trails import Trail, every_trail
 from markovia.graphs.undirected import UndirectedGraph

@@ -8,10 +8,10 @@ import typer
 
 from markovia.cli import options
 from markovia.cli.convert import write_model, written
-from markovia.cli.data_input import data_file
 from markovia.cli.fit import read_prior
 from markovia.cli.loading import STREAM, FileError
 from markovia.cli.output import number, print_json, say, show_table
+from markovia.cli.rows import data_file
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph

@@ -11,10 +11,10 @@ import numpy as np
 import typer
 
 from markovia.cli import options
-from markovia.cli.csv_output import names_file, records, refuse_two_outputs, write_csv
 from markovia.cli.evidence import intervened, read_given
 from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, print_json, say
+from markovia.cli.rows import names_file, records, refuse_two_outputs, write_csv
 from markovia.models.graphical.model import Model
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from markovia.cli import options
-from markovia.cli.csv_output import write_csv
 from markovia.cli.loading import FileError
 from markovia.cli.output import print_json, say, show_table
+from markovia.cli.rows import write_csv
 
 
 def register(app: typer.Typer) -> None:

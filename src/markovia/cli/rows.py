@@ -1,12 +1,16 @@
-"""Rows that commands write as CSV, block by block, to a file or to standard output.
+"""Rows that commands read and write: DATA by its name or from standard input, and CSV to a file or to the screen.
 
-The first block is made before the file is opened, so that bad input leaves no empty file behind; where a later block
-fails, what was written so far is taken away.
+Standard input is kept in a file until the program ends. Rows are written block by block; the first block is made
+before the file is opened, so that bad input leaves no empty file behind, and where a later block fails, what was
+written so far is taken away.
 """
 
+import atexit
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from markovia.cli.loading import STREAM, FileError
@@ -14,6 +18,30 @@ from markovia.errors import InvalidArgument, MarkoviaError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SUFFIXES = {b"PAR1": ".parquet", b"\x1f\x8b": ".csv.gz"}
+"""What files begin with that are no plain text."""
+
+
+def data_file(word: str, model: str | None = None) -> Path:
+    """Return the file that DATA names; `-` is standard input, unless the model comes from there."""
+    if word != STREAM:
+        return Path(word)
+    if model == STREAM:
+        raise FileError("standard input can be the model or the data, not both; name a file for one of them")
+    if sys.stdin is None:
+        raise FileError("there is no standard input to read from")
+    folder = TemporaryDirectory(prefix="markovia-")
+    atexit.register(folder.cleanup)
+    kept = Path(folder.name) / "stdin"
+    with open(kept, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    with open(kept, "rb") as file:
+        begins = file.read(4)
+    if not begins:
+        raise FileError("standard input is empty; data begin with a line of column names")
+    suffix = next((s for mark, s in _SUFFIXES.items() if begins.startswith(mark)), ".csv")
+    return kept.rename(kept.with_suffix(suffix))
 
 
 def refuse_two_outputs(output: str | None, as_json: bool) -> None:
