@@ -1,0 +1,235 @@
+// One node of the drawing: a title and a bar a state, or the curve of a density; from afar only its box.
+import { fill, iconPath, number, percent, svg } from "./dom.js";
+import { findingText } from "./store.js";
+import { shortened } from "./layout_view.js";
+
+/**
+ * @typedef {import("./store.js").State} State
+ * @typedef {import("./store.js").ViewNode} ViewNode
+ * @typedef {import("./store.js").Marginal} Marginal
+ */
+
+export const TITLE = 22;
+export const ROW = 16;
+const MOST_ROWS = 6;
+const SIDE = 6;
+const FONT = "system-ui, sans-serif";
+
+/** How much of a node is drawn. */
+export const FAR = 0, NAMED = 1, FULL = 2;
+
+/** What a click on a state or curve means is known to the graph, not to the node. */
+export class NodeDrawing {
+  /** @param {ViewNode} node */
+  constructor(node) {
+    this.node = node;
+    this.level = -1;
+    this.zoom = 1;
+    /** @type {{row: SVGGElement, bar: SVGRectElement, tick: SVGRectElement, text: SVGTextElement, state: string}[]} */
+    this.rows = [];
+    this.group = svg("g", { class: "mk-node", tabindex: "-1", role: "group", "data-name": node.name });
+    this.group.setAttribute("aria-roledescription", "node");
+  }
+
+  /** Put the node where its box is. */
+  place() {
+    const { x, y, width, height } = this.node;
+    this.group.setAttribute("transform", `translate(${x - width / 2} ${y - height / 2})`);
+  }
+
+  /**
+   * Draw the parts for a level of detail.
+   * @param {number} level
+   * @param {number} zoom
+   */
+  draw(level, zoom) {
+    const size = level === NAMED ? Math.round(4 * Math.min(26, 10.5 / zoom)) / 4 : 0;
+    if (level === this.level && size === this.zoom) return false;
+    this.level = level;
+    this.zoom = size;
+    const { name, width, height, states } = this.node;
+    const box = svg("rect", { class: "mk-box", width, height, rx: 8 });
+    this.rows = [];
+    if (level === FAR || this.node.kind === "factor") {
+      fill(this.group, box, level === FAR ? null : svg("title", null, name));
+      this.level = FAR;
+      return true;
+    }
+    this.shade = svg("rect", { class: "mk-shade", width, height, rx: 8 });
+    const label = level === NAMED
+      ? svg("text", { class: "mk-name", x: width / 2, y: height / 2, "font-size": size }, shortened(name, width - 10, `600 ${size}px ${FONT}`))
+      : svg("text", { class: "mk-title", x: SIDE + 4, y: 15 }, shortened(name, width - 36, `600 12px ${FONT}`));
+    fill(this.group, svg("title", null, name), box, this.shade, label);
+    if (level === NAMED) return true;
+    this.badge = svg("path", { class: "mk-badge" });
+    this.badge.setAttribute("transform", `translate(${width - 20} 4) scale(0.85)`);
+    this.group.append(this.badge);
+    if (states) this.drawRows(states, width);
+    else if (this.node.kind === "number") this.drawCurve(width, height);
+    this.group.append(svg("circle", { class: "mk-handle", cx: width / 2, cy: height, r: 5.5 },
+      svg("title", null, `Drag to another node to draw an edge from ${name}`)));
+    return true;
+  }
+
+  /** @param {string[]} states @param {number} width */
+  drawRows(states, width) {
+    const shown = states.length > MOST_ROWS ? MOST_ROWS : states.length;
+    const long = width - 2 * SIDE;
+    for (let place = 0; place < shown; place += 1) {
+      const y = TITLE + ROW * place;
+      const bar = svg("rect", { class: "mk-fill", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 });
+      const tick = svg("rect", { class: "mk-tick", y: y + 1, width: 1.5, height: ROW - 2 });
+      const text = svg("text", { class: "mk-value", x: width - SIDE - 4, y: y + 11.5 });
+      const row = svg("g", { class: "mk-row-state", role: "button", tabindex: "-1", "data-state": states[place] },
+        svg("title", null, `${this.node.name} = ${states[place]}`),
+        svg("rect", { class: "mk-track", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 }), bar, tick,
+        svg("text", { class: "mk-state", x: SIDE + 5, y: y + 11.5 }, shortened(states[place], long - 56, `11px ${FONT}`)), text);
+      this.rows.push({ row, bar, tick, text, state: states[place] });
+      this.group.append(row);
+    }
+    if (states.length > shown)
+      this.group.append(svg("text", { class: "mk-more", x: SIDE + 5, y: TITLE + ROW * shown + 11.5 }, `+ ${states.length - shown} more`));
+  }
+
+  /** @param {number} width @param {number} height */
+  drawCurve(width, height) {
+    const area = { class: "mk-curve-area", x: SIDE, y: TITLE + 1, width: width - 2 * SIDE, height: height - TITLE - 19, rx: 3 };
+    this.area = svg("rect", area);
+    this.before = svg("path", { class: "mk-curve-before" });
+    this.curve = svg("path", { class: "mk-curve" });
+    this.mark = svg("path", { class: "mk-curve-mark" });
+    this.words = svg("text", { class: "mk-value mk-moments", x: width / 2, y: height - 6 });
+    this.group.append(this.area, this.before, this.curve, this.mark, this.words);
+  }
+
+  /**
+   * Show what is known now.
+   * @param {State} state
+   * @param {Record<string, Marginal>} reference
+   */
+  update(state, reference) {
+    const { name, states } = this.node;
+    const finding = state.findings[name];
+    const done = state.interventions[name];
+    const marginal = state.marginals[name];
+    const role = state.marks?.nodes[name];
+    const classes = ["mk-node"];
+    if (finding) classes.push("mk-seen");
+    if (done !== undefined) classes.push("mk-done");
+    if (state.selected.includes(name)) classes.push("mk-selected");
+    if (role) classes.push("mk-marked", `mk-role-${role}`);
+    else if (state.marks) classes.push("mk-dim");
+    if (this.node.note) classes.push("mk-noted");
+    if (this.node.kind === "factor") classes.push("mk-factor");
+    this.group.setAttribute("class", classes.join(" "));
+    const shade = state.shading ? Math.max(0, Math.min(1, state.shading.values[name] ?? 0)) : 0;
+    if (this.shade) this.shade.style.opacity = String(shade);
+    if (this.level === FAR) {
+      const box = /** @type {SVGElement} */ (this.group.firstChild);
+      box.style.fillOpacity = state.shading ? String(0.15 + 0.85 * shade) : "";
+      return;
+    }
+    this.group.setAttribute("aria-label", this.describe(state, marginal));
+    if (this.level !== FULL) return;
+    const mark = done !== undefined ? "hammer" : finding?.weights ? "slider" : finding?.interval ? "range" : finding ? "eye" : "";
+    this.badge?.setAttribute("d", mark ? iconPath(mark) : "");
+    if (states) this.updateRows(states, marginal, reference[name], finding, done);
+    else if (this.curve) this.updateCurve(marginal, reference[name], finding, done);
+  }
+
+  /**
+   * @param {string[]} states
+   * @param {Marginal | undefined} marginal
+   * @param {Marginal | undefined} reference
+   * @param {import("./store.js").Finding | undefined} finding
+   * @param {string | number | undefined} done
+   */
+  updateRows(states, marginal, reference, finding, done) {
+    const long = this.node.width - 2 * SIDE;
+    const fixed = done ?? finding?.state;
+    for (let place = 0; place < this.rows.length; place += 1) {
+      const { row, bar, tick, text, state } = this.rows[place];
+      const p = fixed !== undefined ? Number(fixed === state) : marginal?.p?.[place];
+      bar.style.width = `${long * (p ?? 0)}px`;
+      const words = p === undefined ? "" : percent(p);
+      if (text.textContent !== words) text.textContent = words;
+      const was = reference?.p?.[place];
+      const shown = was !== undefined && p !== undefined && Math.abs(was - p) > 0.004;
+      tick.style.opacity = shown ? "1" : "0";
+      if (was !== undefined) tick.setAttribute("x", String(SIDE + Math.max(0, Math.min(long - 1.5, long * was - 0.75))));
+      row.setAttribute("aria-pressed", String(fixed === state));
+      row.setAttribute("aria-label", `${this.node.name} ${state} ${words}`);
+    }
+  }
+
+  /**
+   * @param {Marginal | undefined} marginal
+   * @param {Marginal | undefined} reference
+   * @param {import("./store.js").Finding | undefined} finding
+   * @param {string | number | undefined} done
+   */
+  updateCurve(marginal, reference, finding, done) {
+    const value = done !== undefined ? Number(done) : finding?.value;
+    const curve = value === undefined ? marginal?.curve : undefined;
+    const range = this.range = spanOf([curve, reference?.curve], value);
+    const { width, height } = this.node;
+    const base = height - 18;
+    const tall = height - TITLE - 23;
+    const x = (/** @type {number} */ at) => SIDE + (width - 2 * SIDE) * ((at - range[0]) / (range[1] - range[0] || 1));
+    const highest = Math.max(1e-300, ...(curve ?? reference?.curve ?? []).map(([, density]) => density));
+    const path = (/** @type {[number, number][] | undefined} */ points, /** @type {boolean} */ closed) => {
+      const there = (points ?? []).filter(([at, density]) => at >= range[0] && at <= range[1] && density !== null);
+      if (!there.length) return "";
+      const line = there.map(([at, density]) => `${x(at).toFixed(1)} ${(base - tall * Math.min(1, density / highest)).toFixed(1)}`).join("L");
+      return closed ? `M${x(there[0][0]).toFixed(1)} ${base}L${line}L${x(there[there.length - 1][0]).toFixed(1)} ${base}Z` : `M${line}`;
+    };
+    this.curve?.setAttribute("d", path(curve, true));
+    this.before?.setAttribute("d", reference?.curve && reference !== marginal ? path(reference.curve, false) : "");
+    let mark = "";
+    if (value !== undefined) mark = `M${x(value)} ${TITLE + 3}V${base}`;
+    else if (finding?.interval) {
+      for (const end of finding.interval)
+        if (end !== null) mark += `M${x(Math.max(range[0], Math.min(range[1], end)))} ${TITLE + 3}V${base}`;
+    }
+    this.mark?.setAttribute("d", mark);
+    const words = value !== undefined ? `= ${number(value)}`
+      : marginal?.mean !== undefined ? `${number(marginal.mean)} ± ${number(marginal.sd)}` : "";
+    if (this.words) this.words.textContent = words;
+  }
+
+  /** The value of the number line under a point of the box. @param {number} offset  pixels from the box's left */
+  valueAt(offset) {
+    const [low, high] = this.range ?? [0, 1];
+    const share = Math.max(0, Math.min(1, (offset - SIDE) / (this.node.width - 2 * SIDE)));
+    return Number((low + share * (high - low)).toPrecision(3));
+  }
+
+  /** @param {State} state @param {Marginal | undefined} marginal */
+  describe(state, marginal) {
+    const { name, states } = this.node;
+    const finding = state.findings[name];
+    const done = state.interventions[name];
+    if (done !== undefined) return `${name}, set to ${done} by intervention`;
+    const said = finding ? `, finding ${findingText(finding)}` : "";
+    const role = state.marks?.nodes[name] ? `, ${state.marks.nodes[name]}` : "";
+    if (states && marginal?.p)
+      return `${name}${role}${said}: ${states.slice(0, MOST_ROWS).map((text, place) => `${text} ${percent(marginal.p?.[place] ?? 0)}`).join(", ")}`;
+    if (marginal?.mean !== undefined) return `${name}${role}${said}: mean ${number(marginal.mean)}, standard deviation ${number(marginal.sd)}`;
+    return `${name}${role}${said}`;
+  }
+}
+
+/**
+ * The number line that shows curves whole, and a value where it lies near them.
+ * @param {([number, number][] | undefined)[]} curves
+ * @param {number | undefined} value
+ * @returns {[number, number]}
+ */
+function spanOf(curves, value) {
+  const points = curves.flatMap((curve) => (curve?.length ? [curve[0][0], curve[curve.length - 1][0]] : []));
+  if (value !== undefined) points.push(value);
+  if (!points.length) return [0, 1];
+  const low = Math.min(...points);
+  const high = Math.max(...points);
+  return low === high ? [low - 1, high + 1] : [low, high];
+}

@@ -1,0 +1,6 @@
+// The panels beside the graph, in the order of their tabs. Each has `{id, title, mount(element, context)}` with
+// context = {store, api, dom, actions, graph}; `mount` is called once, when the tab is first shown.
+import { findingsPanel } from "./panel_findings.js";
+import { askPanel } from "./panel_ask.js";
+
+export const PANELS = [findingsPanel, askPanel];

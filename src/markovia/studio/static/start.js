@@ -1,0 +1,113 @@
+// The first screen, and the ways to bring a model in and out: drop, examples, folder, recent, recovered, save.
+import { ask, button, dialog, download, field, fill, h, icon, select, toast } from "./dom.js";
+
+/** @typedef {import("./main.js").Context} Context */
+
+/**
+ * What can be opened, as a list of choices; used by the first screen and by the Open dialog.
+ * @param {Context} context
+ * @param {any} start
+ * @param {() => void} close
+ */
+export function sources({ actions }, start, close) {
+  const pick = h("input", { type: "file", class: "mk-sr", "aria-label": "A model file from this computer", onchange: () => {
+    const file = pick.files?.[0];
+    if (file) { close(); actions.upload(file); }
+  } });
+  /** @param {string} title @param {any[]} entries */
+  const group = (title, entries) => (entries.length ? h("section", { class: "mk-sources" }, h("h3", null, title), h("div", { class: "mk-cards" }, entries)) : null);
+  /** @param {string} title @param {string} detail @param {Record<string, string>} source */
+  const card = (title, detail, source) => h("button", { type: "button", class: "mk-source", onclick: () => { close(); actions.open(source); } },
+    h("strong", null, title), h("span", null, detail));
+  const suffixes = (start.formats?.read ?? []).map((/** @type {any} */ format) => format.suffix).join(" ");
+  return h("div", { class: "mk-open" },
+    h("label", { class: "mk-drop", onclick: (/** @type {MouseEvent} */ event) => { if (event.target !== pick) { event.preventDefault(); pick.click(); } } },
+      icon("open"), h("strong", null, "Drop a model here, or choose a file"), h("span", null, suffixes), pick),
+    group("Recovered", (start.recovered ?? []).map((/** @type {any} */ each) => card(each.name, `not saved · ${when(each.when)}`, { recover: each.id }))),
+    group("In this folder", (start.folder ?? []).map((/** @type {string} */ name) => card(name, "file", { file: name }))),
+    group("Recent", (start.recent ?? []).map((/** @type {any} */ each) => card(each.name ?? each, "file", { file: each.file ?? each }))),
+    group("Classics", (start.examples ?? []).map((/** @type {any} */ each) => card(each.title ?? each.name, `${each.nodes} nodes`, { example: each.name }))),
+    h("div", { class: "mk-row" }, button("New model", async () => {
+      const name = await ask("New model", "Its name", "model");
+      if (name) { close(); actions.open({ new: name }); }
+    }, { icon: "plus", class: "mk-primary" })));
+}
+
+/** @param {string | number} moment */
+function when(moment) {
+  const date = new Date(typeof moment === "number" ? moment * 1000 : moment);
+  return Number.isNaN(date.getTime()) ? String(moment) : date.toLocaleString();
+}
+
+/** @param {HTMLElement} element @param {Context} context @param {any} start */
+export function mountStart(element, context, start) {
+  fill(element, h("div", { class: "mk-welcome" },
+    h("h1", null, "Open a model"),
+    h("p", { class: "mk-lead" }, "See every probability, say what you know, and watch the rest follow."),
+    sources(context, start, () => {})));
+}
+
+/** @param {Context} context */
+export async function openDialog(context) {
+  const start = await context.api.start().catch(context.actions.complain);
+  if (start) dialog("Open", (close) => sources(context, start, () => close(null)), "mk-wide");
+}
+
+/** @param {Context} context */
+export async function saveDialog({ api, actions, store }) {
+  const view = store.state.view;
+  const start = await api.start().catch(actions.complain);
+  if (!view || !start) return;
+  const formats = start.formats.write;
+  let format = formats[0]?.suffix ?? ".json";
+  const stem = (view.file ?? view.name).replace(/\.[A-Za-z0-9.]+$/, "");
+  const name = h("input", { class: "mk-input", value: stem + format, spellcheck: "false" });
+  const known = (/** @type {any} */ each) => `${each.suffix} – ${each.name}`;
+  await dialog("Save", (close) => h("form", { class: "mk-form", onsubmit: async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    try {
+      const saved = await api.save(view.id, { file: name.value, format });
+      toast(`Saved as ${saved.file}`);
+      close(null);
+      await actions.show(await api.view(view.id));
+    } catch (error) {
+      actions.complain(error);
+    }
+  } },
+  field("Format", select(formats.map((/** @type {any} */ each) => [each.suffix, known(each)]), format, (next) => {
+    if (name.value.endsWith(format)) name.value = name.value.slice(0, -format.length) + next;
+    format = next;
+  })),
+  field("File name", name),
+  h("div", { class: "mk-row" }, h("button", { class: "mk-button mk-primary" }, "Save in the folder"),
+    button("Download", async () => {
+      try {
+        download(name.value, await api.file(view.id, format));
+        close(null);
+      } catch (error) {
+        actions.complain(error);
+      }
+    }, { icon: "save" }))));
+}
+
+/**
+ * Files dropped anywhere on the page are opened.
+ * @param {HTMLElement} element
+ * @param {Context} context
+ */
+export function acceptDrops(element, { actions }) {
+  const carries = (/** @type {DragEvent} */ event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  let depth = 0;
+  const mark = () => element.classList.toggle("mk-dropping", depth > 0);
+  element.addEventListener("dragenter", (event) => { if (carries(event)) { depth += 1; mark(); } });
+  element.addEventListener("dragleave", (event) => { if (carries(event)) { depth -= 1; mark(); } });
+  element.addEventListener("dragover", (event) => { if (carries(event)) event.preventDefault(); });
+  element.addEventListener("drop", (event) => {
+    depth = 0;
+    mark();
+    const file = event.dataTransfer?.files[0];
+    if (!file || event.defaultPrevented) return;
+    event.preventDefault();
+    actions.upload(file);
+  });
+}
