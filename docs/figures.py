@@ -191,6 +191,7 @@ def draw_all(folder: Path, suffix: str = ".svg") -> list[Path]:
     written += approximate_tables.write_all(folder.with_name("tables"))
     for draw in FIGURES:
         drawn = draw()
+        drawn = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
         figure = getattr(drawn, "figure", None) or drawn
         path = folder / f"{draw.__name__.replace('_', '-')}{suffix}"
         # the same bytes every time, so that an unchanged picture does not rebuild its page

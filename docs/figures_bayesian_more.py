@@ -10,7 +10,6 @@ import pandas as pd
 import markovia as mk
 import markovia.distributions as dist
 from markovia.plotting import style
-from markovia.plotting.chain_plot import COLOURS
 
 SIZES = [12, 2, 3, 6, 2, 4] * 4
 
@@ -168,8 +167,8 @@ def traces_and_ranks() -> Any:
     figure, axes = plt.subplots(2, 2, figsize=(8.5, 4.2), width_ratios=[2, 1], layout="constrained")
     for (left, right), (name, engine) in zip(axes, engines.items(), strict=True):
         post = _schools(engine)
-        for chain, colour in zip(post.draws["mu"], COLOURS, strict=False):
-            left.plot(chain, color=colour, linewidth=0.6, alpha=0.85)
+        for c, chain in enumerate(post.draws["mu"]):
+            left.plot(chain, color=style.series(c), linewidth=0.6, alpha=0.85)
         post.plot(kind="rank", ax=right)
         right.set(title="", xlabel="", ylabel="draws", xticks=[])
         left.set_ylabel("mu")

@@ -16,7 +16,9 @@ import markovia as mk
 from markovia.graphs import DAG, MixedGraph, UndirectedGraph, cpdag
 from markovia.graphs.comparison import compare_graphs
 from markovia.plotting import style
-from markovia.plotting.comparison_plot import EXTRA, MISSING, REORIENTED, plot_comparison
+from markovia.plotting.comparison_plot import difference_colours, plot_comparison
+
+EXTRA, MISSING, REORIENTED = difference_colours()
 
 TRUTH = mk.examples.asia().graph
 LEARNED = DAG(

@@ -5,12 +5,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from markovia.errors import ConvergenceWarning, outside
 from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.factor import Factor
+from markovia.runtime import ports
 from markovia.runtime.array_types import Ints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Course(NamedTuple):
+    """How a computation settled: numbers after some steps, what they are, and whether they fall towards zero."""
+
+    steps: tuple[int, ...]
+    values: tuple[float, ...]
+    label: str
+    step: str = "pass"
+    falls: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,18 @@ class Info:
             words.append(word if len(word) <= width else word[: width - 1] + "…")
         left_out = len(self.given) - len(words)
         return ", ".join(words + [f"… {left_out:,} more"] * (left_out > 0))
+
+    @property
+    def course(self) -> Course | None:
+        """How the engine settled; None for those that leave no trace."""
+        return getattr(self.details, "course", None)
+
+    def plot_convergence(
+        self, *, label: str | None = None, ax: "Axes | None" = None, title: str | None = None
+    ) -> "Axes":
+        """Draw how the engine settled: its bound, or how far messages still moved; see `plotting.plot_convergence`."""
+        drawn: Axes = ports.call("plot-convergence", self, label=label, ax=ax, title=title)
+        return drawn
 
     def __str__(self) -> str:
         parts = [self.engine, "exact" if self.exact else "approximate"]

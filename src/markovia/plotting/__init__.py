@@ -1,4 +1,6 @@
-"""Pictures of models, graphs and posteriors, drawn with matplotlib; Graphviz text for those who prefer that.
+"""Pictures of models, graphs and answers, drawn with matplotlib; Graphviz text for those who prefer that.
+
+What has a picture has `plot`, which calls a function here; `theme("dark")` draws on dark paper.
 
 >>> import markovia as mk
 >>> from markovia.plotting import to_dot
@@ -9,28 +11,10 @@ digraph {
   "wet";
   "rain" -> "wet";
 }
+
+Names are imported on first use; they are listed in `__init__.pyi`.
 """
 
-from markovia.plotting.bias_variance_plot import plot_bias_variance
-from markovia.plotting.calibration_plot import plot_calibration
-from markovia.plotting.chain_plot import plot_autocorrelation, plot_trace
-from markovia.plotting.comparison_plot import plot_comparison
-from markovia.plotting.density_plot import plot_density
-from markovia.plotting.dot import to_dot
-from markovia.plotting.effect_plot import plot_effect
-from markovia.plotting.graph_plot import plot_graph, plot_model
-from markovia.plotting.posterior_plot import plot_posterior
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__ = [
-    "plot_autocorrelation",
-    "plot_bias_variance",
-    "plot_calibration",
-    "plot_comparison",
-    "plot_density",
-    "plot_effect",
-    "plot_graph",
-    "plot_model",
-    "plot_posterior",
-    "plot_trace",
-    "to_dot",
-]
+__getattr__, __dir__ = _lazy_names(__name__)

@@ -9,13 +9,13 @@ from markovia.errors import InvalidArgument
 from markovia.learning.prediction.bias_variance_decomposition import BiasVariance
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PARTS = (("bias", "#0072B2", ""), ("variance", "#E69F00", "//"), ("noise", "#BBBBBB", ".."))
+PARTS = (("bias", "NODE_BORDER", ""), ("variance", "BAR_OBSERVED", "//"), ("noise", "FAINT", ".."))
 
 
 @guided
@@ -54,10 +54,7 @@ def plot_bias_variance(
     if len(losses) > 1:
         raise InvalidArgument("results with squared and with zero-one loss cannot share one picture")
     loss = losses.pop()
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(min(3.4 + 0.7 * len(several), 14.0), 3.6), layout="constrained")
+    ax = plain_axes(ax, min(3.4 + 0.7 * len(several), 14.0), 3.6)
     places = np.arange(len(several))
     up, down = np.zeros(len(several)), np.zeros(len(several))
     for part, colour, hatch in PARTS:
@@ -68,7 +65,7 @@ def plot_bias_variance(
         if part == "bias" and all(r.noise is None for r in several.values()):
             name += " and noise"
         ax.bar(
-            places, heights, 0.62, bottom=np.where(heights >= 0, up, down), color=colour, hatch=hatch,
+            places, heights, 0.62, bottom=np.where(heights >= 0, up, down), color=getattr(style, colour), hatch=hatch,
             edgecolor=style.BACKGROUND, linewidth=0.6, label=name,
         )  # fmt: skip
         up, down = up + np.maximum(heights, 0.0), down + np.minimum(heights, 0.0)
@@ -87,6 +84,5 @@ def plot_bias_variance(
     ax.set_ylim(top=1.12 * max(float(up.max()), 1e-12))
     ax.set_ylabel("expected error")
     ax.set_title(f"{loss} loss" if title is None else title, parse_math=False)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9, borderaxespad=0.0)
     return ax

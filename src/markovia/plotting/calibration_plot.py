@@ -8,13 +8,12 @@ from markovia.errors import InvalidArgument
 from markovia.learning.prediction.calibration_measures import Calibration, Reliability
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 
@@ -57,14 +56,11 @@ def plot_calibration(
     """
     check_axes(ax)
     chosen = _chosen(calibration, classes)
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(5.0, 5.4), layout="constrained")
+    ax = plain_axes(ax, 5.0, 5.4)
     ax.plot([0, 1], [0, 1], color=style.EDGE, linewidth=1.0, linestyle=(0, (4, 3)), label="calibrated")
     strip = ax.inset_axes((0.0, -0.32, 1.0, 0.24))
     for k, (label, found) in enumerate(chosen.items()):
-        colour, mark = COLOURS[k % len(COLOURS)], MARKS[k % len(MARKS)]
+        colour, mark = style.series(k), MARKS[k % len(MARKS)]
         used = found.count > 0
         ax.plot(
             found.predicted[used], found.observed[used], color=colour, marker=mark, markersize=5.5,
@@ -77,8 +73,7 @@ def plot_calibration(
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="observed share")
     ax.tick_params(labelbottom=False)
     strip.set(xlim=(0, 1), xlabel="predicted probability", ylabel="rows")
-    for one in (ax, strip):
-        one.spines[["top", "right"]].set_visible(False)
+    style.bare(strip)
     only = next(iter(chosen)) if len(chosen) == 1 else None
     error = calibration.expected_calibration_error
     if only is not None:
@@ -103,7 +98,7 @@ def _chosen(calibration: Calibration, classes: Any) -> dict[str, Reliability]:
         if len(calibration.classes) == 2:
             classes = [calibration.classes[1]]
         else:
-            classes = calibration.classes if len(calibration.classes) <= len(COLOURS) else "top"
+            classes = calibration.classes if len(calibration.classes) <= len(MARKS) else "top"
     if isinstance(classes, str) and classes == "top" and "top" not in calibration.by_class:
         return {"most probable class": calibration.top}
     wanted = list(classes) if isinstance(classes, list | tuple) else [classes]

@@ -7,14 +7,14 @@ import numpy as np
 from markovia.inference.markov_chains.diagnostics import Diagnostics, autocorrelation
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_POINTS = 2_000
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
+MOST_NAMED = 8
 
 
 @guided
@@ -52,7 +52,7 @@ def plot_trace(
     check_axes(ax)
     traces = diagnostics.trace(quantity)
     burned = diagnostics.warm.shape[1] if quantity == "log weight" else 0
-    ax = ax or _new_axes(7.0, 3.0)
+    ax = plain_axes(ax, 7.0, 3.0)
     for c, row in enumerate(traces):
         values = np.concatenate([diagnostics.warm[c], row]) if burned else row
         window = -(-len(values) // MOST_POINTS)
@@ -61,7 +61,7 @@ def plot_trace(
         ax.plot(
             np.arange(n) * window - burned,
             points,
-            color=COLOURS[c % len(COLOURS)],
+            color=style.series(c),
             linewidth=0.7,
             alpha=0.85,
             label=f"chain {c + 1}",
@@ -108,13 +108,11 @@ def plot_autocorrelation(
     """
     check_axes(ax)
     traces = diagnostics.trace(quantity)
-    ax = ax or _new_axes(5.0, 3.0)
+    ax = plain_axes(ax, 5.0, 3.0)
     ax.axhline(0.0, color=style.INK, linewidth=0.8)
     for c, row in enumerate(traces):
         found = autocorrelation(row, max_lag)
-        ax.plot(
-            range(len(found)), found, color=COLOURS[c % len(COLOURS)], linewidth=1.2, label=f"chain {c + 1}"
-        )
+        ax.plot(range(len(found)), found, color=style.series(c), linewidth=1.2, label=f"chain {c + 1}")
     ax.set_xlabel("lag")
     ax.set_ylabel("autocorrelation")
     ax.set_title(shorten(quantity, 60) if title is None else title, parse_math=False)
@@ -123,13 +121,5 @@ def plot_autocorrelation(
 
 
 def _finish(ax: "Axes", n: int) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    if 1 < n <= len(COLOURS):
+    if 1 < n <= MOST_NAMED:
         ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9, borderaxespad=0.0)
-
-
-def _new_axes(width: float, height: float) -> "Axes":
-    from matplotlib import pyplot as plt
-
-    _, ax = plt.subplots(figsize=(width, height), layout="constrained")
-    return ax

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from markovia.models.choosing_components import ComponentChoice
 from markovia.plotting import style
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,23 +25,20 @@ def plot_component_choice(
     """Draw the scores of a `ComponentChoice`; the best number has a ring."""
     from matplotlib.ticker import MaxNLocator
 
-    check_axes(ax)
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
+    ax = plain_axes(ax, 4.8, 3.4)
     order = sorted(range(len(choice.numbers)), key=lambda i: choice.numbers[i])
     numbers = [choice.numbers[i] for i in order]
     scores = [choice.scores[i] for i in order]
-    ax.plot(numbers, scores, color="#0072B2", marker="o", markersize=5, linewidth=1.6)
+    ax.plot(numbers, scores, color=style.NODE_BORDER, marker="o", markersize=5, linewidth=1.6)
     best = numbers.index(choice.n_components)
-    ax.plot([numbers[best]], [scores[best]], marker="o", markersize=13, markerfacecolor="none",
-            markeredgecolor="#D55E00", markeredgewidth=2.0, linestyle="", label=f"best: {choice.n_components}")  # fmt: skip
+    ax.plot(
+        [numbers[best]], [scores[best]], marker="o", markersize=13, markerfacecolor="none", linestyle="",
+        markeredgecolor=style.HIGHLIGHTS[0], markeredgewidth=2.0, label=f"best: {choice.n_components}",
+    )  # fmt: skip
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10))
     ax.margins(x=0.08, y=0.12)
     ax.set_xlabel("number of " + choice.parameter.removeprefix("n_"))
     ax.set_ylabel(LABELS[choice.criterion])
     ax.set_title(title or "", parse_math=False)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=style.SMALL_FONT_SIZE)
     return ax

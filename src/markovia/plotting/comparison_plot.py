@@ -31,9 +31,6 @@ from markovia.runtime.keyword_advice import guided
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MISSING = "#0072B2"
-EXTRA = "#D55E00"
-REORIENTED = "#CC79A7"
 GAP = 0.5
 TITLE = 0.4
 LONGEST_TITLE = 50
@@ -111,6 +108,12 @@ def plot_comparison(
     return left, right
 
 
+def difference_colours() -> tuple[str, str, str]:
+    """Return the colours of edges that are extra, missing and reoriented."""
+    colours = style.palette().SERIES
+    return colours[1], colours[0], colours[3]
+
+
 def _union(comparison: GraphComparison) -> tuple[list[tuple[int, int]], bool]:
     """Return the pairs that are adjacent in either graph, along an order of the true one, and whether it has one."""
     number = {name: i for i, name in enumerate(comparison.nodes)}
@@ -137,13 +140,14 @@ def _union(comparison: GraphComparison) -> tuple[list[tuple[int, int]], bool]:
 
 def _side(comparison: GraphComparison, side: int, route: Mapping[tuple[int, int], Any]) -> list[Edge]:
     """Return the edges of one graph, those that differ in colour."""
+    extra, missing, reoriented = difference_colours()
     number = {name: i for i, name in enumerate(comparison.nodes)}
     mine, other = comparison.edge_marks[side], comparison.edge_marks[1 - side]
     found = []
     for pair, ends in mine.items():
         a, b = number[pair[0]], number[pair[1]]
         colours = (
-            [(EXTRA, MISSING)[side]] if pair not in other else [REORIENTED] if other[pair] != ends else []
+            [(extra, missing)[side]] if pair not in other else [reoriented] if other[pair] != ends else []
         )
         for at_a, at_b in sorted(ends, key=lambda marks: (marks[0].value, marks[1].value)):
             dashed = at_a is at_b is Mark.ARROW
@@ -200,14 +204,15 @@ def _two_axes(picture: Scene, layout: Layout, legend: bool, titles: Sequence[str
 def _legend(comparison: GraphComparison, left: "Axes", right: "Axes", *, own_figure: bool) -> None:
     from matplotlib.lines import Line2D
 
+    extra, missing, reoriented = difference_colours()
     entries = [
         (style.EDGE, 1.2, f"in both ({len(comparison.shared)})"),
-        (EXTRA, 2.4, f"extra, only learned ({len(comparison.extra)})"),
-        (MISSING, 2.4, f"missing, only true ({len(comparison.missing)})"),
+        (extra, 2.4, f"extra, only learned ({len(comparison.extra)})"),
+        (missing, 2.4, f"missing, only true ({len(comparison.missing)})"),
     ]
     if comparison.level != "undirected":
         word = "reversed" if comparison.level == "dag" else "other marks"
-        entries.append((REORIENTED, 2.4, f"{word} ({len(comparison.reoriented)})"))
+        entries.append((reoriented, 2.4, f"{word} ({len(comparison.reoriented)})"))
     handles = [Line2D([], [], color=colour, linewidth=width, label=words) for colour, width, words in entries]
     if own_figure:
         figure: Any = left.get_figure(root=True)

@@ -8,7 +8,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
@@ -44,17 +44,14 @@ def plot_density(
     'p(x)'
     """
     check_axes(ax)
-    from matplotlib import pyplot as plt
-
     numbers = posterior.mixture.numbers
     if len(numbers) > MOST_CURVES:
         raise InvalidArgument(
             f"a posterior of {len(numbers)} numbers has too many curves; choose some: posterior.marginal([...]).plot()"
         )
-    if ax is None:
-        _, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
-    for name, colour in zip(numbers, (*style.HIGHLIGHTS, style.INK, style.BAR, style.EDGE), strict=False):
-        _curve(ax, posterior.marginal(name), shorten(name, 24), colour)
+    ax = plain_axes(ax, 6.0, 3.2)
+    for k, name in enumerate(numbers):
+        _curve(ax, posterior.marginal(name), shorten(name, 24), style.series(k))
     if len(numbers) > 1:
         ax.legend(frameon=False)
     ax.set_ylim(bottom=0.0)

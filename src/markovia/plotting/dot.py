@@ -9,14 +9,14 @@ from typing import Any
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, UndirectedGraph
 from markovia.models.graphical.base import GraphicalModel
-from markovia.plotting import style
+from markovia.plotting.style import LIGHT
 
 _HEADS = {Mark.TAIL: "none", Mark.ARROW: "normal", Mark.CIRCLE: "odot"}
-_BOX = f'shape=box, style="rounded,filled", fillcolor="{style.NODE_FILL}", color="{style.NODE_BORDER}"'
-_ROUND = f'shape=ellipse, style=filled, fillcolor="{style.NODE_FILL}", color="{style.NODE_BORDER}"'
-_SQUARE = f'shape=square, style=filled, fillcolor="{style.FACTOR_FILL}", fontcolor="#FFFFFF"'
-_SEPARATOR = f'shape=box, style=filled, fillcolor="{style.SEPARATOR_FILL}"'
-_OBSERVED = f'fillcolor="{style.OBSERVED_FILL}", color="{style.OBSERVED_BORDER}", penwidth=2'
+_BOX = f'shape=box, style="rounded,filled", fillcolor="{LIGHT.NODE_FILL}", color="{LIGHT.NODE_BORDER}"'
+_ROUND = f'shape=ellipse, style=filled, fillcolor="{LIGHT.NODE_FILL}", color="{LIGHT.NODE_BORDER}"'
+_SQUARE = f'shape=square, style=filled, fillcolor="{LIGHT.FACTOR_FILL}", fontcolor="#FFFFFF"'
+_SEPARATOR = f'shape=box, style=filled, fillcolor="{LIGHT.SEPARATOR_FILL}"'
+_OBSERVED = f'fillcolor="{LIGHT.OBSERVED_FILL}", color="{LIGHT.OBSERVED_BORDER}", penwidth=2'
 
 
 def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:

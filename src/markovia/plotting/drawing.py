@@ -165,7 +165,7 @@ def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> No
     patch.set(facecolor=fill, edgecolor=node.highlight or border, zorder=3, gid=f"node:{node.name}")
     proportions.keep(patch.set_linewidth, 2.2 if node.observed or node.highlight else 1.2)
     ax.add_artist(patch)
-    ink = "#FFFFFF" if node.shape == "square" else style.INK
+    ink = style.FACTOR_INK if node.shape == "square" else style.INK
     top = y + (height / 2 - 0.65 * sc.PADDING if node.bars else node.title_height / 2)
     line = text_height(1, node.font_size)
     for k, words in enumerate(node.lines):
@@ -195,7 +195,7 @@ def _draw_bars(ax: "Axes", proportions: Any, node: sc.Node, left: float, top: fl
             continue
         thick = 0.6 * sc.ROW_HEIGHT
         track = Rectangle((start, y - thick / 2), length, thick, facecolor=style.BAR_TRACK, zorder=4)
-        track.set(edgecolor="#B0B0B0", gid=f"track:{node.name}")
+        track.set(edgecolor=style.FAINT, gid=f"track:{node.name}")
         proportions.keep(track.set_linewidth, 0.5)
         ax.add_artist(track)
         colour = style.BAR_OBSERVED if node.observed else style.BAR

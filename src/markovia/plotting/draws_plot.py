@@ -9,9 +9,9 @@ from markovia.errors import InvalidArgument
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
 from markovia.inference.markov_chains.diagnostics import autocorrelation
 from markovia.plotting import style
-from markovia.plotting.chain_plot import COLOURS, MOST_POINTS
+from markovia.plotting.chain_plot import MOST_POINTS
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, panel_each, panels, plain_axes
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.runtime.keyword_advice import guided
@@ -80,21 +80,6 @@ def plot_draws(
     return drawn
 
 
-def _grid(rows: int, columns: int, width: float, height: float) -> "np.ndarray[Any, Any]":
-    from matplotlib import pyplot as plt
-
-    _, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False)
-    for ax in axes.ravel():
-        ax.spines[["top", "right"]].set_visible(False)
-    found: np.ndarray[Any, Any] = axes
-    return found
-
-
-def _one(ax: "Axes | None", width: float, height: float) -> "Axes":
-    drawn: Axes = ax if ax is not None else _grid(1, 1, width, height)[0, 0]
-    return drawn
-
-
 def _curve(ax: "Axes", values: Array, **look: Any) -> None:
     """Draw a kernel density estimate; a constant is a line."""
     from scipy.stats import gaussian_kde
@@ -119,10 +104,10 @@ def _trace(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) 
             "kind='trace' draws two pictures a scalar; leave ax= out, or use kind='density'"
         )
     shown = scalars[:MOST_SCALARS]
-    axes = _grid(len(shown), 2, 9.0, 1.7 * len(shown) + 0.4)
+    axes = panels(len(shown), 2, 9.0, 1.7 * len(shown) + 0.4)
     for (label, values), (left, right) in zip(shown, axes, strict=True):
         for c, row in enumerate(values):
-            look = {"color": COLOURS[c % len(COLOURS)], "alpha": 0.85}
+            look = {"color": style.series(c), "alpha": 0.85}
             _curve(left, row, linewidth=1.2, **look)
             _trace_line(right, row, linewidth=0.6, **look)
         left.set_ylabel(label, parse_math=False)
@@ -137,18 +122,12 @@ def _each(draw: Callable[["Axes", str, Array], None], xlabel: str) -> Callable[.
 
     def kind(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
         shown = scalars[:MOST_SCALARS]
-        if ax is not None and len(shown) > 1:
-            raise InvalidArgument(f"ax= is for one scalar; there are {len(scalars)}")
-        columns = min(3, len(shown))
-        rows = -(-len(shown) // columns)
-        axes = np.array([[ax]]) if ax is not None else _grid(rows, columns, 3.2 * columns, 2.2 * rows + 0.3)
+        axes = panel_each(ax, len(shown), "scalars", (3.2, 2.3), columns=3)
         for place, (label, values) in zip(axes.ravel(), shown, strict=False):
             draw(place, label, values)
             place.set_xlabel(xlabel)
             if xlabel:
                 place.set_title(label, parse_math=False, fontsize=style.FONT_SIZE)
-        for place in axes.ravel()[len(shown) :]:
-            place.set_visible(False)
         return ax if ax is not None else axes
 
     return kind
@@ -168,7 +147,7 @@ def _rank(ax: "Axes", label: str, values: Array) -> None:
     bins = max(5, min(20, values.shape[1] // 20))
     edges = np.linspace(0, values.size, bins + 1)
     for c, row in enumerate(ranks):
-        ax.stairs(np.histogram(row, edges)[0], edges, color=COLOURS[c % len(COLOURS)], linewidth=1.2)
+        ax.stairs(np.histogram(row, edges)[0], edges, color=style.series(c), linewidth=1.2)
     ax.axhline(values.shape[1] / bins, color=style.INK, linewidth=0.8, linestyle="--")
     ax.set_ylim(bottom=0)
 
@@ -176,13 +155,13 @@ def _rank(ax: "Axes", label: str, values: Array) -> None:
 def _lags(ax: "Axes", label: str, values: Array) -> None:
     for c, row in enumerate(values):
         found = autocorrelation(row, min(50, len(row) - 1))
-        ax.plot(range(len(found)), found, color=COLOURS[c % len(COLOURS)], linewidth=1.2)
+        ax.plot(range(len(found)), found, color=style.series(c), linewidth=1.2)
     ax.axhline(0.0, color=style.INK, linewidth=0.8)
 
 
 def _forest(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
     shown = scalars[:MOST_FOREST]
-    ax = _one(ax, 6.0, 0.28 * len(shown) + 1.0)
+    ax = plain_axes(ax, 6.0, 0.28 * len(shown) + 1.0)
     for place, (_, values) in enumerate(shown):
         low, first, last, high = np.quantile(values, [0.05, 0.25, 0.75, 0.95])
         ax.plot([low, high], [place, place], color=style.NODE_BORDER, linewidth=1.2)
@@ -205,7 +184,7 @@ def _pair(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -
     if ax is not None or len(scalars) < 2:
         raise InvalidArgument("kind='pair' draws every pair of two scalars or more, on axes of its own")
     shown = scalars[:MOST_PAIRS]
-    axes = _grid(len(shown) - 1, len(shown) - 1, 2.2 * len(shown), 2.2 * len(shown) - 1.0)
+    axes = panels(len(shown) - 1, len(shown) - 1, 2.2 * len(shown), 2.2 * len(shown) - 1.0)
     stats = posterior.stats
     bad = None if stats is None or stats.diverging is None else stats.diverging.ravel()
     for i in range(1, len(shown)):
@@ -232,7 +211,7 @@ def _energy(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any)
         raise InvalidArgument(
             "kind='energy' needs the energies of a Hamiltonian sampler, such as engine='nuts'"
         )
-    ax = _one(ax, 5.0, 3.0)
+    ax = plain_axes(ax, 5.0, 3.0)
     gaps = stats.energy - stats.energy.mean()
     _curve(ax, gaps, color=style.NODE_BORDER, linewidth=1.5, label="energy")
     _curve(
@@ -252,7 +231,7 @@ def _predictive(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: 
     flat = rows.reshape(rows.shape[0] * rows.shape[1], -1)
     if flat.shape[1] != data.size:
         raise InvalidArgument(f"{name!r} has {flat.shape[1]} numbers a draw, and observed= has {data.size}")
-    ax = _one(ax, 5.0, 3.0)
+    ax = plain_axes(ax, 5.0, 3.0)
     for row in flat[:: -(-len(flat) // PREDICTIONS)]:
         _curve(ax, row, color=style.BAR, linewidth=0.6, alpha=0.5)
     _curve(ax, data, color=style.INK, linewidth=1.8, label="observed")

@@ -23,8 +23,6 @@ from markovia.runtime.keyword_advice import guided
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CAUSAL = "#009E73"
-BIASING = "#D55E00"
 LEGEND, NARROWEST = 0.45, 2.3
 """Inches that the legend takes below a new figure, and those that it is wide."""
 _MARKS = {
@@ -93,6 +91,12 @@ def plot_effect(
     return drawn
 
 
+def path_colours() -> tuple[str, str]:
+    """Return the colours of causal paths and of open ones that are not causal."""
+    colours = style.palette().SERIES
+    return colours[2], colours[1]
+
+
 def _colour(picture: Scene, paths: EffectPaths) -> None:
     number = {node.name: i for i, node in enumerate(picture.nodes)}
     joined: dict[tuple[int, int, Mark, Mark], Edge] = {}
@@ -100,7 +104,7 @@ def _colour(picture: Scene, paths: EffectPaths) -> None:
         joined[edge.a, edge.b, edge.mark_a, edge.mark_b] = edge
         joined[edge.b, edge.a, edge.mark_b, edge.mark_a] = edge
     open_causal = [trail for trail in paths.causal if trail.is_open]
-    for colour, trails in ((CAUSAL, open_causal), (BIASING, paths.open)):
+    for colour, trails in zip(path_colours(), (open_causal, paths.open), strict=True):
         for trail in trails:
             for (a, b), arrow in zip(pairwise(trail.nodes), trail.arrows, strict=True):
                 edge = joined[number[a], number[b], *_MARKS[arrow]]
@@ -122,9 +126,10 @@ def _legend(ax: "Axes", paths: EffectPaths, *, own_figure: bool) -> None:
         )
     runs = [trail for trail in paths.causal if trail.is_open]
     shut = len(paths.causal) - len(runs)
+    causal, biasing = path_colours()
     labels = {
-        CAUSAL: f"causal: {_counted(len(runs), paths)}" + (f", {shut} blocked" if shut else ""),
-        BIASING: f"open, not causal: {_counted(len(paths.open), paths)}",
+        causal: f"causal: {_counted(len(runs), paths)}" + (f", {shut} blocked" if shut else ""),
+        biasing: f"open, not causal: {_counted(len(paths.open), paths)}",
     }
     ax.legend(
         handles=[

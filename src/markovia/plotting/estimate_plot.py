@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.plotting import style
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import panels, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST = 30
 """Covariates that are drawn: those that differ most."""
 
 
-def plot_effects(effects: Sequence[Any], *, ax: Any = None) -> "Axes":
+def plot_effects(effects: Sequence[Any], *, ax: "Axes | None" = None) -> "Axes":
     """Draw a forest: one line an effect with its interval, and a line where there is none."""
-    ax = _axes(ax, 6.0, 0.9 + 0.4 * len(effects))
+    ax = plain_axes(ax, 6.0, 0.9 + 0.4 * len(effects))
     for k, effect in enumerate(reversed(effects)):
         low, high = effect.interval
         ax.plot([low, high], [k, k], color=style.NODE_BORDER, linewidth=2, solid_capstyle="round")
@@ -34,13 +33,13 @@ def plot_effects(effects: Sequence[Any], *, ax: Any = None) -> "Axes":
     ax.set_yticks(range(len(effects)), [e.method for e in reversed(effects)])
     ax.set_ylim(-0.6, len(effects) - 0.4)
     ax.set_xlabel(f"{first.measure} in {first.outcome} by {first.treatment}")
-    return _bare(ax)
+    return ax
 
 
-def plot_balance(balance: Any, *, ax: Any = None) -> "Axes":
+def plot_balance(balance: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw a love plot: standardised differences of the covariates before and after, the worst on top."""
     order = np.argsort(np.abs(balance.before))[-MOST:]
-    ax = _axes(ax, 5.5, 1.0 + 0.25 * len(order))
+    ax = plain_axes(ax, 5.5, 1.0 + 0.25 * len(order))
     names = [balance.columns[k] for k in order]
     ax.plot(
         np.abs(balance.before[order]), names, "o", color=style.BAR_OBSERVED, label="before", fillstyle="none"
@@ -51,12 +50,12 @@ def plot_balance(balance: Any, *, ax: Any = None) -> "Axes":
     ax.set_xlim(left=-0.01)
     ax.set_xlabel("standardised difference of means")
     ax.legend(frameon=False, fontsize=style.SMALL_FONT_SIZE, loc="lower right")
-    return _bare(ax)
+    return ax
 
 
-def plot_sensitivity(found: Any, *, ax: Any = None) -> "Axes":
+def plot_sensitivity(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the estimate that a confounder would leave, over its partial R squared with treatment and outcome."""
-    ax = _axes(ax, 5.0, 4.0)
+    ax = plain_axes(ax, 5.0, 4.0)
     strongest = found.benchmarks.to_numpy().max(initial=0.0)
     top = float(min(max(1.5 * found.robustness, 1.3 * strongest, 0.05), 0.95))
     grid = np.linspace(0, top, 60)
@@ -73,43 +72,38 @@ def plot_sensitivity(found: Any, *, ax: Any = None) -> "Axes":
     ax.set_xlabel("partial R² of the confounder with the treatment")
     ax.set_ylabel("with the outcome")
     ax.set_title("estimate left (thick: none)", fontsize=style.FONT_SIZE)
-    return _bare(ax)
+    return ax
 
 
-def plot_synthetic_control(found: Any, *, ax: Any = None) -> "Axes":
+def plot_synthetic_control(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the gap between a treated unit and its synthetic control over time, with those of the placebos."""
-    ax = _axes(ax, 6.0, 3.5)
+    ax = plain_axes(ax, 6.0, 3.5)
     times = list(found.times)
     for gaps in found.synthesis.placebo_gaps:
-        ax.plot(times, gaps, color=style.SEPARATOR_FILL, linewidth=1)
+        ax.plot(times, gaps, color=style.FAINT, linewidth=1)
     ax.plot(times, found.synthesis.gaps, color=style.NODE_BORDER, linewidth=2, label=str(found.unit))
     ax.axvline(times[found.synthesis.start], color=style.EDGE, linestyle="--", linewidth=0.8)
     ax.axhline(0, color=style.EDGE, linewidth=0.8)
     ax.set_ylabel(f"gap in {found.outcome}")
     ax.legend(frameon=False)
-    return _bare(ax)
+    return ax
 
 
-def plot_effect_report(report: Any) -> "Figure":
-    """Draw the forest, the balance, the refutations and the contour of a report, those that it has."""
-    import matplotlib.pyplot as plt
-
-    check_axes(None)
-    panels: list[Any] = [lambda ax: plot_effects([report.effect], ax=ax)]
+def plot_effect_report(report: Any) -> "np.ndarray[Any, Any]":
+    """Draw the forest, the balance, the refutations and the contour of a report, those that it has; return the axes."""
+    parts: list[Any] = [lambda ax: plot_effects([report.effect], ax=ax)]
     if report.effect.balanced is not None:
-        panels.append(lambda ax: plot_balance(report.effect.balanced, ax=ax))
+        parts.append(lambda ax: plot_balance(report.effect.balanced, ax=ax))
     if report.refutations:
-        panels.append(lambda ax: _refutations(report, ax))
+        parts.append(lambda ax: _refutations(report, ax))
     if report.sensitivity is not None:
-        panels.append(lambda ax: plot_sensitivity(report.sensitivity, ax=ax))
-    rows = -(-len(panels) // 2)
-    figure, axes = plt.subplots(rows, 2, figsize=(11, 3.4 * rows), squeeze=False, layout="constrained")
-    for ax, panel in zip(axes.flat, panels, strict=False):
-        panel(ax)
-    for ax in axes.flat[len(panels) :]:
-        ax.set_axis_off()
-    figure.suptitle(report.verdict, fontsize=style.FONT_SIZE)
-    return figure
+        parts.append(lambda ax: plot_sensitivity(report.sensitivity, ax=ax))
+    rows = -(-len(parts) // 2)
+    axes = panels(rows, 2, 11.0, 3.4 * rows, used=len(parts))
+    for ax, part in zip(axes.flat, parts, strict=False):
+        part(ax)
+    axes[0, 0].figure.suptitle(report.verdict, fontsize=style.FONT_SIZE, parse_math=False)
+    return axes
 
 
 def _refutations(report: Any, ax: "Axes") -> None:
@@ -121,19 +115,3 @@ def _refutations(report: Any, ax: "Axes") -> None:
         ax.plot([one.expected], [k], "|", color=style.INK, markersize=14)
     ax.set_yticks(range(len(found)), [f"{r.kind}{'' if r.passed else ' (failed)'}" for r in found])
     ax.set_xlabel("estimates; the bar is what is expected")
-    _bare(ax)
-
-
-def _axes(ax: Any, width: float, height: float) -> "Axes":
-    check_axes(ax)
-    if ax is not None:
-        drawn: Axes = ax
-        return drawn
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
-
-
-def _bare(ax: "Axes") -> "Axes":
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax

@@ -106,7 +106,7 @@ def _bars(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
     ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
     ax.set_xlabel("probability")
     ax.set_ylabel(name, parse_math=False)
-    ax.spines[["top", "right"]].set_visible(False)
+    style.bare(ax)
     return ax
 
 
@@ -127,7 +127,7 @@ def _heat_map(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
     across_every, down_every = _every(cell[0], SLANTED_LINE) if slanted else 1, _every(cell[1], LINE)
     values = posterior.values
     highest = float(values.max())
-    ax.imshow(values, cmap="Blues", vmin=0.0, vmax=max(highest, 1e-12), aspect="auto")
+    ax.imshow(values, cmap=style.ramp(), vmin=0.0, vmax=max(highest, 1e-12), aspect="auto")
     ax.set_xticks(range(0, len(columns), across_every), columns[::across_every], parse_math=False)
     if slanted:
         ax.tick_params(axis="x", labelrotation=40)

@@ -312,5 +312,5 @@ def test_pictures_are_drawn(world):
     assert [t.get_text() for t in found.plot([other]).get_yticklabels()] == ["ipw", "regression"]
     assert found.balance().plot().get_xlabel() == "standardised difference of means"
     assert found.sensitivity().plot().get_ylabel() == "with the outcome"
-    assert len(found.report(repetitions=5).plot().axes) == 4
+    assert len(found.report(repetitions=5).plot().ravel()) == 4
     plt.close("all")

@@ -10,7 +10,9 @@ from markovia.causal import effect_paths
 from markovia.errors import InvalidGraph
 from markovia.graphs import Mark, MixedGraph, latent_projection
 from markovia.plotting import plot_effect
-from markovia.plotting.effect_plot import BIASING, CAUSAL
+from markovia.plotting.effect_plot import path_colours
+
+CAUSAL, BIASING = path_colours()
 
 mpl.use("agg")
 ARROWS = {(Mark.TAIL, Mark.ARROW): "->", (Mark.ARROW, Mark.TAIL): "<-", (Mark.ARROW, Mark.ARROW): "<->"}

@@ -26,9 +26,10 @@ def closed_figures():
 
 
 def test_panels_have_the_leading_words_and_their_probabilities(model):
-    figure = model.plot_topics(2, title="Two $topics")
-    panels = [ax for ax in figure.axes if ax.get_visible()]
+    panels = model.plot_topics(2, title="Two $topics").ravel()
     assert len(panels) == 2
+    assert model.plot_topics(2, topics=[1], ax=panels[0]) is panels[0]
+    panels = model.plot_topics(2).ravel()
     largest = int(np.argmax(model.topic_shares_))
     assert [t.get_text() for t in panels[0].get_yticklabels()] == model.top_words(2)[largest]
     assert panels[0].patches[0].get_width() == pytest.approx(model.topic_word_[largest].max())
@@ -50,6 +51,8 @@ def test_maps_keep_distances_and_convergence_shows_every_pass(model):
     apart = np.linalg.norm(square[:, None] - square, axis=2)
     found = scaled_places(apart)
     assert np.linalg.norm(found[:, None] - found, axis=2) == pytest.approx(apart)
+    with pytest.raises(mk.MarkoviaError, match="ax= is for one picture; there are 2 topics"):
+        model.plot_topics(ax=ax)
     assert len(model.plot_convergence().lines[0].get_xdata()) == 40
 
 

@@ -1,7 +1,7 @@
 """One report on an effect: the number, its diagnostics, the refutations, the sensitivity, the graph, and a verdict."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markovia.causal.estimation.diagnostics import SMALL
 from markovia.causal.estimation.effect_result import Effect, listed
@@ -11,9 +11,6 @@ from markovia.causal.estimation.sensitivity import Sensitivity, sensitivity
 from markovia.errors import MarkoviaError
 from markovia.runtime import ports
 from markovia.runtime.seeds import Seed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -69,10 +66,9 @@ class Report:
             parts.append("It rests on\n" + "\n".join(f"  {a}" for a in self.effect.formula.assumptions))
         return "\n\n".join([*parts, self.verdict])
 
-    def plot(self) -> "Figure":
-        """Draw the forest, the balance, the refutations and the contour of hidden confounding."""
-        drawn: Figure = ports.call("plot-effect-report", self)
-        return drawn
+    def plot(self) -> Any:
+        """Draw the forest, the balance, the refutations and the contour of hidden confounding; returns an array of axes."""
+        return ports.call("plot-effect-report", self)
 
 
 def report(

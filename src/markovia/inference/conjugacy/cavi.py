@@ -18,7 +18,7 @@ from markovia.inference.conjugacy.closed_posterior import ClosedAnswer
 from markovia.inference.conjugacy.mean_field_updates import MeanField, conjugate_blocks
 from markovia.inference.differentiable.compiled_functions import as_data, compiled
 from markovia.inference.problem import Problem
-from markovia.inference.result import Record
+from markovia.inference.result import Course, Record
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Positive
 from markovia.runtime.double_precision import x64
@@ -41,6 +41,12 @@ class CAVIDetails:
 
     bounds: Array
     starts: Array
+
+    @property
+    def course(self) -> Course:
+        """How the bound rose."""
+        bounds = tuple(float(b) for b in self.bounds)
+        return Course(tuple(range(1, len(bounds) + 1)), bounds, "evidence lower bound", "sweep")
 
 
 @dataclass(frozen=True, kw_only=True)

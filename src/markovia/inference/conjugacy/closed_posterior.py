@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info, LogMass, Record
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CHAINS, DRAWS = 4, 1000
 
@@ -189,9 +192,17 @@ class ClosedPosterior(DrawnPosterior):
                 label = f"{name}[{','.join(map(str, at))}]" if at else name
                 yield label, [float(np.asarray(c)[at]) for c in columns]
 
-    def plot(self, names: str | Sequence[str] | None = None, *, kind: str = "density", **options: Any) -> Any:
+    def plot(
+        self,
+        names: str | Sequence[str] | None = None,
+        *,
+        kind: str = "density",
+        observed: Any = None,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
         """Draw the posterior, as densities of independent draws by default; see `DrawnPosterior.plot`."""
-        return super().plot(names, kind=kind, **options)
+        return super().plot(names, kind=kind, observed=observed, ax=ax, title=title)
 
     def _note(self) -> str:
         return str(self.info)

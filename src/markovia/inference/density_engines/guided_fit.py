@@ -114,7 +114,8 @@ class GuidedEngine(DensityEngine):
         noise, log_det = noise[:, :some], log_det[:, :some]
         log_q = -0.5 * (noise**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - log_det
         logs = heights - log_q
-        details = judged(logs, tuple(trace[:: max(1, len(trace) // SHOWN)].tolist()))
+        every = max(1, len(trace) // SHOWN)
+        details = judged(logs, tuple(trace[::every].tolist()), every)
         bound = float(np.where(np.isfinite(logs), logs, -1e300).mean())
         error = float(logs.std() / np.sqrt(logs.size))
         wrong = []

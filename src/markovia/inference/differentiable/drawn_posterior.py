@@ -363,7 +363,15 @@ class DrawnPosterior:
 
     # -- shown ------------------------------------------------------------------------------------------------------
 
-    def plot(self, names: str | Sequence[str] | None = None, *, kind: str = "trace", **options: Any) -> "Any":
+    def plot(
+        self,
+        names: str | Sequence[str] | None = None,
+        *,
+        kind: str = "trace",
+        observed: Any = None,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
         """Draw the posterior; see `markovia.plotting.plot_draws`.
 
         Parameters
@@ -373,11 +381,13 @@ class DrawnPosterior:
         kind
             "trace" (density and trace), "density", "rank", "forest", "pair", "energy", "autocorrelation" or "predictive"
             (of an observed node: data drawn anew from the posterior, over the data).
-        options
-            `ax`, `title`, and `observed` for `kind="predictive"` of other quantities.
+        observed
+            For `kind="predictive"` of other quantities: the data.
+        ax, title
+            Where to draw, for kinds of one picture, and the text above.
         """
         shown: DrawnPosterior = self
-        if kind == "predictive" and "observed" not in options:
+        if kind == "predictive" and observed is None:
             seen = (
                 [s.name for s in self.program.layout.sites.values() if s.role == "observed"]
                 if self.program
@@ -385,13 +395,10 @@ class DrawnPosterior:
             )
             name = seen[0] if names is None and len(seen) == 1 else names
             if isinstance(name, str) and name in seen:
-                shown, names, options["observed"] = (
-                    self._predicted(name),
-                    None,
-                    self.program.layout.data[name],
-                )
-        drawn: Axes = ports.call("plot-draws", shown, shown._chosen(names), kind=kind, **options)
-        return drawn
+                shown, names, observed = self._predicted(name), None, self.program.layout.data[name]
+        return ports.call(
+            "plot-draws", shown, shown._chosen(names), kind=kind, observed=observed, ax=ax, title=title
+        )
 
     def _predicted(self, name: str) -> "DrawnPosterior":
         """Return some draws of an observed node anew, at draws of the posterior."""

@@ -31,7 +31,7 @@ from markovia.inference.message_passing.schedules import (
     working_room,
 )
 from markovia.inference.problem import Problem
-from markovia.inference.result import LogMass, Ranked, Record, Tables
+from markovia.inference.result import Course, LogMass, Ranked, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
@@ -40,11 +40,23 @@ ADVICE = "try damping=0.5, schedule='residual', or engine='generalized-bp' or 'g
 
 @dataclass(frozen=True)
 class LoopyDetails:
-    """The schedule of the messages, damping, and the numbers they are in: "linear" or "log"."""
+    """The schedule of the messages, damping, the numbers they are in ("linear" or "log"), and how far they moved.
+
+    The trace holds pairs: after how many iterations, and the largest change of a message in the last of them.
+    """
 
     schedule: str
     damping: float
     domain: str
+    trace: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def course(self) -> Course | None:
+        """How the messages settled; None on a forest, where two passes are all."""
+        if not self.trace:
+            return None
+        steps, moves = zip(*self.trace, strict=True)
+        return Course(steps, moves, "largest change of a message", "iteration", falls=True)
 
 
 @dataclass(frozen=True)
@@ -203,6 +215,7 @@ class LoopyBP(Approximate):
                 "two passes" if graph.is_forest else self.schedule,
                 self.damping,
                 "linear" if messages.kind == SUM else "log",
+                messages.trace,
             ),
         )
 

@@ -58,6 +58,8 @@ class Messages:
         Whether the last change was below the tolerance, the iterations made, and that change in probability.
     possible
         Whether no message vanished. If one did, no configuration has any weight.
+    trace
+        How far the messages moved, after how many iterations.
     """
 
     kind: int
@@ -67,6 +69,7 @@ class Messages:
     iterations: int
     error: float
     possible: bool
+    trace: tuple[tuple[int, float], ...] = ()
 
 
 def propagate(graph: MessageGraph, kind: int, settings: Settings) -> Messages:
@@ -85,8 +88,9 @@ def propagate(graph: MessageGraph, kind: int, settings: Settings) -> Messages:
         run.residual()
     converged = run.error < settings.tolerance and run.possible
     return Messages(
-        kind, run.incoming, run.outgoing, converged or not run.possible, run.rounds, run.error, run.possible
-    )
+        kind, run.incoming, run.outgoing, converged or not run.possible, run.rounds, run.error, run.possible,
+        tuple(run.trace),
+    )  # fmt: skip
 
 
 class _Run:
@@ -102,6 +106,7 @@ class _Run:
         self.rounds = 0
         self.error = 0.0
         self.possible = True
+        self.trace: list[tuple[int, float]] = []
         self.room = working_room(graph)
 
     def two_passes(self) -> None:
@@ -121,6 +126,7 @@ class _Run:
                 return
             if not self._sweep(order, False, self.settings.damping):
                 return
+            self.trace.append((self.rounds, self.error))
 
     def flooding(self) -> None:
         """Make rounds in which all variables and then all factors send."""
@@ -130,7 +136,9 @@ class _Run:
             return
         each = max(1, len(self.incoming) + len(graph.flat.values) + len(graph.logs))
         while self._go_on():
-            rounds = min(max(1, SLICE // each), self.settings.max_iterations - self.rounds)
+            rounds = min(
+                max(1, SLICE // each), self.settings.max_iterations - self.rounds, self._until_a_look()
+            )
             made, moved = self._send(graph.flooding, self.settings.damping, rounds=rounds)
             self.rounds += made
             if not self._moved(moved):
@@ -168,10 +176,10 @@ class _Run:
         made, most = 0, self.settings.max_iterations * count
         arrays = graph.arrays if self.kind == SUM else graph.log_arrays
         while self._go_on():
+            steps = min(max(1, SLICE // (4 * each)), most - made, count * self._until_a_look())
             steps, moved = residual(
                 arrays, self.kind, self.settings.damping, self.settings.tolerance, graph.flat.n_factors,
-                min(max(1, SLICE // (4 * each)), most - made), heap, place, urgency, self.incoming, self.outgoing,
-                *self.room,
+                steps, heap, place, urgency, self.incoming, self.outgoing, *self.room,
             )  # fmt: skip
             made += int(steps)
             self.rounds = -(-made // count)
@@ -217,7 +225,12 @@ class _Run:
         """Take in the last move; whether to go on."""
         self.possible = moved >= 0.0
         self.error = max(moved, 0.0)
+        self.trace.append((self.rounds, self.error))
         return self.possible
+
+    def _until_a_look(self) -> int:
+        """Return for how many iterations a kernel runs on its own: few at first, so that the trace shows the start."""
+        return max(1, self.rounds // 8)
 
     def _late(self) -> bool:
         limit = self.settings.time_limit

@@ -29,7 +29,7 @@ from markovia.inference.flat_graphs.consistent_states import States, configurati
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, LogMass, Ranked, Record, Tables
+from markovia.inference.result import Assignment, Course, LogMass, Ranked, Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
@@ -73,6 +73,12 @@ class AscentDetails:
     elbo: float
     elbo_trace: Array
     clusters: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def course(self) -> Course:
+        """How the bound rose."""
+        bounds = tuple(float(b) for b in np.ravel(self.elbo_trace))
+        return Course(tuple(range(len(bounds))), bounds, "evidence lower bound", "sweep")
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
-from markovia.inference.result import LogMass, Record, Tables
+from markovia.inference.result import Course, LogMass, Record, Tables
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
@@ -95,6 +95,12 @@ class ReweightedDetails:
     upper_trace: Array
     forests: int
     rho: Array
+
+    @property
+    def course(self) -> Course:
+        """How the bound came down."""
+        bounds = tuple(float(b) for b in self.upper_trace)
+        return Course(tuple(range(1, len(bounds) + 1)), bounds, "upper bound on the log mass", "look")
 
 
 @dataclass(frozen=True)

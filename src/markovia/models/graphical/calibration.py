@@ -26,7 +26,7 @@ from markovia.runtime.shown import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 LEAST = 20
 """Simulations below which nothing can be said."""
@@ -76,10 +76,9 @@ class Calibration:
 
         return pd.DataFrame(dict(self.ranks))
 
-    def plot(self, *, bins: int = 20) -> "Figure":
+    def plot(self, *, bins: int = 20, ax: "Axes | None" = None) -> Any:
         """Draw a histogram of the ranks for each number, with the band that most bars should end in."""
-        drawn: Figure = ports.call("plot-ranks", self, bins=bins)
-        return drawn
+        return ports.call("plot-ranks", self, bins=bins, ax=ax)
 
     def __str__(self) -> str:
         rows = [[name, f"{p:.3g}"] for name, p in self.p_values().items()]

@@ -15,6 +15,8 @@ from markovia.runtime.checks import Whole, check
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 
@@ -119,10 +121,18 @@ class MixtureModel(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Write the mixture to a file; `markovia.load` reads it back."""
         ports.call("save", self, path, format=format)
 
-    def plot(self, X: Any, **options: Any) -> Any:  # noqa: N803
+    def plot(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        columns: tuple[Any, Any] | None = None,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> "Axes":
         """Draw rows in two columns, coloured by component, paler where that is less sure, with ellipses of Gaussians."""
         check_is_fitted(self, "weights_")
-        return ports.call("plot-clusters", self, X, **options)
+        drawn: Axes = ports.call("plot-clusters", self, X, columns=columns, ax=ax, title=title)
+        return drawn
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -27,7 +27,6 @@ from markovia.runtime.shown import aligned, html_table
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Ranking = Literal["probability", "lift", "relevance", "specificity"]
 
@@ -227,11 +226,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def plot_topics(
-        self, n: int = 8, *, topics: Sequence[int] | None = None, title: str | None = None
-    ) -> "Figure":
-        """Draw the leading words of topics as panels of bars."""
-        drawn: Figure = ports.call("plot-topics", self, n, topics=topics, title=title)
-        return drawn
+        self,
+        n: int = 8,
+        *,
+        topics: Sequence[int] | None = None,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the leading words of topics as panels of bars; returns an array of axes, or `ax` for one topic on it."""
+        return ports.call("plot-topics", self, n, topics=topics, ax=ax, title=title)
 
     def plot_map(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw topics as discs, near each other where their words are alike."""

@@ -587,7 +587,7 @@ class LDA(TopicModel):
         label = {"vb": "bound", "online": "bound a word", "map": "log posterior"}.get(
             self.method, "log joint probability"
         )
-        drawn: Axes = ports.call("plot-topic-fit", self.history_, label, ax=ax, title=title)
+        drawn: Axes = ports.call("plot-convergence", self.history_, label=label, ax=ax, title=title)
         return drawn
 
 

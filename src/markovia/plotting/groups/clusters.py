@@ -7,12 +7,11 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.models.classifiers.input_checks import feature_names
 from markovia.plotting import style
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 MOST = 5_000
 """Rows that are drawn."""
 
@@ -44,10 +43,7 @@ def plot_clusters(
     if values.ndim != 2 or values.shape[1] < 2:
         raise InvalidArgument("clusters are drawn in two columns; X has fewer")
     i, j = (names.index(c) if c in names else int(c) for c in columns or (0, 1))
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
+    ax = plain_axes(ax, 5.2, 4.2)
     sure = mixture.predict_proba(X)
     if len(values) > MOST:
         few = np.random.default_rng(0).choice(len(values), MOST, replace=False)
@@ -56,7 +52,7 @@ def plot_clusters(
     paler = (sure.max(axis=1) - 1.0 / sure.shape[1]) / max(1.0 - 1.0 / sure.shape[1], 1e-9)
     for k in range(sure.shape[1]):
         here = best == k
-        colour = COLOURS[k % len(COLOURS)]
+        colour = style.series(k)
         ax.scatter(
             values[here, i], values[here, j], s=12, color=colour, alpha=0.15 + 0.75 * paler[here], linewidths=0,
             label=f"{k} ({mixture.weights_[k]:.0%})",
@@ -65,11 +61,10 @@ def plot_clusters(
     spread = params.get("covariances", params.get("scales"))
     if spread is not None:
         for k, (mean, covariance) in enumerate(zip(params["means"], spread, strict=True)):
-            _add_ellipses(ax, mean[[i, j]], covariance[np.ix_([i, j], [i, j])], COLOURS[k % len(COLOURS)])
+            _add_ellipses(ax, mean[[i, j]], covariance[np.ix_([i, j], [i, j])], style.series(k))
     ax.set_xlabel(names[i])
     ax.set_ylabel(names[j])
     ax.set_title(title or "", parse_math=False)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(
         title="component",
         frameon=False,

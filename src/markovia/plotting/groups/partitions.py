@@ -6,7 +6,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.models.mixtures.partitions import PartitionPosterior
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting import style
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +30,7 @@ def plot_partition(posterior: PartitionPosterior, *, what: str = "both", ax: "Ax
         _matrix(posterior, pair[0])
         _number(posterior, pair[1])
         return pair
-    if ax is None:
-        _, ax = plt.subplots(figsize=(4.2, 3.6), layout="constrained")
+    ax = plain_axes(ax, 4.2, 3.6)
     (_matrix if what == "matrix" else _number)(posterior, ax)
     return ax
 
@@ -41,12 +41,12 @@ def _matrix(posterior: PartitionPosterior, ax: "Axes") -> None:
     if len(order) > MOST:
         order = order[np.linspace(0, len(order) - 1, MOST).astype(np.int64)]
     image = ax.imshow(
-        posterior.co_clustering(order), vmin=0.0, vmax=1.0, cmap="Blues", interpolation="nearest"
+        posterior.co_clustering(order), vmin=0.0, vmax=1.0, cmap=style.ramp(), interpolation="nearest"
     )
     ends = np.flatnonzero(np.diff(point[order])) + 0.5
     for end in ends:
-        ax.axhline(end, color="#D55E00", linewidth=0.7)
-        ax.axvline(end, color="#D55E00", linewidth=0.7)
+        ax.axhline(end, color=style.HIGHLIGHTS[0], linewidth=0.7)
+        ax.axvline(end, color=style.HIGHLIGHTS[0], linewidth=0.7)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_xlabel("rows, sorted by group")
@@ -57,8 +57,8 @@ def _matrix(posterior: PartitionPosterior, ax: "Axes") -> None:
 def _number(posterior: PartitionPosterior, ax: "Axes") -> None:
     found = posterior.n_clusters()
     numbers = [int(k) for k in found.variables[0].states]
-    ax.bar(numbers, found.values, color="#0072B2", width=0.7)
+    ax.bar(numbers, found.values, color=style.NODE_BORDER, width=0.7)
     ax.set_xticks(numbers if len(numbers) <= 12 else numbers[:: -(-len(numbers) // 12)])
     ax.set_xlabel("number of groups")
     ax.set_ylabel("posterior probability")
-    ax.spines[["top", "right"]].set_visible(False)
+    style.bare(ax)

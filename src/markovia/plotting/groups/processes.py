@@ -17,7 +17,7 @@ from markovia.factors.processes.indian_buffet import IndianBuffet
 from markovia.factors.processes.nested_restaurant import NestedChineseRestaurant
 from markovia.factors.processes.stick_breaking import GEM
 from markovia.plotting import style
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
@@ -25,7 +25,6 @@ from markovia.runtime.seeds import Seed, generator
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = (style.NODE_BORDER, *style.HIGHLIGHTS[:4], style.BAR, "#F0E442", "#999999")
 DRAWS = 6
 """Draws shown beside each other."""
 
@@ -45,10 +44,7 @@ def plot_process(
     """
     check_axes(ax)
     check_count("n", n, 1, none=True)
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        _, ax = plt.subplots(figsize=(5.4, 3.2), layout="constrained")
+    ax = plain_axes(ax, 5.4, 3.2)
     for kinds, drawn in _PICTURES:
         if isinstance(law, kinds):
             said = drawn(law, n, generator(seed), ax)
@@ -62,9 +58,8 @@ def _restaurant(law: ChineseRestaurant, n: int | None, rng: np.random.Generator,
     labels = law.sample(n, rng)
     sizes = np.bincount(labels)
     shown = np.arange(sizes.size)
-    ax.bar(shown, sizes, color=[COLOURS[k % len(COLOURS)] for k in shown])
+    ax.bar(shown, sizes, color=[style.series(int(k)) for k in shown])
     ax.set(xlabel="table, in order of opening", ylabel="customers")
-    _plain(ax)
     return f"{n} customers, {np.unique(labels).size} tables"
 
 
@@ -80,9 +75,8 @@ def _polya(law: PolyaUrn, n: int | None, rng: np.random.Generator, ax: "Axes") -
     n = n or 300
     for i in range(DRAWS):
         share = np.cumsum(law.sample(n, rng) == 0) / np.arange(1, n + 1)
-        ax.plot(np.arange(1, n + 1), share, color=COLOURS[i % len(COLOURS)], linewidth=1.2)
+        ax.plot(np.arange(1, n + 1), share, color=style.series(i), linewidth=1.2)
     ax.set(xlabel="draws from the urn", ylabel="share of the first colour", ylim=(0, 1))
-    _plain(ax)
     return f"{DRAWS} urns"
 
 
@@ -122,9 +116,7 @@ def _tree(law: NestedChineseRestaurant, n: int | None, rng: np.random.Generator,
             ax.plot(
                 [at[prefix[:-1]], at[prefix]], [1 - level, -level], color=style.EDGE, linewidth=1.0, zorder=1
             )
-            ax.scatter(
-                at[prefix], -level, s=14 + 8 * inside.size, color=COLOURS[prefix[0] % len(COLOURS)], zorder=2
-            )
+            ax.scatter(at[prefix], -level, s=14 + 8 * inside.size, color=style.series(prefix[0]), zorder=2)
     ax.scatter(at[()], 0, s=14 + 8 * n, color=style.EDGE, zorder=2)
     ax.set_axis_off()
     ax.margins(0.06, 0.12)
@@ -136,7 +128,7 @@ def _matrix(
 ) -> str:
     n = n or 40
     z = law.sample(n, rng)
-    ax.imshow(z if z.size else np.zeros((n, 1)), cmap="Greys", aspect="auto", interpolation="nearest")
+    ax.imshow(z if z.size else np.zeros((n, 1)), cmap=style.ramp(), aspect="auto", interpolation="nearest")
     ax.set(xlabel="feature, in order of appearance", ylabel="item")
     ax.locator_params(axis="x", integer=True)
     return f"{n} items, {int(z.any(axis=0).sum())} features"
@@ -158,7 +150,7 @@ def _links(law: DistanceDependentRestaurant, n: int | None, rng: np.random.Gener
     links = law.sample(1, rng)[0]
     tables = law.tables(links)
     for i, j in enumerate(links.tolist()):
-        colour = COLOURS[tables[i] % len(COLOURS)]
+        colour = style.series(int(tables[i]))
         if i != j:
             ax.add_patch(Arc(((i + j) / 2, 0), abs(i - j), abs(i - j), theta1=0, theta2=180, color=colour))
         ax.scatter(i, 0, color=colour, zorder=2, s=24)
@@ -194,26 +186,20 @@ def _stacked(ax: "Axes", rows: Array, names: Sequence[str]) -> None:
             range(len(rows)),
             rows[:, k],
             left=left,
-            color=COLOURS[k % len(COLOURS)],
-            edgecolor="white",
+            color=style.series(k),
+            edgecolor=style.BACKGROUND,
             linewidth=0.6,
         )
         left += rows[:, k]
-    ax.barh(range(len(rows)), np.maximum(1.0 - left, 0.0), left=left, color="#EEEEEE")
+    ax.barh(range(len(rows)), np.maximum(1.0 - left, 0.0), left=left, color=style.SEPARATOR_FILL)
     ax.set_yticks(range(len(rows)), names)
     ax.set_xlim(0.0, 1.0)
     ax.invert_yaxis()
-    _plain(ax)
 
 
 def _stems(ax: "Axes", at: Array, heights: Array) -> None:
     ax.vlines(at, 0.0, heights, color=style.NODE_BORDER, linewidth=1.4)
     ax.set_ylim(0.0, None)
-    _plain(ax)
-
-
-def _plain(ax: "Axes") -> None:
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def plot_latent_features(
@@ -226,23 +212,18 @@ def plot_latent_features(
         raise InvalidArgument(
             f"shape= has {values.shape[1]} places, one for each column, not {shape[0]} x {shape[1]}"
         )
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        size = (1.5 * max(k, 1) + 0.4, 2.0) if shape else (5.4, 3.2)
-        _, ax = plt.subplots(figsize=size, layout="constrained")
+    ax = plain_axes(ax, *((1.5 * max(k, 1) + 0.4, 2.0) if shape else (5.4, 3.2)))
     if shape is None:
         for i, feature in enumerate(values):
-            ax.plot(feature, color=COLOURS[i % len(COLOURS)], marker="o", markersize=3)
+            ax.plot(feature, color=style.series(i), marker="o", markersize=3)
         ax.set(xlabel="column", ylabel="value")
-        _plain(ax)
     else:
         high, wide = shape
         panel = np.full((high, max(k, 1) * (wide + 1) - 1), np.nan)
         for i, feature in enumerate(values):
             panel[:, i * (wide + 1) : i * (wide + 1) + wide] = feature.reshape(shape)
         most = float(np.abs(values).max(initial=1e-12))
-        ax.imshow(panel, cmap="RdBu_r", vmin=-most, vmax=most)
+        ax.imshow(panel, cmap=style.spread(), vmin=-most, vmax=most)
         ax.set_axis_off()
     ax.set_title(f"{k} features", fontsize=style.FONT_SIZE)
     return ax

@@ -28,7 +28,7 @@ def plot_topic_tree(
             )  # fmt: skip
         box: dict[str, Any] = {
             "boxstyle": "round,pad=0.35",
-            "facecolor": "white",
+            "facecolor": style.NODE_FILL,
             "edgecolor": style.NODE_BORDER,
         }
         text = "\n".join([f"{int(model.documents_[node])} documents", *words[node]])

@@ -1,7 +1,7 @@
 """Pictures of topics: their words as bars, a map of them, what documents are made of, and the way a fit went."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,60 +10,53 @@ from markovia.errors import InvalidArgument
 from markovia.models.topics.base import TopicModel
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import panel_each, plain_axes
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_PANELS = 20
 MOST_DOCUMENTS = 40
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6D31", "#6A3D9A")
 
 
 def plot_topics(
-    model: TopicModel, n: int = 8, *, topics: Sequence[int] | None = None, title: str | None = None
-) -> "Figure":
+    model: TopicModel,
+    n: int = 8,
+    *,
+    topics: Sequence[int] | None = None,
+    ax: "Axes | None" = None,
+    title: str | None = None,
+) -> Any:
     """Draw the leading words of topics, a panel of bars each; light bars are how likely a word is anywhere.
 
-    The topics with the largest shares come first; at most 20 are drawn unless `topics` names them.
+    The topics with the largest shares come first; at most 20 are drawn unless `topics` names them. Returns an array of
+    axes, or for one topic on `ax` that.
     """
-    check_axes(None)
-    from matplotlib import pyplot as plt
-
     shares = model.topic_shares_
     chosen = list(np.argsort(-shares, kind="stable")[:MOST_PANELS]) if topics is None else list(topics)
     if not chosen or any(not 0 <= int(k) < len(shares) for k in chosen):
         raise InvalidArgument(f"topics= are positions from 0 to {len(shares) - 1}, not {topics!r}")
-    columns = min(len(chosen), 4)
-    rows = -(-len(chosen) // columns)
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(2.5 * columns, 0.5 + (0.24 * n + 0.5) * rows),
-        layout="constrained",
-        squeeze=False,
-    )
+    axes = panel_each(ax, len(chosen), "topics", (2.5, 0.24 * n + 0.7))
     words = model.top_words(n, probabilities=True)
     place = {w: i for i, w in enumerate(model.vocabulary_)}
-    for ax, k in zip(axes.flat, chosen, strict=False):
+    for panel, k in zip(axes.flat, chosen, strict=False):
         names, heights = zip(*words[k], strict=True)
         anywhere = [model.word_frequency_[place[w]] for w in names]
         ys = np.arange(len(names))[::-1]
-        ax.barh(ys, heights, height=0.72, color=COLOURS[0])
-        ax.barh(ys, np.minimum(anywhere, heights), height=0.72, color=style.BAR)
-        ax.set_yticks(ys, [shorten(w, 16) for w in names], fontsize=style.SMALL_FONT_SIZE, parse_math=False)
-        ax.set_title(f"topic {k}  ({shares[k]:.1%})", fontsize=style.FONT_SIZE)
-        ax.locator_params(axis="x", nbins=3)
-        ax.tick_params(axis="x", labelsize=style.SMALL_FONT_SIZE)
-        ax.tick_params(axis="y", length=0)
-        ax.spines[["top", "right", "left"]].set_visible(False)
-    for ax in axes.flat[len(chosen) :]:
-        ax.set_visible(False)
+        panel.barh(ys, heights, height=0.72, color=style.NODE_BORDER)
+        panel.barh(ys, np.minimum(anywhere, heights), height=0.72, color=style.BAR)
+        panel.set_yticks(
+            ys, [shorten(w, 16) for w in names], fontsize=style.SMALL_FONT_SIZE, parse_math=False
+        )
+        panel.set_title(f"topic {k}  ({shares[k]:.1%})", fontsize=style.FONT_SIZE)
+        panel.locator_params(axis="x", nbins=3)
+        panel.tick_params(axis="x", labelsize=style.SMALL_FONT_SIZE)
+        panel.tick_params(axis="y", length=0)
+        panel.spines[["top", "right", "left"]].set_visible(False)
     if title:
-        figure.suptitle(title, parse_math=False)
-    return figure
+        axes[0, 0].figure.suptitle(title, parse_math=False)
+    return axes if ax is None else ax
 
 
 def plot_topic_map(model: TopicModel, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
@@ -71,12 +64,13 @@ def plot_topic_map(model: TopicModel, *, ax: "Axes | None" = None, title: str | 
 
     Places are classical scaling of the Jensen-Shannon distances.
     """
-    ax = _axes(ax, 5.6, 4.8)
+    ax = plain_axes(ax, 5.6, 4.8)
     shares = model.topic_shares_
     places = scaled_places(jensen_shannon(model.topic_word_))
     sizes = 4_000 * shares / max(shares.max(), 1e-300) / np.sqrt(len(shares)) + 20
     ax.scatter(
-        places[:, 0], places[:, 1], s=sizes, color=COLOURS[0], alpha=0.45, edgecolors=style.NODE_BORDER, linewidths=1.0
+        places[:, 0], places[:, 1], s=sizes, color=style.NODE_BORDER, alpha=0.45, linewidths=1.0,
+        edgecolors=style.NODE_BORDER,
     )  # fmt: skip
     for k, (x, y) in enumerate(places):
         ax.annotate(str(k), (x, y), ha="center", va="center", fontsize=style.FONT_SIZE, color=style.INK)
@@ -102,7 +96,7 @@ def plot_documents(
     if not len(corpus):
         raise InvalidArgument("there are no documents to draw")
     shown = corpus[:MOST_DOCUMENTS]
-    ax = _axes(ax, 6.4, 0.9 + 0.22 * len(shown))
+    ax = plain_axes(ax, 6.4, 0.9 + 0.22 * len(shown))
     parts = model.transform(shown)
     order = np.argsort(-parts.sum(axis=0), kind="stable")
     named, rest = order[:7], order[7:]
@@ -110,7 +104,7 @@ def plot_documents(
     left = np.zeros(len(shown))
     for c, k in enumerate(named):
         label = f"{k}: {' '.join(shorten(w, 10) for w in model.top_words(2)[k])}"
-        ax.barh(ys, parts[:, k], left=left, height=0.8, color=COLOURS[c], label=label)
+        ax.barh(ys, parts[:, k], left=left, height=0.8, color=style.series(c), label=label)
         left += parts[:, k]
     if len(rest):
         ax.barh(
@@ -118,7 +112,7 @@ def plot_documents(
             parts[:, rest].sum(axis=1),
             left=left,
             height=0.8,
-            color="#CCCCCC",
+            color=style.FAINT,
             label=f"{len(rest)} others",
         )
     ax.set_yticks(ys, [shorten(n, 24) for n in shown.names], fontsize=style.SMALL_FONT_SIZE, parse_math=False)
@@ -126,31 +120,11 @@ def plot_documents(
     ax.set_ylim(-0.6, len(shown) - 0.4)
     ax.set_xlabel("share of the document")
     ax.set_title(title or "", parse_math=False)
-    ax.spines[["top", "right"]].set_visible(False)
     legend = ax.legend(
         loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=style.SMALL_FONT_SIZE, borderaxespad=0.0
     )  # fmt: skip
     for text in legend.get_texts():
         text.set_parse_math(False)
-    return ax
-
-
-def plot_topic_fit(
-    history: Sequence[float], label: str, *, ax: "Axes | None" = None, title: str | None = None
-) -> "Axes":
-    """Draw a bound or a log probability against the passes of a fit; the axis leaves out the first steep passes."""
-    ax = _axes(ax, 5.6, 3.2)
-    values = np.asarray(history, dtype=float)
-    ax.plot(np.arange(1, len(values) + 1), values, color=COLOURS[0], linewidth=1.4, marker="o" if len(values) < 30 else "",
-            markersize=3)  # fmt: skip
-    late = values[len(values) // 20 :]
-    low, high = float(late.min()), float(values.max())
-    if high > low:
-        ax.set_ylim(low - 0.05 * (high - low), high + 0.08 * (high - low))
-    ax.set_xlabel("pass")
-    ax.set_ylabel(label)
-    ax.set_title(title or "", parse_math=False)
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -189,12 +163,3 @@ def scaled_places(distances: Array) -> Array:
     best = np.argsort(-values)[:2]
     places = vectors[:, best] * np.sqrt(np.maximum(values[best], 0.0))
     return np.asarray(np.pad(places, ((0, 0), (0, 2 - places.shape[1]))))
-
-
-def _axes(ax: "Axes | None", width: float, height: float) -> "Axes":
-    check_axes(ax)
-    if ax is not None:
-        return ax
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]

@@ -9,12 +9,14 @@ from markovia.errors import InvalidArgument
 from markovia.models.topics.base import TopicModel
 from markovia.models.topics.dynamic import DynamicTopics
 from markovia.plotting import style
-from markovia.plotting.groups.topics import COLOURS
 from markovia.plotting.labels import shorten
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MOST = 8
+"""Lines that are drawn: as many as there are colours."""
 
 
 def plot_words_over_time(
@@ -33,13 +35,13 @@ def plot_words_over_time(
     if not 0 <= topic < laws.shape[1]:
         raise InvalidArgument(f"topic= is a position from 0 to {laws.shape[1] - 1}, not {topic!r}")
     if isinstance(words, int):
-        chosen = np.argsort(-np.ptp(laws[:, topic], axis=0), kind="stable")[: min(words, len(COLOURS))]
+        chosen = np.argsort(-np.ptp(laws[:, topic], axis=0), kind="stable")[: min(words, MOST)]
         words = [model.vocabulary_[w] for w in chosen]
-    ax = _axes(ax)
+    ax = plain_axes(ax, 6.4, 3.6)
     for c, word in enumerate(words):
         path = model.word_path(word)[topic].to_numpy()
         low, high = (edge[:, topic] for edge in model.interval(word))
-        colour = COLOURS[c % len(COLOURS)]
+        colour = style.series(c)
         ax.fill_between(model.times_, low, high, color=colour, alpha=0.15, linewidth=0.0)
         ax.plot(model.times_, path, color=colour, linewidth=1.6)
     ends = {word: float(model.word_path(word)[topic].iloc[-1]) for word in words}
@@ -64,10 +66,10 @@ def plot_topics_over_time(
         )
     steps, at = np.unique(given, return_inverse=True)
     shares = np.stack([proportions[at == t].mean(axis=0) for t in range(len(steps))])
-    ax = _axes(ax)
+    ax = plain_axes(ax, 6.4, 3.6)
     ends = {}
-    for c, k in enumerate(np.argsort(-np.ptp(shares, axis=0), kind="stable")[: len(COLOURS)]):
-        ax.plot(steps, shares[:, k], color=COLOURS[c], linewidth=1.6)
+    for c, k in enumerate(np.argsort(-np.ptp(shares, axis=0), kind="stable")[:MOST]):
+        ax.plot(steps, shares[:, k], color=style.series(c), linewidth=1.6)
         ends[f"{k}: {' '.join(model.top_words(2)[k])}"] = float(shares[-1, k])
     _name_ends(ax, steps[-1], ends)
     ax.set_ylim(bottom=0.0)
@@ -80,20 +82,10 @@ def _name_ends(ax: "Axes", last: Any, ends: dict[str, float]) -> None:
     """Write names at the right, in the order and near the height of their lines, without overlap."""
     low, high = ax.get_ylim()
     gap, taken = 0.055 * (high - low), -np.inf
-    colours = {name: COLOURS[c % len(COLOURS)] for c, name in enumerate(ends)}
+    colours = {name: style.series(c) for c, name in enumerate(ends)}
     for name, height in sorted(ends.items(), key=lambda item: item[1]):
         taken = max(height, taken + gap)
         ax.annotate(
             shorten(name, 24), (last, taken), xytext=(5, 0), textcoords="offset points", va="center",
             fontsize=style.SMALL_FONT_SIZE, color=colours[name], annotation_clip=False, parse_math=False,
         )  # fmt: skip
-
-
-def _axes(ax: "Axes | None") -> "Axes":
-    check_axes(ax)
-    if ax is None:
-        from matplotlib import pyplot as plt
-
-        ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")[1]
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
