@@ -18,8 +18,8 @@ def partitions(n):
 
 
 def entropy(*labels):
-    _, n = np.unique(np.array(labels), axis=1, return_counts=True)
-    p = n / n.sum()
+    n = np.bincount(np.ravel_multi_index([np.asarray(z) for z in labels], (6,) * len(labels)))
+    p = n[n > 0] / n.sum()
     return -(p * np.log(p)).sum()
 
 

@@ -48,7 +48,8 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         parameters, which need no conjugate prior; "blocked" cuts the stick after `truncation` pieces and draws all labels
         at once; "slice" does so without a cut; "variational" climbs a bound on the evidence, the quickest and roughest.
     concentration
-        How readily new groups open: a number, or (shape, rate) of a gamma prior from which it is learned; None is (1, 1).
+        How readily new groups open: a number, or (shape, rate) of a gamma prior from which it is learned; None is (2, 4),
+        as in Escobar and West (1995).
     discount
         Above 0 (and below 1) for a Pitman-Yor process: many small groups.
     covariance_type
@@ -186,7 +187,7 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         check("tol", self.tol, NOT_NEGATIVE)
         if self.burn_in is not None and self.burn_in >= self.max_iter and self.method != "variational":
             raise InvalidArgument(f"burn_in={self.burn_in} leaves nothing of max_iter={self.max_iter} sweeps")
-        given = (1.0, 1.0) if self.concentration is None else self.concentration
+        given = (2.0, 4.0) if self.concentration is None else self.concentration
         said = np.asarray(given, dtype=object).ravel().tolist()
         whole = all(
             isinstance(v, int | float | np.number) and not isinstance(v, bool) and 0 < v < np.inf
