@@ -64,7 +64,7 @@ FRONT_DOORS = {
 }  # fmt: skip
 HEAVY = {
     "pandas", "matplotlib", "networkx", "scipy", "jax", "numpyro", "optax", "arviz", "numba", "typer", "rich", "pgmpy",
-    "pyagrum",
+    "pyagrum", "starlette", "uvicorn",
 }  # fmt: skip
 
 

@@ -80,6 +80,11 @@ from markovia.runtime.lazy_names import lazy_names as _lazy_names
 __version__ = "0.1.0"
 
 _ports.bind("save", "markovia.io:save")
+_ports.bind("load", "markovia.io:load")
+_ports.bind("loads", "markovia.io:loads")
+_ports.bind("dumps", "markovia.io:dumps")
+_ports.bind("formats", "markovia.io:formats")
+_ports.bind("layout", "markovia.plotting.layout:screen_positions")
 _ports.bind("to-bayesian-network", "markovia.models.conversions:to_bayesian_network")
 _ports.bind("to-markov-network", "markovia.models.conversions:to_markov_network")
 _ports.bind("to-factor-graph", "markovia.models.conversions:to_factor_graph")

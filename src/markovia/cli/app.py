@@ -29,6 +29,7 @@ from markovia.cli import (
     query,
     sample,
     score,
+    studio,
     topics,
 )
 from markovia.cli.completion import complete_whole_words, completing_bash
@@ -123,6 +124,7 @@ for module in (
     convert,
     listing,
     demo,
+    studio,
 ):
     module.register(app)
 

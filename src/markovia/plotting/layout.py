@@ -6,7 +6,7 @@ drawings and the user's own positions are points, spread just as far as the boxe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 
@@ -25,6 +25,8 @@ LAYOUTS = ("auto", "layered", "spring", "grid")
 PART_GAP = 0.45
 BOX_GAP = 0.18
 EDGE_GAP = 0.42
+PIXELS = 96.0
+"""Pixels an inch, on screens."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,38 @@ def chosen(method: Positions, names: Sequence[str], edges: list[Pair], *, downwa
     return method
 
 
+def screen_positions(
+    sizes: Sequence[tuple[float, float]], edges: list[tuple[int, int]], *, directed: bool
+) -> list[tuple[float, float]]:
+    """Return the centres of boxes of the given sizes so that no two overlap.
+
+    Parameters
+    ----------
+    sizes
+        Width and height of each box in pixels.
+    edges
+        Pairs of box numbers.
+    directed
+        Whether all edges point from the first to the second and form no cycle.
+
+    Examples
+    --------
+    >>> (x, above), (same, below) = screen_positions([(150, 54), (150, 54)], [(0, 1)], directed=True)
+    >>> x == same, above < below
+    (True, True)
+    """
+    if not sizes:
+        return []
+    if len(sizes) > MAX_NODES:
+        return _in_rows(sizes)
+    inches = np.array(sizes, dtype=float) / PIXELS
+    names = [str(k) for k in range(len(sizes))]
+    centres = arrange(names, inches, edges, chosen("auto", names, edges, downwards=directed)).centres * PIXELS
+    centres[:, 1] *= -1
+    centres -= centres.min(axis=0)
+    return [(round(float(x), 1), round(float(y), 1)) for x, y in centres]
+
+
 def spread(points: Array, sizes: Array, edges: list[Pair], *, rigid: bool = False) -> Array:
     """Scale points up until boxes of the given sizes around them do not overlap and edges can be seen.
 
@@ -238,3 +272,10 @@ def _shelves(boxes: list[tuple[Array, Array]]) -> list[Array]:
         shifts[k] = np.array([x - float(low[0]), y - float(high[1])])
         x, shelf = x + w + PART_GAP, max(shelf, h)
     return shifts
+
+
+def _in_rows(sizes: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Put boxes of a graph that is too large to be laid out side by side, in order."""
+    columns = ceil(sqrt(len(sizes)))
+    wide, high = (max(s[axis] for s in sizes) + 40.0 for axis in (0, 1))
+    return [(wide * (k % columns), high * (k // columns)) for k in range(len(sizes))]

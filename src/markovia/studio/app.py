@@ -1,0 +1,156 @@
+"""The studio's server: the table of its endpoints, and the ASGI application that is made of it."""
+
+import secrets
+import sys
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markovia.errors import MarkoviaError
+from markovia.studio.endpoints import Call, Endpoint
+from markovia.studio.requests import Gate, route
+from markovia.studio.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
+
+STATIC = Path(__file__).parent / "static"
+MAX_BODY = 2**26
+"""Bytes of a request, by default."""
+MORE = (
+    "markovia.studio.jobs",
+    "markovia.studio.families",
+    "markovia.studio.learning",
+    "markovia.studio.report",
+)
+"""Modules that bring endpoints of their own, as `ENDPOINTS`; one that has something to end has `shut(parts)`."""
+
+
+def create(
+    *,
+    folder: str | Path | None = None,
+    models: Sequence[Any] = (),
+    open_file: str | None = None,
+    token: str | None = None,
+    state: str | Path | None = None,
+    port: int = 0,
+    hosts: tuple[str, ...] | None = ("127.0.0.1", "localhost", "[::1]", "testserver"),
+    limit: float = 30.0,
+    max_body: int = MAX_BODY,
+    patience: float = 30.0,
+) -> "ASGIApp":
+    """Return the studio as an ASGI application.
+
+    Parameters
+    ----------
+    folder
+        Where files are opened and saved.
+    models
+        Models to open at once: pairs of a name and a model.
+    open_file
+        A file of the folder, or the name of a bundled model, to open as soon as the server is up.
+    token
+        The secret of the address; a random one by default, see `app.token`.
+    state
+        Where changes are autosaved; nowhere by default.
+    port
+        The port that the server will be bound to.
+    hosts
+        What the Host header may say, without the port.
+    limit
+        Seconds that an exact answer may take by its estimate.
+    max_body
+        Bytes of a request.
+    patience
+        Seconds that a client may take to send its body.
+    """
+    from markovia.studio.door import Door
+
+    secret = secrets.token_urlsafe(24) if token is None else token
+    workspace = Workspace(
+        None if folder is None else Path(folder), None if state is None else Path(state), limit=limit
+    )
+    for name, model in models:
+        workspace.add(model, name)
+    inner = application(workspace, max_body=max_body, patience=patience, open_file=open_file)
+    app: Any = Door(inner, secret, hosts, port)
+    app.workspace = workspace
+    return app  # type: ignore[no-any-return]
+
+
+def application(
+    workspace: Workspace, *, max_body: int = MAX_BODY, patience: float = 30.0, open_file: str | None = None
+) -> "Starlette":
+    """Return the application behind the door."""
+    from starlette.applications import Starlette
+    from starlette.responses import FileResponse
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
+
+    parts: dict[str, Any] = {}
+    gate = Gate(max_body=max_body, patience=patience)
+    table = endpoints()
+
+    @asynccontextmanager
+    async def life(app: "Starlette") -> "AsyncIterator[None]":
+        import anyio
+
+        def begin() -> None:
+            if open_file is not None:
+                _open(workspace, open_file)
+            _warm(workspace)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.to_thread.run_sync, begin)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+                for module in _more():
+                    if hasattr(module, "shut"):
+                        module.shut(parts)
+                workspace.shut()
+
+    def call(**given: Any) -> Call:
+        return Call(workspace=workspace, parts=parts, **given)
+
+    routes: list[Any] = [route(endpoint, call, gate) for endpoint in table]
+    routes.append(Route("/", lambda request: FileResponse(STATIC / "index.html")))
+    routes.append(Mount("/static", StaticFiles(directory=STATIC)))
+    return Starlette(routes=routes, lifespan=life)
+
+
+def _open(workspace: Workspace, word: str) -> None:
+    """Open what the command line named: a file of the folder, or a bundled model; say so where it cannot be read."""
+    try:
+        if workspace.folder is not None and (workspace.folder / word).is_file():
+            workspace.open_file(word)
+        else:
+            workspace.example(word)
+    except MarkoviaError as error:
+        print(f"markovia: {error}", file=sys.stderr)
+
+
+def _warm(workspace: Workspace) -> None:
+    """Load the compiled kernels, so that the first click does not wait for them."""
+    from markovia.inference.choosing.auto import kernels_on_disk, load_kernels
+
+    if kernels_on_disk():
+        load_kernels()
+
+
+def endpoints() -> list[Endpoint]:
+    """Return the table of all endpoints."""
+    from markovia.studio.routes import ENDPOINTS
+
+    return [*ENDPOINTS, *(e for module in _more() for e in getattr(module, "ENDPOINTS", ()))]
+
+
+def _more() -> list[Any]:
+    return [import_module(name) for name in MORE if find_spec(name) is not None]

@@ -1,0 +1,395 @@
+"""Edits of a document: each takes a snapshot and returns a new one, or refuses and leaves everything as it was."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from markovia.errors import InvalidArgument, InvalidTable, UnsupportedModel
+from markovia.factors.gaussian.linear_gaussian import LinearGaussian, StateRegressions
+from markovia.factors.local_models.noisy import NoisyAnd, NoisyOr
+from markovia.factors.quantities.quantity import Quantity
+from markovia.factors.tables.conditional import Conditional, ConditionalTable
+from markovia.factors.tables.variable import Variable
+from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.model import Model
+from markovia.studio.answers import state_of
+from markovia.studio.messages import Name, Names, Number
+from markovia.studio.views import state_labels
+from markovia.studio.workspace import Point, Snapshot
+
+States = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+Coordinate = Annotated[float, Meta(ge=-1e7, le=1e7)]
+
+
+class Edit(Struct, tag_field="op", forbid_unknown_fields=True, omit_defaults=True):
+    """One change; `op` says which."""
+
+
+class AddNode(Edit, tag="add_node"):
+    """Add a variable with states; its table is uniform."""
+
+    name: Name
+    states: States
+    parents: Names = []
+    at: tuple[Coordinate, Coordinate] | None = None
+
+
+class AddNumberNode(Edit, tag="add_number_node"):
+    """Add a number: a standard normal."""
+
+    name: Name
+    at: tuple[Coordinate, Coordinate] | None = None
+
+
+class RemoveNode(Edit, tag="remove_node"):
+    """Remove a variable; its children forget it."""
+
+    name: Name
+
+
+class Rename(Edit, tag="rename"):
+    """Rename a variable."""
+
+    name: Name
+    to: Name
+
+
+class Connect(Edit, tag="connect"):
+    """Add an edge; the child's rows are repeated, so that nothing else changes."""
+
+    parent: Name
+    child: Name
+
+
+class Disconnect(Edit, tag="disconnect"):
+    """Remove an edge; the child's rows are averaged over the parent as it is distributed alone."""
+
+    parent: Name
+    child: Name
+
+
+class SetStates(Edit, tag="set_states"):
+    """Give a variable other states: renamed where there are as many, else kept by name."""
+
+    name: Name
+    states: States
+
+
+class SetTable(Edit, tag="set_table"):
+    """Give a variable the rows of its table, one a combination of the parents' states, the last parent fastest."""
+
+    name: Name
+    rows: Annotated[list[list[Number]], Meta(min_length=1, max_length=65_536)]
+    normalise: bool = False
+
+
+class Regression(Struct, forbid_unknown_fields=True):
+    """A linear Gaussian."""
+
+    bias: Number = 0.0
+    weights: dict[Name, Number] = {}
+    variance: Number = 1.0
+
+
+class Form(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The parameters of a noisy-or or noisy-and, or one regression a combination of the discrete parents' states."""
+
+    kind: Literal["table", "noisy-or", "noisy-and", "linear-gaussian"]
+    strengths: dict[Name, Number] = {}
+    leak: Number = 0.0
+    on: dict[Name, str] = {}
+    rows: Annotated[list[Regression], Meta(max_length=65_536)] = []
+
+
+class SetLocal(Edit, tag="set_local"):
+    """Give a variable a distribution by its few parameters."""
+
+    name: Name
+    form: Form
+
+
+class Note(Edit, tag="note"):
+    """Write a note on a variable; an empty one removes it."""
+
+    name: Name
+    text: Annotated[str, Meta(max_length=100_000)]
+
+
+class Move(Edit, tag="move"):
+    """Put nodes elsewhere."""
+
+    positions: dict[Name, tuple[Coordinate, Coordinate]]
+
+
+class SetName(Edit, tag="name"):
+    """Name the model."""
+
+    to: Name
+
+
+AnyEdit = (
+    AddNode | AddNumberNode | RemoveNode | Rename | Connect | Disconnect | SetStates | SetTable | SetLocal | Note
+    | Move | SetName
+)  # fmt: skip
+
+
+def edited(snapshot: Snapshot, edit: Any) -> Snapshot:
+    """Return the snapshot after an edit."""
+    if isinstance(edit, SetName):
+        return replace(snapshot, name=edit.to)
+    if isinstance(edit, Move):
+        known = {n: p for n, p in edit.positions.items() if n in snapshot.positions}
+        return replace(snapshot, positions={**snapshot.positions, **known})
+    model = snapshot.model
+    if not isinstance(model, Model):
+        raise UnsupportedModel("this is a graph without numbers; the studio edits networks")
+    if isinstance(edit, Note):
+        model.variable(edit.name)
+        notes = {n: t for n, t in snapshot.notes.items() if n != edit.name}
+        return replace(snapshot, notes={**notes, edit.name: edit.text} if edit.text else notes)
+    if not isinstance(model, BayesianNetwork) and not isinstance(edit, Rename):
+        raise UnsupportedModel(
+            f"the studio edits the nodes of Bayesian networks; of a {type(model).__name__} only names and notes"
+        )
+    twin = model.copy()
+    EDITS[type(edit)](twin, edit)
+    return _followed(replace(snapshot, model=twin), edit)
+
+
+def _followed(snapshot: Snapshot, edit: Any) -> Snapshot:
+    """Let positions and notes follow names; a new node takes the place it was given."""
+    positions: dict[str, Point] = dict(snapshot.positions)
+    notes = dict(snapshot.notes)
+    if isinstance(edit, Rename):
+        positions = {edit.to if n == edit.name else n: p for n, p in positions.items()}
+        notes = {edit.to if n == edit.name else n: t for n, t in notes.items()}
+    elif isinstance(edit, RemoveNode):
+        positions.pop(edit.name, None)
+        notes.pop(edit.name, None)
+    elif isinstance(edit, AddNode | AddNumberNode) and edit.at is not None:
+        positions[edit.name] = edit.at
+    return replace(snapshot, positions=positions, notes=notes)
+
+
+def _add_node(model: BayesianNetwork, edit: AddNode) -> None:
+    model.add(edit.name, states=edit.states, parents=edit.parents, p="uniform")
+
+
+def _add_number(model: BayesianNetwork, edit: AddNumberNode) -> None:
+    model.add(edit.name, LinearGaussian(0.0, {}, 1.0))
+
+
+def _remove(model: BayesianNetwork, edit: RemoveNode) -> None:
+    model.variable(edit.name)
+    for child in list(model.children(edit.name)):
+        _disconnect(model, Disconnect(edit.name, child))
+    model.remove(edit.name)
+
+
+def _rename(model: Any, edit: Rename) -> None:
+    model.rename(edit.name, edit.to)
+
+
+def _connect(model: BayesianNetwork, edit: Connect) -> None:
+    parent, child = model.variable(edit.parent), model.variable(edit.child)
+    if not isinstance(child, Quantity):
+        if isinstance(parent, Quantity):
+            raise UnsupportedModel(
+                f"{edit.parent!r} is a number and {edit.child!r} has states: such an edge is a function, written in Python"
+            )
+        model.add_edge(edit.parent, edit.child)
+        return
+    discrete, continuous, rows = _regressions(model, edit.child)
+    if edit.parent in (*discrete, *continuous):
+        raise InvalidArgument(f"there is already an edge {edit.parent} -> {edit.child}")
+    if isinstance(parent, Quantity):
+        rows = [LinearGaussian(r.bias, {**r.weights, edit.parent: 0.0}, r.variance) for r in rows]
+    else:
+        discrete = [*discrete, edit.parent]
+        rows = [r for r in rows for _ in parent.states]
+    _set_regressions(model, edit.child, discrete, rows)
+
+
+def _disconnect(model: BayesianNetwork, edit: Disconnect) -> None:
+    parent, child = model.variable(edit.parent), model.variable(edit.child)
+    if edit.parent not in model.parents(edit.child):
+        raise InvalidArgument(f"there is no edge {edit.parent} -> {edit.child}")
+    if isinstance(child, Quantity):
+        discrete, _, rows = _regressions(model, edit.child)
+        if isinstance(parent, Quantity):
+            kept = [
+                LinearGaussian(r.bias, {n: w for n, w in r.weights.items() if n != edit.parent}, r.variance)
+                for r in rows
+            ]
+        else:
+            shape = [len(model.variable(n)) for n in discrete]
+            axis = discrete.index(edit.parent)
+            first = np.arange(len(rows)).reshape(shape).take(0, axis=axis).ravel()
+            kept = [rows[int(k)] for k in first]
+        _set_regressions(model, edit.child, [n for n in discrete if n != edit.parent], kept)
+        return
+    if not model.has_table(edit.child):
+        model.remove_edge(edit.parent, edit.child)
+        return
+    table = model[edit.child].values
+    axis = model.parents(edit.child).index(edit.parent)
+    model.remove_edge(
+        edit.parent, edit.child, p=np.average(table, axis=axis, weights=_belief(model, edit.parent))
+    )
+
+
+def _belief(model: BayesianNetwork, name: str) -> Any:
+    """Return the weights of a variable's states: its own distribution where it has no parents, else all alike."""
+    if model.has_table(name) and not model.parents(name):
+        return model[name].values
+    return np.full(len(model.variable(name)), 1.0 / len(model.variable(name)))
+
+
+def _set_states(model: BayesianNetwork, edit: SetStates) -> None:
+    old = model.variable(edit.name)
+    if isinstance(old, Quantity):
+        raise UnsupportedModel(f"{edit.name!r} is a number and has no states")
+    told = state_labels(old.states)
+    if len(edit.states) == len(told):
+        if len(set(edit.states)) != len(edit.states):
+            raise InvalidArgument(f"the states of {edit.name!r} are not all different")
+        model.rename_states(edit.name, [old.states[told.index(s)] if s in told else s for s in edit.states])
+        return
+    fresh = Variable(edit.name, [old.states[told.index(s)] if s in told else s for s in edit.states])
+    kept = [told.index(s) if s in told else None for s in edit.states]
+    variables = {n: fresh if n == edit.name else model.variable(n) for n in model.variables}
+    tables: dict[str, Conditional] = {}
+    for name in [edit.name, *model.children(edit.name)]:
+        if not model.has_table(name):
+            continue
+        if isinstance(model.variable(name), Quantity):
+            raise UnsupportedModel(
+                f"{name!r} has a regression for every state of {edit.name!r}; remove that edge before the states change"
+            )
+        parents = tuple(variables[q] for q in model.parents(name))
+        axes = [*model.parents(name), name]
+        tables[name] = ConditionalTable.of(
+            variables[name], parents, _resized(model[name].values, axes.index(edit.name), kept)
+        )
+    model.install(variables, tables)
+
+
+def _resized(values: Any, axis: int, kept: Sequence[int | None]) -> Any:
+    """Return a table with other states along an axis: those that stay keep their entries, new rows are uniform."""
+    own = axis == values.ndim - 1
+    filler = 0.0 if own else 1.0 / values.shape[-1]
+    slabs = [
+        np.full(np.delete(np.array(values.shape), axis), filler) if k is None else values.take(k, axis=axis)
+        for k in kept
+    ]
+    table = np.stack(slabs, axis=axis)
+    sums = table.sum(axis=-1, keepdims=True)
+    return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[-1])
+
+
+def _set_table(model: BayesianNetwork, edit: SetTable) -> None:
+    variable = model.variable(edit.name)
+    if isinstance(variable, Quantity):
+        raise UnsupportedModel(f"{edit.name!r} is a number; give it linear Gaussians instead of a table")
+    parents = [model.variable(q) for q in model.parents(edit.name)]
+    shape = [len(p) for p in parents]
+    expected = int(np.prod(shape)) if shape else 1
+    if len(edit.rows) != expected:
+        raise InvalidTable(f"the table of {edit.name!r} has {expected:,} rows, not {len(edit.rows):,}")
+    for k, row in enumerate(edit.rows):
+        where = _row_name(edit.name, parents, shape, k)
+        if len(row) != len(variable):
+            raise InvalidTable(
+                f"{where} has {len(row)} entries, and {edit.name!r} has {len(variable)} states"
+            )
+        if any(not 0 <= x < np.inf for x in row):
+            raise InvalidTable(f"{where} has an entry that is not a number from 0 to 1")
+        total = float(np.sum(row))
+        if edit.normalise and total <= 0:
+            raise InvalidTable(f"{where} is all zeros and cannot be normalised")
+        if not edit.normalise and abs(total - 1.0) > 1e-6:
+            raise InvalidTable(f"{where} sums to {total:.6g}, not to one")
+    model.replace(edit.name, p=np.array(edit.rows, dtype=float).reshape(*shape, -1), normalise=edit.normalise)
+
+
+def _row_name(name: str, parents: Sequence[Any], shape: Sequence[int], k: int) -> str:
+    if not parents:
+        return f"the row of {name!r}"
+    codes = np.unravel_index(k, shape)
+    states = ", ".join(f"{p.name}={p.states[int(c)]}" for p, c in zip(parents, codes, strict=True))
+    return f"row {k + 1} of {name!r} ({states})"
+
+
+def _set_local(model: BayesianNetwork, edit: SetLocal) -> None:
+    form = edit.form
+    variable = model.variable(edit.name)
+    if form.kind == "linear-gaussian":
+        if not isinstance(variable, Quantity):
+            raise UnsupportedModel(f"{edit.name!r} has states; linear Gaussians are for numbers")
+        discrete = [q for q in model.parents(edit.name) if not isinstance(model.variable(q), Quantity)]
+        rows = [
+            LinearGaussian(float(r.bias), {n: float(w) for n, w in r.weights.items()}, float(r.variance))
+            for r in form.rows
+        ]
+        for n in {n for r in rows for n in r.weights}:
+            if not isinstance(model.variable(n), Quantity):
+                raise InvalidArgument(f"{n!r} has states; a weight is of a parent that is a number")
+        _set_regressions(model, edit.name, discrete, rows)
+        return
+    if isinstance(variable, Quantity):
+        raise UnsupportedModel(f"{edit.name!r} is a number; it takes linear Gaussians")
+    if form.kind == "table":
+        model.replace(edit.name, p=np.array(model[edit.name].values))
+        return
+    on = {n: state_of(model.variable(n), s) for n, s in form.on.items()}
+    recipe = NoisyOr if form.kind == "noisy-or" else NoisyAnd
+    strengths = {n: float(s) for n, s in form.strengths.items()}
+    model.replace(edit.name, recipe(strengths, float(form.leak), on=on), parents=model.parents(edit.name))
+
+
+def _regressions(model: BayesianNetwork, name: str) -> tuple[list[str], list[str], list[LinearGaussian]]:
+    """Return the discrete and the continuous parents of a number and its regressions, in the order of the rows."""
+    piece: Any = model[name]
+    if piece.kind == "table" or not hasattr(piece, "recipe"):
+        raise UnsupportedModel(
+            f"{name!r} has a distribution that is written in Python; the studio edits linear Gaussians"
+        )
+    recipe = piece.recipe()
+    rows = [recipe] if isinstance(recipe, LinearGaussian) else list(recipe.by_state.values())
+    return [p.name for p in piece.discrete], [p.name for p in piece.continuous], rows
+
+
+def _set_regressions(
+    model: BayesianNetwork, name: str, discrete: Sequence[str], rows: Sequence[LinearGaussian]
+) -> None:
+    from itertools import product
+
+    keys = list(product(*(model.variable(n).states for n in discrete)))
+    if len(rows) != len(keys):
+        raise InvalidArgument(
+            f"{name!r} needs {len(keys):,} regressions, one a row of its parents' states, not {len(rows):,}"
+        )
+    if not discrete:
+        model.replace(name, rows[0], parents=list(rows[0].weights))
+        return
+    by_state: Mapping[Any, LinearGaussian] = {
+        (k[0] if len(discrete) == 1 else k): r for k, r in zip(keys, rows, strict=True)
+    }
+    form = StateRegressions(by_state)
+    model.replace(name, form, parents=[*discrete, *form.parent_names])
+
+
+EDITS: dict[type, Callable[[Any, Any], None]] = {
+    AddNode: _add_node,
+    AddNumberNode: _add_number,
+    RemoveNode: _remove,
+    Rename: _rename,
+    Connect: _connect,
+    Disconnect: _disconnect,
+    SetStates: _set_states,
+    SetTable: _set_table,
+    SetLocal: _set_local,
+}

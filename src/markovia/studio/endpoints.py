@@ -1,0 +1,87 @@
+"""What an endpoint is: a line in a table, from which its route, the check of its input and its description are made."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from markovia.errors import MarkoviaError
+
+if TYPE_CHECKING:
+    from markovia.studio.workspace import Workspace
+
+
+class Refused(MarkoviaError):
+    """A request that is answered with a status of its own and one sentence."""
+
+    status = 400
+    kind = "Refused"
+
+
+class NotFound(Refused):
+    """A document, file or job that is not there."""
+
+    status = 404
+    kind = "NotFound"
+
+
+class TooBig(Refused):
+    """A body, or what it unpacks to, beyond the limit."""
+
+    status = 413
+    kind = "TooBig"
+
+
+class Costly(Refused):
+    """A question whose estimated cost is beyond the limit."""
+
+    status = 422
+    kind = "TooLarge"
+
+    def __init__(self, sentence: str, estimate: Mapping[str, float | None] | None = None) -> None:
+        super().__init__(sentence)
+        self.estimate = dict(estimate or {})
+
+
+class Busy(Refused):
+    """More requests than the server takes at once."""
+
+    status = 503
+    kind = "Busy"
+
+
+@dataclass
+class Call:
+    """One request as a handler sees it: where it acts, the parts of its address, and its checked body."""
+
+    workspace: "Workspace"
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    parts: dict[str, Any] = field(default_factory=dict)
+    """What other modules of the studio keep for the life of the server, such as its jobs."""
+
+
+class File(NamedTuple):
+    """An answer that is a file to keep."""
+
+    data: bytes
+    name: str
+    media: str = "application/octet-stream"
+
+
+class Endpoint(NamedTuple):
+    """One line of the table of endpoints.
+
+    `request` is the type that the JSON body is read as, `bytes` for an upload, or None; `response` the type that goes
+    back, or None for a file or a stream. `handle` is an ordinary function of a `Call`; it runs in a thread and returns
+    the response, a `File`, or a Starlette response. `says` is one sentence; `query` explains the parameters of the query
+    string, by name.
+    """
+
+    method: str
+    path: str
+    request: Any
+    response: Any
+    handle: Callable[[Call], Any]
+    says: str
+    query: Mapping[str, str] = {}

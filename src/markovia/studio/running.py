@@ -1,0 +1,69 @@
+"""Starting the servers: a socket, an address with its token, uvicorn, and a browser."""
+
+import secrets
+import socket
+import sys
+import threading
+from pathlib import Path
+
+from markovia.errors import InvalidArgument
+
+BACKLOG = 512
+
+
+def run_studio(
+    *,
+    folder: Path,
+    model: str | None,
+    port: int = 0,
+    browser: bool = True,
+    limit: float = 30.0,
+    state: str | None = None,
+) -> None:
+    """Run the studio on the loopback address until it is interrupted; print where it is."""
+    import uvicorn
+
+    from markovia.studio.app import create
+    from markovia.studio.workspace import default_state
+
+    bound = listening("127.0.0.1", port)
+    port = bound.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    app = create(
+        folder=folder,
+        open_file=model,
+        token=token,
+        state=default_state() if state is None else state,
+        port=port,
+        hosts=("127.0.0.1", "localhost"),
+        limit=limit,
+    )
+    address = f"http://127.0.0.1:{port}/?token={token}"
+    print(f"markovia studio is at {address}\nPress Ctrl-C to end it.", flush=True)
+    if browser:
+        import webbrowser
+
+        threading.Timer(0.3, webbrowser.open, [address]).start()
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30, lifespan="on",
+        timeout_graceful_shutdown=3, ws="none",
+    )  # fmt: skip
+    uvicorn.Server(config).run([bound])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens, or say in one sentence why there is none."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    if sys.platform != "win32":
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        raise InvalidArgument(
+            f"cannot listen at {host}:{port}: {(error.strerror or str(error)).lower()}"
+        ) from None
+    bound.listen(BACKLOG)
+    bound.set_inheritable(True)
+    return bound
