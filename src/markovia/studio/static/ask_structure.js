@@ -26,7 +26,7 @@ export const independenceQuestion = {
       return [h("p", { class: "mk-verdict" }, found.independent ? "Independent" : "Dependent"),
         h("p", { class: "mk-hint" }, found.why[0]),
         h("ul", { class: "mk-trails" }, found.why.slice(1).map((/** @type {string} */ sentence, /** @type {number} */ place) => h("li", { class: "mk-trail" },
-          h("span", null, sentence),
+          h("span", null, sentence.replaceAll("<->", "↔").replaceAll("<-", "←").replaceAll("->", "→")),
           found.trails[place] ? button("Show", () => show([found.trails[place]]), { class: "mk-quiet", label: `Show the trail ${found.trails[place].join(" – ")}` }) : null)))];
     });
     form.append(field("Is", a), field("independent of", b), field("given (the findings, unless you change it)", given), askButton(run));

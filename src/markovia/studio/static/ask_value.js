@@ -59,7 +59,8 @@ export const sensitivityQuestion = {
     pickStates();
     const run = () => answer(async () => {
       const found = await api.sensitivity(store.state.view?.id, { target, ...(state ? { state } : {}), top: 15, ...actions.question() });
-      const shown = found.rows.filter((/** @type {any} */ row) => row.low !== null && row.high !== null);
+      const shown = found.rows.filter((/** @type {any} */ row) => row.low !== null && row.high !== null)
+        .sort((/** @type {any} */ a, /** @type {any} */ b) => Math.abs(b.high - b.low) - Math.abs(a.high - a.low));
       const what = state ? `P(${target} = ${state})` : `the mean of ${target}`;
       if (!shown.length) return h("p", { class: "mk-hint" }, `No number of the model moves ${what} now.`);
       const ends = shown.flatMap((/** @type {any} */ row) => [row.low, row.high, found.probability]);

@@ -71,7 +71,7 @@ export function fill(element, ...children) {
 /** Outlines on a 16 x 16 grid. @type {Record<string, string>} */
 const ICONS = {
   eye: "M1.5 8S4 3.5 8 3.5 14.5 8 14.5 8 12 12.5 8 12.5 1.5 8 1.5 8ZM8 6a2 2 0 1 0 0 4 2 2 0 0 0 0-4",
-  hammer: "M3 3.5h7l2.5 2.5M6.5 3.5v3h-3v-3M5 6.5 5 13.5",
+  hammer: "M2 3h7.5v3.5H2ZM9.5 3.5c2.2 0 3.7 1 4.5 3-1.3-.9-2.7-1-4.5-.7M5.75 6.5V14",
   slider: "M2 5h6M12 5h2M10 3v4M2 11h2M8 11h6M6 9v4",
   scissors: "M5 5.5 13 12M5 10.5 13 4M3.5 6.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3M3.5 12.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3",
   range: "M3 3.5v9M13 3.5v9M3 8h10M5.5 6 3.5 8l2 2M10.5 6l2 2-2 2",

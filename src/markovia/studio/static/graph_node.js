@@ -13,7 +13,7 @@ export const TITLE = 22;
 export const ROW = 16;
 const MOST_ROWS = 6;
 const SIDE = 6;
-const FONT = "system-ui, sans-serif";
+const FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "Liberation Sans", Arial, sans-serif';
 
 /** How much of a node is drawn. */
 export const FAR = 0, NAMED = 1, FULL = 2;
@@ -78,10 +78,9 @@ export class NodeDrawing {
     for (let place = 0; place < shown; place += 1) {
       const y = TITLE + ROW * place;
       const bar = svg("rect", { class: "mk-fill", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 });
-      const tick = svg("rect", { class: "mk-tick", y: y + 1, width: 1.5, height: ROW - 2 });
+      const tick = svg("rect", { class: "mk-tick", y: y + ROW - 5, width: 2, height: 4 });
       const text = svg("text", { class: "mk-value", x: width - SIDE - 4, y: y + 11.5 });
       const row = svg("g", { class: "mk-row-state", role: "button", tabindex: "-1", "data-state": states[place] },
-        svg("title", null, `${this.node.name} = ${states[place]}`),
         svg("rect", { class: "mk-track", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 }), bar, tick,
         svg("text", { class: "mk-state", x: SIDE + 5, y: y + 11.5 }, shortened(states[place], long - 56, `11px ${FONT}`)), text);
       this.rows.push({ row, bar, tick, text, state: states[place] });
@@ -156,7 +155,7 @@ export class NodeDrawing {
       const was = reference?.p?.[place];
       const shown = was !== undefined && p !== undefined && Math.abs(was - p) > 0.004;
       tick.style.opacity = shown ? "1" : "0";
-      if (was !== undefined) tick.setAttribute("x", String(SIDE + Math.max(0, Math.min(long - 1.5, long * was - 0.75))));
+      if (was !== undefined) tick.setAttribute("x", String(SIDE + Math.max(0, Math.min(long - 2, long * was - 1))));
       row.setAttribute("aria-pressed", String(fixed === state));
       row.setAttribute("aria-label", `${this.node.name} ${state} ${words}`);
     }

@@ -21,17 +21,17 @@ export function frameOf(boxes) {
 }
 
 /**
- * The camera that shows a frame whole.
+ * The camera that shows a frame whole, with room below for the tools.
  * @param {Frame} frame
  * @param {{width: number, height: number}} view
  * @param {number} [most]
  * @returns {Camera}
  */
 export function cameraOn(frame, view, most = 1.25) {
-  const margin = 28;
-  const k = Math.min((view.width - 2 * margin) / Math.max(1, frame.right - frame.left),
-    (view.height - 2 * margin) / Math.max(1, frame.bottom - frame.top), most);
-  return { x: (frame.left + frame.right) / 2, y: (frame.top + frame.bottom) / 2, k: Math.max(LEAST_ZOOM, k) };
+  const [margin, tools] = [26, 56];
+  const k = Math.max(LEAST_ZOOM, Math.min((view.width - 2 * margin) / Math.max(1, frame.right - frame.left),
+    (view.height - margin - tools) / Math.max(1, frame.bottom - frame.top), most));
+  return { x: (frame.left + frame.right) / 2, y: (frame.top + frame.bottom + (tools - margin) / k) / 2, k };
 }
 
 /**
@@ -87,7 +87,7 @@ export function edgePath(from, to) {
     const start = { x: from.x + clamp(dx * 0.18, from.width / 2 - 20), y: from.y + (down * from.height) / 2 };
     const tip = { x: to.x - clamp(dx * 0.18, to.width / 2 - 20), y: to.y - (down * to.height) / 2 - down };
     const end = tip.y - down * (length - 1);
-    const bend = down * Math.max(12, Math.min(80, gap * 0.5));
+    const bend = down * Math.max(10, Math.min(90, gap * 0.42));
     return {
       line: `M${r(start.x)} ${r(start.y)}C${r(start.x)} ${r(start.y + bend)} ${r(tip.x)} ${r(end - bend)} ${r(tip.x)} ${r(end)}`,
       head: `M${r(tip.x)} ${r(tip.y)}l-4 ${-down * length}h8Z`,

@@ -88,7 +88,7 @@ function mountTop(element, context) {
   const whenOpen = [title, h("div", { class: "mk-segments" }, undo, redo), search, names];
   element.append(
     h("a", { class: "mk-brand", href: "#", "aria-label": "markovia studio, start page", onclick: (/** @type {Event} */ event) => { event.preventDefault(); openDialog(context); } },
-      h("img", { src: "/static/icon.svg", alt: "", width: 24, height: 24 }), h("span", null, "markovia")),
+      h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), h("span", null, "markovia")),
     ...whenOpen,
     h("span", { class: "mk-spring" }),
     button("Open", () => openDialog(context), { icon: "open" }),
@@ -149,7 +149,11 @@ function mountPanels(element, context) {
       }
     }
   };
-  store.subscribe((_, changed) => { if (changed.has("panel")) draw(); });
+  store.subscribe((_, changed) => {
+    if (!changed.has("panel")) return;
+    store.set({ marks: null });
+    draw();
+  });
   draw();
 }
 

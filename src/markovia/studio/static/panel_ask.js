@@ -39,7 +39,11 @@ function fold(question, context, place) {
   let answered = false;
   let turn = 0;
   let timer = 0;
-  const box = h("details", { class: "mk-fold", name: "mk-ask", ontoggle: () => box.open && show() },
+  const box = h("details", { class: "mk-fold", name: "mk-ask", ontoggle: () => {
+    if (!box.open) return;
+    store.set({ marks: null });
+    show();
+  } },
     h("summary", null, icon("chevron"), h("span", null, question.title), h("small", null, question.hint)),
     h("div", { class: "mk-fold-body" }, form, result));
   box.dataset.question = String(place);

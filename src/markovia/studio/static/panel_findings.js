@@ -19,7 +19,7 @@ export const findingsPanel = {
     const scenarios = h("section", { class: "mk-section", "aria-label": "Scenarios" });
     element.append(list, card, scenarios);
     const showScenarios = scenarioSection(scenarios, context);
-    let shown = "";
+    let shown = "-";
     let update = () => {};
     const showCard = () => {
       const node = nodeNamed(store.state, store.state.selected[0]);
@@ -82,7 +82,7 @@ function nodeCard(element, node, context) {
   const { store, actions } = context;
   const parents = (store.state.view?.edges ?? []).filter((edge) => edge.to === node.name).length;
   const head = h("div", { class: "mk-section-head" }, h("h2", { class: "mk-clip", title: node.name }, node.name),
-    h("span", { class: "mk-tag" }, node.kind));
+    node.kind === "states" ? null : h("span", { class: "mk-tag" }, node.kind));
   const body = h("div", { class: "mk-card" });
   fill(element, head, node.note ? h("p", { class: "mk-note" }, node.note) : null, body);
   const update = node.states ? statesCard(body, node, node.states, context) : numberCard(body, node, context);

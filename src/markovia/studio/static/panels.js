@@ -2,5 +2,6 @@
 // context = {store, api, dom, actions, graph}; `mount` is called once, when the tab is first shown.
 import { findingsPanel } from "./panel_findings.js";
 import { askPanel } from "./panel_ask.js";
+import { editPanel } from "./panel_edit.js";
 
-export const PANELS = [findingsPanel, askPanel];
+export const PANELS = [findingsPanel, askPanel, editPanel];

@@ -58,15 +58,15 @@ export async function saveDialog({ api, actions, store }) {
   const view = store.state.view;
   const start = await api.start().catch(actions.complain);
   if (!view || !start) return;
-  const formats = start.formats.write;
-  let format = formats[0]?.suffix ?? ".json";
+  const written = /** @type {{suffix: string, name: string, title: string}[]} */ (start.formats.write);
+  const formats = written.filter((each, place) => written.findIndex((other) => other.name === each.name) === place);
+  let format = formats.find((each) => view.file?.endsWith(each.suffix)) ?? formats[formats.length - 1];
   const stem = (view.file ?? view.name).replace(/\.[A-Za-z0-9.]+$/, "");
-  const name = h("input", { class: "mk-input", value: stem + format, spellcheck: "false" });
-  const known = (/** @type {any} */ each) => `${each.suffix} – ${each.name}`;
+  const name = h("input", { class: "mk-input", value: stem + format.suffix, spellcheck: "false" });
   await dialog("Save", (close) => h("form", { class: "mk-form", onsubmit: async (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
-      const saved = await api.save(view.id, { file: name.value, format });
+      const saved = await api.save(view.id, { file: name.value, format: format.name });
       toast(`Saved as ${saved.file}`);
       close(null);
       await actions.show(await api.view(view.id));
@@ -74,15 +74,16 @@ export async function saveDialog({ api, actions, store }) {
       actions.complain(error);
     }
   } },
-  field("Format", select(formats.map((/** @type {any} */ each) => [each.suffix, known(each)]), format, (next) => {
-    if (name.value.endsWith(format)) name.value = name.value.slice(0, -format.length) + next;
+  field("Format", select(formats.map((each) => [each.name, `${each.title} (${each.suffix})`]), format.name, (chosen) => {
+    const next = formats.find((each) => each.name === chosen) ?? format;
+    if (name.value.endsWith(format.suffix)) name.value = name.value.slice(0, -format.suffix.length) + next.suffix;
     format = next;
   })),
   field("File name", name),
   h("div", { class: "mk-row" }, h("button", { class: "mk-button mk-primary" }, "Save in the folder"),
     button("Download", async () => {
       try {
-        download(name.value, await api.file(view.id, format));
+        download(name.value, await api.file(view.id, format.name));
         close(null);
       } catch (error) {
         actions.complain(error);
