@@ -94,6 +94,8 @@ _ports.bind("counterfactual", "markovia.causal.counterfactuals.structural_model:
 _ports.bind("picture", "markovia.plotting.picture:svg")
 _ports.bind("plot-edge-confidence", "markovia.plotting:plot_edge_confidence")
 _ports.bind("plot-convergence", "markovia.plotting:plot_convergence")
+_ports.bind("show", "markovia.studio.notebook:show")
+_ports.bind("report", "markovia.studio.report:write_report")
 _ports.bind("plot-density", "markovia.plotting:plot_density")
 _ports.bind("plot-model", "markovia.plotting:plot_model")
 _ports.bind("plot-graph", "markovia.plotting:plot_graph")

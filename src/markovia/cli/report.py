@@ -1,0 +1,86 @@
+"""`markovia report`: a model with its answers as one HTML file."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from markovia.cli import options
+from markovia.cli.evidence import intervened, read_given
+from markovia.cli.loading import STREAM, FileError, open_model
+from markovia.cli.output import heading, print_json, say
+from markovia.cli.rows import refuse_two_outputs
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command(
+        epilog=options.examples(
+            "markovia report asia --given xray=yes -o report.html",
+            "markovia report model.bif --given test=positive --do drug=yes --title 'After treatment'",
+            "markovia report asia -o - > report.html",
+        )
+    )(report)
+
+
+def report(
+    model: options.Model,
+    given: options.Given = None,
+    soft: options.Soft = None,
+    ruled_out: options.RuledOut = None,
+    do: options.Do = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The file to write, by default the model's name with .html; - is the screen.",
+            show_default=False,
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", metavar="TEXT", help="What to call it.", show_default=False)
+    ] = None,
+    engine: options.Engine = "auto",
+    format: options.Format = None,  # noqa: A002
+    as_json: options.Json = False,
+) -> None:
+    """Write a model and its answers as one HTML file that stays interactive without a server."""
+    from markovia.studio import report as studio
+
+    refuse_two_outputs(output, as_json)
+    loaded = open_model(model, format)
+    _, done = intervened(loaded, do or [])
+    evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
+    stem = Path(model).name.removesuffix(".gz").split(".")[0] if model != STREAM else "network"
+    name = title or getattr(loaded, "name", "") or stem or "network"
+    made = studio.report(loaded, given=evidence, do=done, title=name, engine=engine, source=model)
+    if output == STREAM:
+        sys.stdout.buffer.write(made.text.encode("utf-8", "replace"))
+        return
+    target = output or f"{stem or 'network'}.html"
+    try:
+        size = studio.save_text(made.text, target)
+    except OSError as error:
+        raise FileError.writing(target, error) from error
+    if as_json:
+        print_json(
+            {
+                **heading(model, loaded),
+                "given": evidence,
+                "do": done,
+                "output": target,
+                "bytes": size,
+                "answering": made.answering,
+                "cells": made.cells,
+            }
+        )
+        return
+    can = {
+        "computed": "it answers any findings by itself",
+        "looked up": f"it holds the answers to {made.answers:,} questions",
+        "fixed": "it shows the answer to these findings",
+    }[made.answering]
+    say(f"wrote {target} ({size:,} bytes); {can}")
