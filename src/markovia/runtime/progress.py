@@ -21,6 +21,10 @@ _quiet = 0
 """How many of those who asked for silence are at work, in whatever thread."""
 _said: set[str] = set()
 
+Listener = Callable[[float, float | None, str, str], object]
+"""Called as `listener(done, total, unit, note)`: so much of so much is done, and what to say about it."""
+_listener: Listener | None = None
+
 
 @contextmanager
 def quietly(progress: bool | None = False) -> Iterator[None]:
@@ -34,9 +38,31 @@ def quietly(progress: bool | None = False) -> Iterator[None]:
         _quiet -= silent
 
 
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell a function, instead of the terminal, how far the work of this process is; not where progress was declined.
+
+    Examples
+    --------
+    >>> with listening(lambda done, total, unit, note: print(f"{done} of {total}: {note}")):
+    ...     with progress_bar(None, 2) as advance:
+    ...         advance(1, "half")
+    0 of 2:
+    1 of 2: half
+    """
+    global _listener
+    before, _listener = _listener, listener
+    try:
+        yield
+    finally:
+        _listener = before
+
+
 def say_once(line: str) -> None:
     """Write a line to a terminal's stderr, the first time in this process; not where progress was declined."""
-    if line not in _said and not _quiet and sys.stderr.isatty():
+    if _listener is not None and not _quiet:
+        _listener(0, None, "", line)
+    elif line not in _said and not _quiet and sys.stderr.isatty():
         _said.add(line)
         print(line, file=sys.stderr, flush=True)
 
@@ -76,6 +102,9 @@ def progress_bar(
     ...     for _ in range(3):
     ...         advance()
     """
+    if _listener is not None and progress is not False:
+        yield _told(_listener, total, unit)
+        return
     if not bar_wanted(progress):
         with quietly(progress):
             yield lambda n=1, note="": None
@@ -91,6 +120,18 @@ def progress_bar(
             bar.update(n)
 
         yield advance
+
+
+def _told(listener: Listener, total: int | None, unit: str) -> Advance:
+    done = 0
+    listener(done, total, unit, "")
+
+    def advance(n: Any = 1, note: str = "") -> None:
+        nonlocal done
+        done += n
+        listener(done, total, unit, note)
+
+    return advance
 
 
 def paced(items: Sequence[T], steps: int, advance: Advance) -> Iterator[T]:

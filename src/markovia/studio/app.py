@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 2**26
 """Bytes of a request, by default."""
-MORE = (
-    "markovia.studio.jobs",
-    "markovia.studio.families",
-    "markovia.studio.learning",
-    "markovia.studio.report",
-)
+MORE = ("markovia.studio.job_endpoints", "markovia.studio.report")
 """Modules that bring endpoints of their own, as `ENDPOINTS`; one that has something to end has `shut(parts)`."""
 
 

@@ -3,5 +3,8 @@
 import { findingsPanel } from "./panel_findings.js";
 import { askPanel } from "./panel_ask.js";
 import { editPanel } from "./panel_edit.js";
+import { learnPanel } from "./panel_learn.js";
+import { causalPanel } from "./panel_causal.js";
+import { familiesPanel } from "./panel_families.js";
 
-export const PANELS = [findingsPanel, askPanel, editPanel];
+export const PANELS = [findingsPanel, askPanel, editPanel, learnPanel, causalPanel, familiesPanel];

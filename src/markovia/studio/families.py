@@ -1,0 +1,318 @@
+"""Model families in the studio, as work for jobs: states behind a series, Bayesian models by NUTS, topics of texts.
+
+Each function runs in a process of its own, gets a report to talk through, and returns plain values for the charts.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.data.document_texts import SUFFIXES
+from markovia.data.frames import as_frame
+from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable
+from markovia.runtime.array_types import Array
+
+if TYPE_CHECKING:
+    from markovia.studio.worker import Report
+
+MOST_STEPS = 5_000
+"""The longest series that is drawn."""
+TRACE = 400
+"""Points of a trace that are drawn, evenly taken."""
+BINS = 20
+"""Bins of the histograms of ranks."""
+MOST_SHOWN = 24
+"""Quantities of a posterior that are drawn."""
+CHUNKS = 10
+"""How often a sampler shows its draws."""
+
+
+def series(
+    report: "Report",
+    *,
+    folder: Path,
+    data: str,
+    column: str,
+    model: str = "trend",
+    states: int = 2,
+    trend: str = "local linear trend",
+    seasonal: int | None = None,
+    cycle: bool = False,
+    steps: int = 12,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Learn a hidden Markov model ("hmm") or a structural series ("trend"), smooth a column of a table, and forecast."""
+    frame = as_frame(data)
+    if column not in frame.columns:
+        raise UnknownVariable(column, [str(c) for c in frame.columns], "the table")
+    try:
+        y = np.asarray(frame[column], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"the column {column!r} has cells that are no numbers") from None
+    if len(y) > MOST_STEPS:
+        raise InvalidArgument(f"the series has {len(y):,} steps; the studio draws up to {MOST_STEPS:,}")
+    report.note("learning; the first time compiles for a while")
+    found = (
+        _hidden_markov(y, states, steps, level, seed)
+        if model == "hmm"
+        else _structural(y, trend, seasonal, cycle, steps, level)
+    )
+    return {"model": model, "column": column, "observed": _numbers(y), "level": level, **found}
+
+
+def _structural(
+    y: Array, trend: str, seasonal: int | None, cycle: bool, steps: int, level: float
+) -> dict[str, Any]:
+    from scipy.stats import norm
+
+    from markovia.models.temporal.structural_series import StructuralSeries
+
+    model: Any = StructuralSeries(trend, seasonal=seasonal, cycle=cycle).fit(y)  # type: ignore[arg-type]
+    smoothed, ahead = model.smooth(y), model.forecast(y, steps, level=level)
+    row = model.space.observation[0][0]
+    mean = smoothed.mean[0] @ row
+    sd = np.sqrt(np.maximum(np.einsum("i,tij,j->t", row, smoothed.cov[0], row), 0.0))
+    z = float(norm.ppf(0.5 + level / 2))
+    return {
+        "smoothed": {"mean": _numbers(mean), "low": _numbers(mean - z * sd), "high": _numbers(mean + z * sd)},
+        "trend": _numbers(smoothed.mean[0][:, 0]),
+        "forecast": {
+            "mean": _numbers(ahead.mean[0][:, 0]),
+            "low": _numbers(ahead.lower[0][:, 0]),
+            "high": _numbers(ahead.upper[0][:, 0]),
+        },
+        "parameters": {name: float(value) for name, value in model.params_.items()},
+        "log_likelihood": model.log_likelihood_,
+        "bic": model.bic_,
+        "converged": bool(model.converged_),
+    }
+
+
+def _hidden_markov(y: Array, states: int, steps: int, level: float, seed: int) -> dict[str, Any]:
+    from markovia.models.temporal.hmm import HMM
+
+    model: Any = HMM(states, emission="gaussian", n_init=5, random_state=seed).fit(y)
+    order = np.argsort(model.means_[:, 0])  # the states by their means, so that numbers mean something
+    smoothed, path = model.smooth(y)[0][:, order], np.argsort(order)[model.decode(y)[0]]
+    ahead = model.forecast(y, steps)[0][:, order]
+    means = model.means_[order, 0]
+    sds = np.sqrt(model.covars_[order].reshape(states, -1)[:, 0])
+    tail = (1 - level) / 2
+    mean, spread = smoothed @ means, _spread(smoothed, means, sds)
+    return {
+        "states": [_numbers(p) for p in smoothed.T],
+        "path": [int(k) for k in path],
+        "means": _numbers(means),
+        "sds": _numbers(sds),
+        "transitions": [_numbers(row) for row in model.transmat_[np.ix_(order, order)]],
+        "smoothed": {"mean": _numbers(mean), "low": _numbers(spread(tail)), "high": _numbers(spread(1 - tail))},
+        "ahead": [_numbers(p) for p in ahead.T],
+        "forecast": {
+            "mean": _numbers(ahead @ means),
+            "low": _numbers(_spread(ahead, means, sds)(tail)),
+            "high": _numbers(_spread(ahead, means, sds)(1 - tail)),
+        },
+        "log_likelihood": float(model.score(y)),
+        "bic": float(model.bic(y)),
+        "converged": bool(model.converged_),
+    }  # fmt: skip
+
+
+def _spread(weights: Array, means: Array, sds: Array) -> Callable[[float], Array]:
+    """Return the quantile function of mixtures of normals, one a row of weights, by bisection."""
+    from scipy.special import ndtr
+
+    def quantile(p: float) -> Array:
+        low = np.full(len(weights), float((means - 10 * sds).min()))
+        high = np.full(len(weights), float((means + 10 * sds).max()))
+        for _ in range(60):
+            middle = (low + high) / 2
+            below = (weights * ndtr((middle[:, None] - means) / sds)).sum(axis=1) < p
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        middle = (low + high) / 2
+        return np.asarray(middle)
+
+    return quantile
+
+
+def posterior(
+    report: "Report",
+    *,
+    folder: Path,
+    source: Mapping[str, Any],
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    seed: int = 0,
+    target_accept: float = 0.8,
+) -> dict[str, Any]:
+    """Draw from a Bayesian model by NUTS, and show traces and ranks as they grow.
+
+    The sampler goes on from a checkpoint, so that draws in chunks are those of one run.
+
+    Parameters
+    ----------
+    report, folder
+        Of the job.
+    source
+        `{"example": name}`, `{"regression": {...}}` with a table, or `{"model": native JSON, "given": ...}`.
+    draws, warmup, chains, seed, target_accept
+        As for `mk.engines.NUTS`.
+    """
+    from markovia.inference.density_engines.nuts import NUTS
+    from markovia.studio import bayesian_models
+
+    model, given, targets, labels = bayesian_models.of(source)
+    report.note("compiling the sampler, once for a model of this shape; that may take half a minute")
+    with _scratch(folder) as checkpoint:
+        for done in _chunks(draws):
+            engine = NUTS(
+                draws=done, warmup=warmup, chains=chains, seed=seed, target_accept=target_accept, checkpoint=checkpoint
+            )  # fmt: skip
+            with warnings.catch_warnings():
+                if done < draws:  # complaints are about the whole run
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                found = model.query(targets, given=given, engine=engine)
+            result = _drawn(found, labels)
+            if done < draws:
+                report.show(result)
+    return result
+
+
+def _chunks(draws: int) -> Iterator[int]:
+    size = max(10, -(-draws // CHUNKS))
+    yield from range(size, draws, size)
+    yield draws
+
+
+class _scratch:  # noqa: N801
+    """A file that is removed at the end, so that the job's folder holds results only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "checkpoint.npz"
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+def _drawn(found: Any, labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return what is drawn of a posterior: a summary, and for each quantity traces and ranks of its chains."""
+    table = found.summary()
+    columns = [str(c) for c in table.columns]
+    rows = [
+        {"name": labels.get(str(n), str(n)), **{c: _number(x) for c, x in zip(columns, row, strict=True)}}
+        for n, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    quantities = []
+    for label, values in list(found.scalars(list(found.names)))[:MOST_SHOWN]:
+        chains = np.asarray(values, dtype=np.float64)
+        at = np.unique(np.linspace(0, chains.shape[1] - 1, min(TRACE, chains.shape[1])).astype(int))
+        quantities.append(
+            {
+                "name": labels.get(label, label),
+                "at": [int(i) for i in at],
+                "traces": [_numbers(chain[at]) for chain in chains],
+                "ranks": rank_histograms(chains).tolist(),
+            }
+        )
+    info = found.info
+    details = info.details
+    return {
+        "summary": rows,
+        "columns": columns,
+        "quantities": quantities,
+        "draws": int(chains.shape[1]),
+        "chains": int(chains.shape[0]),
+        "divergences": int(details.divergences),
+        "r_hat": _number(details.r_hat),
+        "effective": _number(details.effective),
+        "info": {"engine": info.engine, "converged": info.converged, "error": info.error},
+    }
+
+
+def rank_histograms(draws: Array, bins: int = BINS) -> Any:
+    """Return for each chain how many of its draws have ranks in each bin among the draws of all.
+
+    Examples
+    --------
+    >>> rank_histograms(np.array([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]]), bins=2).tolist()
+    [[4, 0], [0, 4]]
+    """
+    ranks = np.argsort(np.argsort(draws.ravel(), kind="stable"), kind="stable").reshape(draws.shape)
+    places = ranks * bins // draws.size
+    return np.stack([np.bincount(row, minlength=bins) for row in places])
+
+
+def topics(
+    report: "Report",
+    *,
+    folder: Path,
+    data: str,
+    column: str | None = None,
+    components: int = 10,
+    words: int = 12,
+    stop_words: str | None = "english",
+    min_documents: int = 1,
+    iterations: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Find the topics of texts by latent Dirichlet allocation: words and documents of each, in plain values."""
+    from markovia.data.corpus import Corpus
+    from markovia.models.topics.lda import LDA
+
+    path = Path(data)
+    report.note("reading the texts")
+    texts = _texts(path, column)
+    corpus = Corpus.read(texts, stop_words=stop_words, min_df=min_documents)
+    model = LDA(components, max_iter=iterations, random_state=seed).fit(corpus)
+    shares = model.transform(corpus)
+    # the most frequent topics come first
+    order = np.argsort(-model.topic_shares_, kind="stable")
+    weights = model.topic_word_
+    found = []
+    for k in order:
+        top = np.argsort(-weights[k], kind="stable")[:words]
+        documents = np.argsort(-shares[:, k], kind="stable")[:10]
+        found.append(
+            {
+                "share": float(model.topic_shares_[k]),
+                "words": [[str(corpus.vocabulary[i]), float(weights[k, i])] for i in top],
+                "documents": [int(d) for d in documents],
+            }
+        )
+    return {
+        "documents": [{"text": text[:400], "shares": _numbers(shares[i][order])} for i, text in enumerate(texts[:500])],
+        "topics": found,
+        "count": len(corpus),
+        "words": len(corpus.words),
+        "vocabulary": len(corpus.vocabulary),
+        "perplexity": float(model.perplexity(corpus)),
+    }  # fmt: skip
+
+
+def _texts(path: Path, column: str | None) -> list[str]:
+    if path.suffix in SUFFIXES:
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    frame = as_frame(path)
+    names = [str(c) for c in frame.columns]
+    chosen = column or (names[0] if len(names) == 1 else None)
+    if chosen is None:
+        raise InvalidArgument(f"say which column has the texts: {', '.join(names)}")
+    if chosen not in names:
+        raise UnknownVariable(chosen, names, "the table")
+    return [str(text) for text in frame[chosen].dropna()]
+
+
+def _numbers(values: Any) -> list[float | None]:
+    return [_number(x) for x in np.asarray(values, dtype=np.float64)]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,100 @@
+// Uploaded tables, shared by the panels that learn from data: choose one, upload one, look at its columns.
+import { fill, h, icon, select, table } from "./dom.js";
+
+/**
+ * @typedef {{name: string, kind: "states" | "number" | "text", distinct: number, missing: number, states: string[]}} Column
+ * @typedef {{id: string, name: string, rows: number, columns: Column[], preview: any[][]}} Table
+ * @typedef {import("./main.js").Context} Context
+ */
+
+/** @type {Table[]} */
+let tables = [];
+/** @type {string | null} */
+let chosen = null;
+/** @type {Set<() => void>} */
+const listeners = new Set();
+
+/** The table that is chosen. */
+export function currentTable() {
+  return tables.find((each) => each.id === chosen) ?? null;
+}
+
+/** Hear when another table is chosen. @param {() => void} listener */
+export function onTable(listener) {
+  listeners.add(listener);
+}
+
+/** Whether a file is a table or a text rather than a model. @param {string} name */
+export function isTable(name) {
+  return /\.(csv|tsv|parquet|pq|txt|text|md)$/i.test(name);
+}
+
+/**
+ * Upload a table and choose it.
+ * @param {Context} context
+ * @param {File} file
+ * @returns {Promise<Table | null>}
+ */
+export async function takeTable({ api, actions }, file) {
+  try {
+    const made = /** @type {Table} */ (await api.data(file));
+    tables = [...tables, made];
+    choose(made.id);
+    return made;
+  } catch (error) {
+    actions.complain(error);
+    return null;
+  }
+}
+
+/** @param {string} id */
+function choose(id) {
+  chosen = id;
+  for (const listener of listeners) listener();
+}
+
+/**
+ * The choice of a table with a look into it.
+ * @param {HTMLElement} element
+ * @param {Context} context
+ * @param {string} hint
+ */
+export function tableChoice(element, context, hint) {
+  const pick = h("input", { type: "file", class: "mk-sr", accept: ".csv,.tsv,.parquet,.pq,.txt,.md", "aria-label": "A table from this computer",
+    onchange: async () => {
+      const file = pick.files?.[0];
+      pick.value = "";
+      if (file) await takeTable(context, file);
+    } });
+  const draw = () => {
+    const now = currentTable();
+    fill(element, h("div", { class: "mk-row" },
+      tables.length ? select(tables.map((each) => [each.id, each.name]), chosen ?? "", choose, { "aria-label": "Table" }) : null,
+      h("label", { class: "mk-button mk-upload" }, icon("open"), h("span", null, tables.length ? "Another…" : "Choose a table…"), pick)),
+    now ? look(now) : h("p", { class: "mk-hint" }, hint));
+  };
+  listeners.add(draw);
+  draw();
+}
+
+/** @param {Table} now */
+function look(now) {
+  const gaps = now.columns.reduce((sum, column) => sum + column.missing, 0);
+  return h("details", { class: "mk-fold" }, h("summary", null, icon("chevron"), `${now.rows.toLocaleString("en")} rows, ${now.columns.length} columns`,
+    h("small", null, gaps ? `${gaps.toLocaleString("en")} cells are missing` : "no cell is missing")),
+  h("div", { class: "mk-fold-body" },
+    table(["Column", "Kind", "Values", "Missing"], now.columns.map((c) => [c.name, c.kind, c.states.length ? c.states.join(", ") : String(c.distinct), String(c.missing)]), "Columns"),
+    table(now.columns.map((c) => c.name), now.preview.map((row) => row.map((cell) => (cell === null ? "–" : String(cell)))), "The first rows")));
+}
+
+/**
+ * A field that completes names.
+ * @param {string} label
+ * @param {string[]} names
+ * @param {string} value
+ * @param {(value: string) => void} onchange
+ */
+export function nameSelect(label, names, value, onchange) {
+  return select([["", "–"], ...names.map((name) => /** @type {[string, string]} */ ([name, name]))], value, onchange, { "aria-label": label });
+}
+
