@@ -247,9 +247,10 @@ class Corpus:
         rank = np.arange(len(owners)) - np.repeat(self.offsets[:-1], self.lengths)
         first = np.zeros(len(owners), dtype=bool)
         first[order] = rank % 2 == 0
-        return self._where(first), self._where(~first)
+        return self.where(first), self.where(~first)
 
-    def _where(self, chosen: NDArray[np.bool_]) -> "Corpus":
+    def where(self, chosen: NDArray[np.bool_]) -> "Corpus":
+        """Return the documents with some of their words only, by a flag for each of `words`."""
         lengths = np.bincount(self.owners[chosen], minlength=len(self))
         return replace(self, words=self.words[chosen], offsets=np.concatenate([[0], np.cumsum(lengths)]))
 
@@ -266,7 +267,7 @@ class Corpus:
 
     def _renamed(self, place: NDArray[np.int32], vocabulary: list[str]) -> "Corpus":
         words = place[self.words] if len(self.words) else self.words
-        found = replace(self, words=words, vocabulary=vocabulary)._where(words >= 0)
+        found = replace(self, words=words, vocabulary=vocabulary).where(words >= 0)
         return replace(found, unknown=self.unknown + self.lengths - found.lengths)
 
     def __repr__(self) -> str:
@@ -496,7 +497,7 @@ def _from_texts(
         return replace(
             corpus, words=place[words] if len(words) else words, vocabulary=[vocabulary[i] for i in order]
         )
-    kept = corpus._where(words >= 0)
+    kept = corpus.where(words >= 0)
     return replace(kept, unknown=lengths - kept.lengths)
 
 

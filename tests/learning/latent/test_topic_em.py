@@ -14,21 +14,15 @@ from markovia.learning.latent.correlated_topics import (
     softmax,
 )
 from markovia.learning.latent.dynamic_topics import (
-    document_topics,
     learn_dynamic,
     log_walk,
     log_words,
     smoothed_paths,
     smoother,
 )
-from markovia.learning.latent.topic_em import (
-    expected,
-    fold_in,
-    learn_plsi,
-    learn_unigram_mixture,
-    mixture_posterior,
-    tempering,
-)
+from markovia.learning.latent.topic_em import expected, fold_in, learn_plsi, tempering
+from markovia.learning.latent.topic_variational import document_posteriors, documents_bound
+from markovia.models.topics.unigrams import UnigramMixture
 
 
 def some_counts(rng, n=12, v=7):
@@ -80,11 +74,9 @@ def test_one_topic_is_the_unigram_model():
     run = learn_plsi(counts, *starts(rng, 12, 7, 1), max_iter=5, tol=0.0)
     shares = counts.toarray().sum(axis=0) / counts.sum()
     assert np.allclose(run.phi[:, 0], shares)
-    _, phi, _, history, _ = learn_unigram_mixture(
-        counts, np.ones((12, 1)), max_iter=3, tol=0.0, smoothing=1e-12
-    )
-    assert np.allclose(phi[:, 0], shares)
-    assert np.isclose(history[-1], run.history[-1])
+    model = UnigramMixture(smoothing=1e-12).fit(counts)
+    assert np.allclose(model.components_[0], shares)
+    assert np.isclose(model.log_prob(counts).sum(), run.history[-1])
 
 
 def test_folding_in_maximises_the_likelihood_of_a_document():
@@ -114,15 +106,16 @@ def test_tempering_is_chosen_below_one_where_a_model_has_too_many_topics():
 def test_mixture_of_unigrams_is_the_categorical_mixture_of_documents():
     rng = np.random.default_rng(6)
     counts = some_counts(rng)
-    first = rng.dirichlet(np.ones(2), 12)
-    weights, phi, _, history, _ = learn_unigram_mixture(counts, first, max_iter=50, tol=0.0, smoothing=0.3)
-    assert np.diff(history).min() > -1e-9
-    total, posterior = mixture_posterior(counts, weights, phi)
-    joint = np.array(
-        [[np.log(weights[k]) + row @ np.log(phi[:, k]) for k in range(2)] for row in counts.toarray()]
-    )
-    assert np.allclose(total, np.logaddexp.reduce(joint, axis=1))
-    assert np.allclose(posterior, np.exp(joint - total[:, None]))
+    model = UnigramMixture(2, smoothing=0.3, tol=1e-10, max_iter=2_000, random_state=0).fit(counts)
+    assert np.diff(model.history_).min() > -1e-9
+    joint = np.array([np.log(model.weights_) + np.log(model.components_) @ row for row in counts.toarray()])
+    assert np.allclose(model.log_prob(counts), np.logaddexp.reduce(joint, axis=1))
+    assert np.allclose(model.transform(counts), np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None]))
+    # a fixed point of EM: weights and words are those that the topics of documents say
+    told = model.transform(counts)
+    words = counts.T @ told + 0.3
+    assert np.allclose(model.weights_, told.mean(axis=0), atol=1e-4)
+    assert np.allclose(model.components_, (words / words.sum(axis=0)).T, atol=1e-4)
 
 
 # -- correlated topics -------------------------------------------------------------------------------------------------
@@ -229,8 +222,9 @@ def test_document_posteriors_bound_the_evidence_of_lda_and_meet_it_where_proport
     theta = rng.dirichlet(alpha, 100_000)
     logs = np.log(theta @ phi.T) @ counts.toarray().T
     evidence = (np.logaddexp.reduce(logs, axis=0) - np.log(len(theta))).sum()
-    _, bound, by_word = document_topics(counts, phi, alpha, max_iter=500, tol=1e-9)
-    assert bound < evidence + 0.03
-    assert np.allclose(by_word.sum(axis=1), counts.toarray().sum(axis=0))
-    _, bound, _ = document_topics(counts, phi, 1e7 * alpha, max_iter=50)
+    lengths = counts.toarray().sum(axis=1)
+    found = document_posteriors(counts, phi, alpha, most=500, tol=1e-9)
+    assert documents_bound(found, lengths, alpha) < evidence + 0.03
+    assert np.allclose(found.stats.sum(axis=1), counts.toarray().sum(axis=0))
+    bound = documents_bound(document_posteriors(counts, phi, 1e7 * alpha, most=50), lengths, 1e7 * alpha)
     assert np.isclose(bound, (counts @ np.log(phi @ alpha / alpha.sum())).sum(), atol=1e-3)

@@ -126,9 +126,9 @@ def test_left_to_right_is_the_probability_that_enumeration_gives():
 def test_average_proportions_are_the_posterior_means_that_enumeration_gives():
     prior, phi = np.array([0.4, 0.7]), np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]])
     words = [0, 2, 1, 0]
-    corpus = mk.Corpus(np.array(words, np.int32), np.array([0, 4]), list("abc"))
     seeds = np.random.default_rng(0).integers(0, 2**64, (400, 4), dtype=np.uint64)
-    found = np.mean([average_proportions(corpus, phi.T.copy(), prior, s)[0] for s in seeds], axis=0)
+    drawn = [average_proportions(words, [0, 4], phi.T, prior, seed=s)[0] for s in seeds]
+    found = np.mean(drawn, axis=0)
     assert found == pytest.approx(summed_out(words, prior, phi)[1], abs=0.01)
 
 
@@ -161,9 +161,9 @@ def test_priors_that_are_not_given_are_learned_and_those_given_are_kept():
     rng = np.random.default_rng(1)
     table = np.array([rng.multinomial(60, t @ PHI) for t in rng.dirichlet([2.0, 0.2, 0.2, 0.2], 300)])
     for method in ("gibbs", "vb"):
-        model = lda(method, max_iter=100).fit(table)
+        model = lda(method, max_iter=300).fit(table)
         order = cosines(PHI, model.topic_word_).argmax(axis=1)
-        assert model.doc_topic_prior_[order[0]] > 2 * np.delete(model.doc_topic_prior_, order[0]).max()
+        assert model.doc_topic_prior_[order[0]] > 4 * np.delete(model.doc_topic_prior_, order[0]).max()
         assert 0.05 < model.topic_word_prior_.flat[0] < 0.2
         kept = lda(method, doc_topic_prior=0.4, topic_word_prior=0.2).fit(table)
         assert (kept.doc_topic_prior_ == 0.4).all()

@@ -407,7 +407,11 @@ BAD = [
     (TiedTopics, {"names": ["x"]}, "has 1 names, and there are 2 x 3 = 6 topics"),
     (HMMLDA, {"n_classes": 0}, "n_classes= is a whole number, 1 or more, not 0"),
     (HMMLDA, {"doc_topic_prior": [0.1, 0.2], "n_components": 2}, "one number for all topics"),
-    (BigramTopics, {"doc_topic_prior": -1.0}, "doc_topic_prior= is a number above 0, or 10 of them"),
+    (
+        BigramTopics,
+        {"doc_topic_prior": -1.0},
+        "doc_topic_prior= is a number above 0, or one for each of 10 topics",
+    ),
 ]
 
 

@@ -1,8 +1,8 @@
 """A sampler with running means of what its states say, kept in the same file as the states."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -10,12 +10,18 @@ from markovia.inference.collapsed.sampler_runs import Sampler
 from markovia.runtime.array_types import Array
 
 
+class SummedSampler(Sampler, Protocol):
+    """A sampler whose states can be averaged."""
+
+    def summary(self) -> dict[str, Array]:
+        """Return what of the state is averaged."""
+
+
 @dataclass
 class AveragedDraws:
-    """A sampler that adds up what `read` says of every `thin`-th state after `burn_in` sweeps."""
+    """A sampler that adds up the summaries of every `thin`-th state after `burn_in` sweeps."""
 
-    sampler: Sampler
-    read: Callable[[], dict[str, Array]]
+    sampler: SummedSampler
     burn_in: int
     thin: int = 1
     done: int = 0
@@ -27,13 +33,13 @@ class AveragedDraws:
         self.sampler.sweep(rng)
         self.done += 1
         if self.done > self.burn_in and (self.done - self.burn_in - 1) % self.thin == 0:
-            for name, value in self.read().items():
+            for name, value in self.sampler.summary().items():
                 self.sums[name] = self.sums[name] + value if name in self.sums else np.array(value)
             self.kept += 1
 
     def means(self) -> dict[str, Array]:
         """Return the means over kept states, or what the last state says where none was kept."""
-        return {k: v / self.kept for k, v in self.sums.items()} if self.kept else self.read()
+        return {k: v / self.kept for k, v in self.sums.items()} if self.kept else self.sampler.summary()
 
     def log_prob(self) -> float:
         """Return that of the sampler's state."""

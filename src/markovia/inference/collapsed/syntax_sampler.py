@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.kernels.plain_code import either
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.seeds import kernel_seed
 
 SWEEP = "markovia.kernels.collapsed.syntax_topics:sweep"
@@ -44,7 +44,7 @@ class SyntaxTopics:
         topics.
     """
 
-    words: Ints
+    words: Codes
     offsets: Ints
     alpha: float
     beta: Array
@@ -56,7 +56,7 @@ class SyntaxTopics:
     counts: SyntaxCounts = field(init=False)
 
     def __post_init__(self) -> None:
-        self.words = np.ascontiguousarray(self.words, dtype=np.int64)
+        self.words: Ints = np.ascontiguousarray(self.words, dtype=np.int64)
         self.offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
         self.n_topics, self.n_classes = self.beta.shape[1], self.delta.shape[1]
         self._documents = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
@@ -128,6 +128,12 @@ class SyntaxTopics:
         tables = (n.document, n.topic, n.word_class, n.steps)
         totals = (n.document_totals, n.topic_totals, n.class_totals, n.step_totals)
         return float(sum(gammaln(t).sum() for t in tables) - sum(gammaln(t).sum() for t in totals))
+
+    def summary(self) -> dict[str, Array]:
+        """Return mean proportions of topics given the state, and counts of words in topics and classes, and of steps."""
+        n = self.counts
+        theta = n.document / n.document_totals[:, None]
+        return {"theta": theta, "words": n.topic, "word_class": n.word_class, "steps": n.steps}
 
     def state(self) -> dict[str, Any]:
         """Return classes and topics, and the counts with all their roundings."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from markovia.kernels.plain_code import either
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.seeds import kernel_seed
 
 SWEEP = "markovia.kernels.collapsed.token_topics:sweep"
@@ -93,7 +93,7 @@ class TokenTopics:
         The context of each token, and prior counts by context and profile; one context by default.
     """
 
-    words: Ints
+    words: Codes
     offsets: Ints
     alpha: Array
     beta: Array
@@ -109,7 +109,7 @@ class TokenTopics:
 
     def __post_init__(self) -> None:
         n, k = len(self.offsets) - 1, len(self.alpha)
-        self.words = np.ascontiguousarray(self.words, dtype=np.int64)
+        self.words: Ints = np.ascontiguousarray(self.words, dtype=np.int64)
         self.offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
         self.lengths = np.diff(self.offsets)
         pointers, owners = own_documents(n) if self.owners is None else self.owners
@@ -200,9 +200,10 @@ class TokenTopics:
         if "places" in state:
             self.counts = Counts(*(np.array(state[k]) for k in Counts._fields))
 
-    def proportions(self) -> Array:
-        """Return the mean proportions of topics given the state, (owners, topics)."""
-        return self.counts.owners / np.maximum(self.counts.owner_totals, 1e-300)[:, None]
+    def summary(self) -> dict[str, Array]:
+        """Return mean proportions of topics given the state, (owners, topics), and counts of words and of contexts."""
+        theta = self.counts.owners / np.maximum(self.counts.owner_totals, 1e-300)[:, None]
+        return {"theta": theta, "words": self.counts.places, "totals": self.counts.totals}
 
     def topic_words(self) -> Array:
         """Return the mean words of topics given the state, (topics, words), where there is one context."""
@@ -259,6 +260,10 @@ class WatchedTopics(TokenTopics):
         """Return log p of words, topics, responses and coefficients."""
         response = self.watcher.log_prob(self.shares(), self.response.coef, self.response.variance)
         return super().log_prob() + response
+
+    def summary(self) -> dict[str, Array]:
+        """Return what topics say, and coefficients and variance."""
+        return super().summary() | {"coef": self.response.coef, "noise": np.array(self.response.variance)}
 
     def state(self) -> dict[str, Any]:
         """Return topics and coefficients."""

@@ -23,8 +23,9 @@ BLOCK = 60_000
 MOST_BLOCKS = 8
 SMALL = 256
 """Counts whose log gammas are looked up."""
-FIRST, EVERY = 30, 10
-"""Sweeps until priors are learned, and between two times."""
+FIRST, EVERY, ALIKE = 10, 5, 50
+"""Sweeps until priors are learned, between two times, and until topics may differ in theirs: before that, whichever topic
+has grown by chance would only grow more."""
 
 
 class CollapsedTopics:
@@ -45,8 +46,7 @@ class CollapsedTopics:
     threads, blocks
         Threads; blocks of documents and of words, by default by the number of words.
     learn
-        Whether the priors of documents and of words are learned on the way, every ten sweeps after the first thirty; the
-        prior of words then is one for all.
+        Whether the priors of documents and of words are learned on the way; the prior of words then is one for all.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class CollapsedTopics:
         if any(self.learn) and self.sweeps >= FIRST and self.sweeps % EVERY == 0:
             prior, word_prior = self.prior, self.word_prior
             if self.learn[0]:
-                prior = from_counts(self.document_counts, prior, steps=100)
+                prior = from_counts(self.document_counts, prior, symmetric=self.sweeps < ALIKE, steps=100)
             if self.learn[1]:
                 counts = self.word_counts.astype(np.int64).T
                 one = from_counts(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.learning.latent.topic_em import expected
+from markovia.learning.latent.topic_variational import document_posteriors, documents_bound
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 
@@ -53,16 +53,18 @@ def learn_dynamic(
     first -= first.mean(axis=0)
     logits = np.repeat(first[None], len(slices), axis=0)
     gamma = [np.tile(alpha + c.sum() / max(c.shape[0], 1) / len(alpha), (c.shape[0], 1)) for c in slices]
+    lengths = [np.asarray(c.sum(axis=1), dtype=np.float64).ravel() for c in slices]
     n, history, converged = max(float(sum(c.sum() for c in slices)), 1.0), list[float](), False
     paths = Paths(logits, np.zeros_like(logits))
     for _ in range(max_iter):
         found = [
-            document_topics(c, np.exp(log_words(x)), alpha, g)
+            document_posteriors(c, np.exp(log_words(x)), alpha, g, most=20, tol=1e-5)
             for c, x, g in zip(slices, logits, gamma, strict=True)
         ]
-        gamma = [one[0] for one in found]
-        seen = np.stack([one[2] for one in found])
-        history.append(sum(one[1] for one in found) + log_walk(logits, drift, spread))
+        gamma = [one.state for one in found]
+        bounds = [documents_bound(one, size, alpha) for one, size in zip(found, lengths, strict=True)]
+        seen = np.stack([one.stats for one in found])
+        history.append(sum(bounds) + log_walk(logits, drift, spread))
         if len(history) > 1 and history[-1] - history[-2] < tol * n:
             converged = True
             break
@@ -78,42 +80,6 @@ def learn_dynamic(
 def log_words(logits: Array) -> Array:
     """Return log probabilities of words, which lie along the last axis but one."""
     return np.asarray(logits - np.logaddexp.reduce(logits, axis=-2, keepdims=True))
-
-
-def document_topics(
-    counts: Any,
-    phi: Array,
-    alpha: Array,
-    gamma: Array | None = None,
-    *,
-    max_iter: int = 20,
-    tol: float = 1e-4,
-) -> tuple[Array, float, Array]:
-    """Return Dirichlet posteriors of documents, the bound on log p of their words, expected counts by word and topic."""
-    from scipy.special import digamma, gammaln
-
-    if gamma is None:
-        lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
-        gamma = alpha + lengths / len(alpha)
-    for _ in range(max_iter):
-        _, by_document, _ = expected(counts, _exp_log_mean(gamma), phi, words=False)
-        new = alpha + by_document
-        change = float(np.abs(new - gamma).max(initial=0.0))
-        gamma = np.asarray(new)
-        if change < tol:
-            break
-    likelihood, _, by_word = expected(counts, _exp_log_mean(gamma), phi)
-    logs = digamma(gamma) - digamma(gamma.sum(axis=1, keepdims=True))
-    bound = likelihood + float(
-        ((alpha - gamma) * logs).sum() + gammaln(gamma).sum() - gammaln(gamma.sum(axis=1)).sum()
-    )
-    return gamma, bound + len(gamma) * float(gammaln(alpha.sum()) - gammaln(alpha).sum()), by_word
-
-
-def _exp_log_mean(gamma: Array) -> Array:
-    from scipy.special import digamma
-
-    return np.asarray(np.exp(digamma(gamma) - digamma(gamma.sum(axis=1, keepdims=True))))
 
 
 def log_walk(logits: Array, drift: float, spread: float) -> float:

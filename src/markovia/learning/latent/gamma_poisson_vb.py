@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
+from markovia.learning.latent.topic_variational import document_posteriors
 from markovia.runtime.array_types import Array
 
 
@@ -40,8 +41,8 @@ def first_fit(start: GammaPoissonGibbs) -> GammaPoissonFit:
     )
 
 
-def step(data: GammaPoissonGibbs, fit: GammaPoissonFit, *, held: bool = False) -> float:
-    """Improve a fit once, the activities only where the rest is held; return the bound of the fit before."""
+def step(data: GammaPoissonGibbs, fit: GammaPoissonFit) -> float:
+    """Improve a fit once; return the bound of the fit before."""
     from scipy.special import gammaln, psi
 
     a, eta, masses = data.activity_prior, data.profile_prior, data.masses
@@ -79,9 +80,21 @@ def step(data: GammaPoissonGibbs, fit: GammaPoissonFit, *, held: bool = False) -
     bound += float((said - gammaln(alpha.sum(axis=1)) + gammaln(alpha).sum(axis=1)).sum())
     # one factor of q after the other, each given the newest of the others
     fit.activity = a + of_rows, np.broadcast_to(a + rates, (n, k)).copy()
-    if not held:
-        activities = fit.activity[0] / fit.activity[1]
-        fit.rate = masses + of_rows.sum(axis=0), scale + activities.sum(axis=0)
-        fit.scale = 1.0 + float(masses.sum()), 1.0 + float((fit.rate[0] / fit.rate[1]).sum())
-        fit.profile = eta + of_columns
+    activities = fit.activity[0] / fit.activity[1]
+    fit.rate = masses + of_rows.sum(axis=0), scale + activities.sum(axis=0)
+    fit.scale = 1.0 + float(masses.sum()), 1.0 + float((fit.rate[0] / fit.rate[1]).sum())
+    fit.profile = eta + of_columns
     return bound
+
+
+def expected_activities(data: GammaPoissonGibbs, rates: Array, profiles: Array) -> Array:
+    """Return the expected activities of rows, (rows, K), given rates and profiles."""
+    from scipy.sparse import csr_array
+
+    a = data.activity_prior
+    table = np.ascontiguousarray((rates / (a + rates))[:, None] * np.maximum(profiles, 1e-300)).T
+    counts = csr_array((data.counts, (data.rows, data.columns)), shape=data.shape)
+    found = document_posteriors(
+        counts, np.ascontiguousarray(table), np.full(len(rates), a), most=200, tol=1e-7, keep=False
+    )
+    return np.asarray(found.state / (a + rates))

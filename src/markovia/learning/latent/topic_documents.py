@@ -5,33 +5,43 @@ from typing import Any
 import numpy as np
 
 from markovia.data.corpus import Corpus
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.threads import in_parallel
 
 BURN_IN, SWEEPS = 15, 25
 PIECE = 512
 """Documents of a piece of work."""
+SEED = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93)
+"""The random numbers with which every document begins: what one gets does not depend on the others."""
 
 
 def average_proportions(
-    corpus: Corpus, table: Array, prior: Array, seed: object, threads: int | None = None
+    words: Codes, offsets: Ints, table: Array, prior: Array, threads: int | None = None, seed: Any = SEED
 ) -> Array:
     """Return the expected proportions of topics of each document, given words x topics probabilities.
 
-    All documents begin from the same random numbers, so what a document gets does not depend on the others.
+    Examples
+    --------
+    >>> table = np.array([[0.9, 0.1], [0.1, 0.9]])
+    >>> average_proportions(np.array([0, 0, 0, 1]), np.array([0, 3, 4, 4]), table, np.ones(2)).argmax(axis=1).tolist()
+    [0, 1, 0]
     """
     from markovia.kernels.collapsed.topic_documents import average_topics
 
     wide, padded = _padded(table, prior)
-    k, n = len(prior), len(corpus)
-    average, topics = np.zeros((n, wide.shape[1])), np.zeros(len(corpus.words), dtype=np.int32)
-    seeds = np.repeat(np.asarray(seed, dtype=np.uint64)[None], n, axis=0)
+    k, n = len(prior), len(offsets) - 1
+    average, topics = np.zeros((n, wide.shape[1])), np.zeros(len(words), dtype=np.int32)
+    seeds = np.repeat(np.array(seed, dtype=np.uint64)[None], n, axis=0)
+    words, offsets = (
+        np.ascontiguousarray(words, dtype=np.int32),
+        np.ascontiguousarray(offsets, dtype=np.int64),
+    )
 
     def work(low: int, room: object) -> None:
         high = min(low + PIECE, n)
         average_topics(
-            corpus.words, corpus.offsets, low, high, wide, padded, BURN_IN, SWEEPS, k - 1, average, topics, seeds, room
-        )  # fmt: skip
+            words, offsets, low, high, wide, padded, BURN_IN, SWEEPS, k - 1, average, topics, seeds, room
+        )
 
     in_parallel(work, range(0, n, PIECE), lambda: np.zeros((2, wide.shape[1]), dtype=np.float32), threads)
     found = average[:, :k]

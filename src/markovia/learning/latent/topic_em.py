@@ -1,11 +1,11 @@
-"""Probabilistic latent semantic indexing, and mixtures of unigrams: EM on counts of words.
+"""Probabilistic latent semantic indexing: EM on counts of words.
 
 In PLSI a word w of document d has topic k with probability proportional to `theta[d, k] * phi[w, k]`. Tempering
 raises that to a power below one before it is normalised, so that the fit follows the corpus less; each step raises
 `sum of n(d, w) log sum over k of (theta phi)^power`. A new document is folded in: its proportions are learned, topics
-stay. In a mixture of unigrams all words of a document have one topic. Cost of a step: entries x topics.
+stay. Cost of a step: entries x topics.
 
-References: Hofmann (2001), "Unsupervised learning by probabilistic latent semantic analysis"; Nigam et al. (2000).
+Reference: Hofmann (2001), "Unsupervised learning by probabilistic latent semantic analysis".
 """
 
 from typing import Any, NamedTuple
@@ -136,32 +136,3 @@ def tempering(
         best, chosen = found, power
         power *= 0.9
     return chosen
-
-
-def learn_unigram_mixture(
-    counts: Any, first: Array, *, max_iter: int, tol: float, smoothing: float
-) -> tuple[Array, Array, Array, list[float], bool]:
-    """Learn weights, (topics,), words, (words, topics), and documents' topics from first ones, (documents, topics).
-
-    The objective of each step, the log likelihood and the log prior of `smoothing` more words of each kind, and
-    whether it settled come last.
-    """
-    responsibilities, history, converged = first, list[float](), False
-    n = max(float(counts.sum()), 1.0)
-    for _ in range(max_iter + 1):
-        weights = responsibilities.mean(axis=0)
-        phi = normalised(counts.T @ responsibilities + smoothing, 0)
-        total, responsibilities = mixture_posterior(counts, weights, phi)
-        history.append(float(total.sum() + smoothing * np.log(phi).sum()))
-        if len(history) > 1 and history[-1] - history[-2] < tol * n:
-            converged = True
-            break
-    return weights, phi, responsibilities, history, converged
-
-
-def mixture_posterior(counts: Any, weights: Array, phi: Array) -> tuple[Array, Array]:
-    """Return log p of each document's words in their order, and the probability of its topics."""
-    with np.errstate(divide="ignore"):
-        joint = np.asarray(counts @ np.log(phi)) + np.log(weights)
-    total = np.logaddexp.reduce(joint, axis=1)
-    return total, np.exp(joint - total[:, None])

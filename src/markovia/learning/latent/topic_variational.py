@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from markovia.inference.collapsed.dirichlet_priors import from_logs
 from markovia.runtime.array_types import Array
+from markovia.runtime.clock import Clock
 from markovia.runtime.threads import in_parallel, thread_count
 
 PIECE = 2_048
@@ -35,6 +37,66 @@ class DocumentSteps:
     state: Array
     stats: Array
     bound: float
+
+
+def document_posteriors(
+    counts: Any, table: Array, prior: Array, state: Array | None = None, *, most: int = 100, tol: float = 1e-3,
+    point: bool = False, keep: bool = True, threads: int | None = None,
+) -> DocumentSteps:  # fmt: skip
+    """Find the proportions of documents, given a sparse table of counts, from a state of before or from even ones.
+
+    Parameters
+    ----------
+    counts
+        Documents x words.
+    table, prior
+        Words x topics: probabilities of words, or their expected logs as exponents; prior counts of topics.
+    most, tol
+        Steps a document at most, and the mean change of its state at which they end.
+    point
+        Whether proportions are point estimates.
+    keep
+        Whether words' expectations are wanted.
+    """
+    from markovia.kernels.collapsed.topic_bounds import document_steps
+
+    n, k = counts.shape[0], len(prior)
+    starts, words = counts.indptr.astype(np.int64), counts.indices.astype(np.int64)
+    often = counts.data.astype(np.float64)
+    if state is None:
+        state = prior + np.asarray(counts.sum(axis=1)).reshape(-1, 1) / k
+    state = np.array(state, dtype=np.float64)
+    bounds, rule = np.zeros(n), np.array([most, tol, float(point)])
+    pieces = range(0, n, PIECE)
+    size = table.shape if keep else (0, k)
+
+    def work(low: int, room: Array) -> Array:
+        stats = np.zeros(size)
+        document_steps(
+            starts, words, often, table, prior, state, stats, bounds, low, min(low + PIECE, n), rule, room
+        )
+        return stats
+
+    total = np.zeros(size)
+    # a few pieces at a time, so that their statistics need not all be held
+    group = max(threads or thread_count(), 1)
+    for at in range(0, len(pieces), group):
+        for part in in_parallel(work, pieces[at : at + group], lambda: np.zeros((2, k)), threads):
+            total += part
+    return DocumentSteps(state, total * table if keep else total, float(bounds.sum()))
+
+
+def documents_bound(found: DocumentSteps, lengths: Array, prior: Array) -> float:
+    """Return the part of the bound of the log evidence that is of the documents."""
+    from scipy.special import gammaln, psi
+
+    state, sums = found.state, psi(found.state.sum(axis=1))
+    total = found.bound - float((lengths * sums).sum())
+    total += float(((prior - state) * (psi(state) - sums[:, None]) + gammaln(state)).sum())
+    total += float(
+        len(state) * (gammaln(prior.sum()) - gammaln(prior).sum()) - gammaln(state.sum(axis=1)).sum()
+    )
+    return total
 
 
 @dataclass
@@ -74,67 +136,24 @@ class BoundedTopics:
 
         return np.asarray(psi(self.components) - psi(self.components.sum(axis=0)))
 
-    def steps(
-        self,
-        counts: Any,
-        state: Array | None = None,
-        *,
-        most: int = 100,
-        tol: float = 1e-3,
-        keep: bool = True,
-    ) -> DocumentSteps:
-        """Find the proportions of documents, given a sparse table of counts, from a state of before or from even ones."""
-        from markovia.kernels.collapsed.topic_bounds import document_steps
-
-        n, k = counts.shape[0], len(self.prior)
-        starts, words = counts.indptr.astype(np.int64), counts.indices.astype(np.int64)
-        often = counts.data.astype(np.float64)
-        if state is None:
-            lengths = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
-            state = self.prior + lengths / k
-        state = np.array(state, dtype=np.float64)
-        bounds, rule = np.zeros(n), np.array([most, tol, float(self.point)])
-        pieces = range(0, n, PIECE)
-
-        def work(low: int, room: Array) -> Array | None:
-            stats = np.zeros_like(self.table) if keep else np.zeros((0, k))
-            high = min(low + PIECE, n)
-            document_steps(
-                starts, words, often, self.table, self.prior, state, stats, bounds, low, high, rule, room
-            )
-            return stats if keep else None
-
-        total = np.zeros_like(self.table) if keep else np.zeros((0, k))
-        # a few pieces at a time, so that their statistics need not all be held
-        group = max(self.threads or thread_count(), 1)
-        for at in range(0, len(pieces), group):
-            for part in in_parallel(work, pieces[at : at + group], lambda: np.zeros((2, k)), self.threads):
-                if part is not None:
-                    total += part
-        return DocumentSteps(state, total * self.table if keep else total, float(bounds.sum()))
+    def steps(self, counts: Any, state: Array | None = None, **rule: Any) -> DocumentSteps:
+        """Find the proportions of documents; see `document_posteriors`."""
+        rule |= {"point": self.point, "threads": self.threads}
+        return document_posteriors(counts, self.table, self.prior, state, **rule)
 
     def objective(self, found: DocumentSteps, lengths: Array, scale: float = 1.0) -> float:
         """Return the lower bound of the log evidence, or for point estimates the log posterior up to a constant.
 
         scale: documents of the corpus for each document of the step.
         """
-        from scipy.special import gammaln, psi
-
-        state = found.state
         if self.point:
+            state = found.state
             theta = state / state.sum(axis=1, keepdims=True)
             words = found.bound - float((lengths * np.log(state.sum(axis=1))).sum())
             of_documents = float((self.prior * np.log(theta)).sum())
             of_topics = float((self.word_prior * np.log(self.table)).sum())
             return scale * (words + of_documents) + of_topics
-        sums = psi(state.sum(axis=1))
-        logs = psi(state) - sums[:, None]
-        documents = found.bound - float((lengths * sums).sum())
-        documents += float(
-            ((self.prior - state) * logs + gammaln(state)).sum() - gammaln(state.sum(axis=1)).sum()
-        )
-        documents += len(state) * float(gammaln(self.prior.sum()) - gammaln(self.prior).sum())
-        return scale * documents + self.topics_bound()
+        return scale * documents_bound(found, lengths, self.prior) + self.topics_bound()
 
     def topics_bound(self) -> float:
         """Return the part of the bound that is of the topics' words."""
@@ -145,3 +164,38 @@ class BoundedTopics:
         found += float((gammaln(self.components) - gammaln(prior)).sum())
         found += float((gammaln(prior.sum(axis=0)) - gammaln(self.components.sum(axis=0))).sum())
         return found
+
+    def learn_priors(self, state: Array, learned: tuple[bool, bool]) -> None:
+        """Take the most likely priors given the posteriors: of topics in documents, and one for all words."""
+        from scipy.special import psi
+
+        if learned[0]:
+            logs = psi(state) - psi(state.sum(axis=1, keepdims=True))
+            self.prior = from_logs(logs.mean(axis=0), self.prior, steps=20)
+        if learned[1]:
+            (v, k), mean = self.components.shape, self.expected_logs().mean()
+            one = from_logs(np.full(v, mean), np.full(v, self.word_prior[0, 0]), symmetric=True, steps=20)[0]
+            self.word_prior = np.full((1, k), one)
+
+
+def climbed(
+    model: BoundedTopics, counts: Any, lengths: Array, learned: tuple[bool, bool], *, passes: int, tol: float, most: int,
+    change: float, clock: Clock,
+) -> tuple[Array, list[float], bool]:  # fmt: skip
+    """Climb until a pass gains less than the share `tol`; return documents' states, the bounds, whether it settled."""
+    history: list[float] = []
+    state, converged = None, False
+    while len(history) < passes and not (clock.over() and history):
+        # proportions go on from where they were, so few steps at a time are the fastest way up
+        found = model.steps(counts, state, most=min(most, 5 if history else 20), tol=change)
+        state = found.state
+        history.append(model.objective(found, lengths))
+        clock.advance(note=f"{history[-1]:.6g}")
+        converged = len(history) > 1 and history[-1] - history[-2] < tol * abs(history[-1])
+        if converged:
+            break
+        model.set_components(found.stats + model.word_prior)
+        if any(learned) and len(history) > 1:
+            model.learn_priors(found.state, learned)
+    assert state is not None
+    return state, history, converged

@@ -1,7 +1,8 @@
 """What all models of topics share: documents in, topics and their words out, and how good they are.
 
-A subclass writes `_learn` (sets `components_`, topics x words) and `_proportions` (the topics of documents). Reading
-documents, perplexity, coherence, tables of words and pictures are here.
+A subclass is a dataclass of its settings, whose types say what they may be, and writes `_learn` (sets `components_`,
+topics x words); topics of documents are drawn given those topics unless it writes `_proportions`. Reading documents,
+perplexity, coherence, tables of words and pictures are here.
 """
 
 import os
@@ -17,10 +18,11 @@ from markovia.data.corpus import Corpus
 from markovia.data.document_texts import Tokenizer
 from markovia.errors import InvalidArgument, OutsideVocabularyWarning, UnknownVariable, outside
 from markovia.learning.latent.topic_coherence import Measure, coherence
+from markovia.learning.latent.topic_documents import average_proportions
 from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.checks import Choice, Whole, check, check_options
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import aligned, html_table
 
@@ -47,19 +49,25 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     components_: Array
+    doc_topic_prior_: Array
+    history_: list[float]
+    n_iter_: int
+    converged_: bool
     vocabulary_: list[str]
     n_features_in_: int
     random_state: Any
     word_frequency_: Array
     _tokenizer: Tokenizer
+    _threads: int | None = None
 
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        """Learn from a corpus, and set `components_`."""
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        """Learn from a corpus and what is known of its documents, and set `components_`."""
         raise NotImplementedError
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         """Return the topics of each document of a corpus, a row each that sums to one."""
-        raise NotImplementedError
+        table = np.ascontiguousarray(self.topic_word_.T)
+        return average_proportions(corpus.words, corpus.offsets, table, self.doc_topic_prior_, self._threads)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Learn the topics of documents.
@@ -69,12 +77,13 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X
             A `Corpus`, or what `Corpus.read` takes: texts, lists of words, counts, frames, a path.
         y
-            Not used.
+            What is known of each document, where the model learns from that too.
         """
         with kept_on_failure(self):
+            check_options(self)
             corpus = read_documents(X)
             self._begin(corpus)
-            self._learn(corpus, generator(seed_of(self.random_state)))
+            self._learn(corpus, y, generator(seed_of(self.random_state)))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:  # noqa: N803
@@ -259,6 +268,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not len(corpus):
             raise InvalidArgument(
                 "there are no documents: Found array with 0 sample(s) while a minimum of 1 is required"
+            )
+        if not len(corpus.words):
+            raise InvalidArgument(
+                "the documents hold no words, so that there is nothing to learn topics from"
             )
         self.vocabulary_, self._tokenizer = list(corpus.vocabulary), corpus.tokenizer
         self.n_features_in_ = len(self.vocabulary_)

@@ -1,20 +1,21 @@
 """Topics of pairs of words: a word depends on its topic and on the word before it."""
 
-import os
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
 from markovia.inference.collapsed.token_samplers import TokenTopics
-from markovia.learning.latent.dynamic_topics import document_topics
-from markovia.learning.latent.topic_em import expected, normalised
-from markovia.models.topics.sampled import SampledTopics, first_halves
-from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import Whole, check
+from markovia.models.topics.base import log_probability
+from markovia.models.topics.lda_priors import prior_counts
+from markovia.models.topics.sampled import SampledTopics, first_halves, given_topics
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import Count, Positive, Whole, check
 from markovia.runtime.seeds import Seed
 
 
+@dataclass(eq=False, repr=False)
 class BigramTopics(SampledTopics):
     """The bigram topic model: topics as in LDA, and words drawn given topic and previous word.
 
@@ -29,13 +30,8 @@ class BigramTopics(SampledTopics):
         Prior count of each topic in a document; 1 / n_components by default.
     topic_word_prior
         The sum of the prior counts of all words that may follow a word in a topic.
-    max_iter, burn_in
-        Sweeps, and how many of them come before those that are averaged; half by default.
-    time_limit, checkpoint, progress
-        Seconds after which sweeps end; a file that keeps the state, from which an interrupted run goes on; a progress
-        bar.
-    random_state
-        The seed.
+    max_iter, burn_in, time_limit, checkpoint, progress, random_state
+        As in `LDA`.
 
     Attributes
     ----------
@@ -57,62 +53,26 @@ class BigramTopics(SampledTopics):
     'city'
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        doc_topic_prior: Any = None,
-        topic_word_prior: float = 1.0,
-        max_iter: int = 200,
-        burn_in: int | None = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.max_iter = max_iter
-        self.burn_in = burn_in
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Count = 10
+    topic_word_prior: Positive = field(default=1.0, kw_only=True)
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents whose words are in order."""
-        return super().fit(X, y)
-
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        v = len(corpus.vocabulary)
-        self.prior_ = self._priors(self.n_components)
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        v, k = len(corpus.vocabulary), self.n_components
         keys, codes = np.unique(_keys(corpus), return_inverse=True)
         self.pairs_ = np.column_stack([keys // v, keys % v])
-        base = self.topic_word_prior * self.word_frequency_
-        beta = np.repeat(base[self.pairs_[:, 1]][:, None], self.n_components, axis=1)
+        base = np.repeat((self.topic_word_prior * self.word_frequency_)[:, None], k, axis=1)
+        beta = base[self.pairs_[:, 1]]
+        self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, k)
         sampler = TokenTopics(
-            codes, corpus.offsets, self.prior_, beta, context=self.pairs_[codes, 0],
-            context_prior=np.full((v + 1, self.n_components), self.topic_word_prior),
+            codes, corpus.offsets, self.doc_topic_prior_, beta, context=self.pairs_[codes, 0],
+            context_prior=np.full((v + 1, k), self.topic_word_prior),
         )  # fmt: skip
-        found = self._run(
-            sampler,
-            lambda: {
-                "theta": sampler.proportions(),
-                "pairs": sampler.counts.places,
-                "first": sampler.counts.totals,
-            },
-            rng,
-            corpus,
-        )
+        found = self._run(sampler, rng, corpus)
         self.doc_topic_, self.pair_counts_, self.context_counts_ = (
-            found["theta"],
-            found["pairs"],
-            found["first"],
+            found[name] for name in ("theta", "words", "totals")
         )
-        words = np.repeat(base[:, None], self.n_components, axis=1)
-        np.add.at(words, self.pairs_[:, 1], self.pair_counts_ - beta)
-        self.components_ = np.ascontiguousarray(words.T)
+        np.add.at(base, self.pairs_[:, 1], self.pair_counts_ - beta)
+        self.components_ = np.ascontiguousarray(base.T)
 
     def next_words(self, word: str, n: int = 5, *, topic: int | None = None) -> list[tuple[str, float]]:
         """Return the likeliest words after a word and their probabilities, in one topic or over all."""
@@ -132,24 +92,20 @@ class BigramTopics(SampledTopics):
         counts = np.where((known[at] == keys)[:, None], self.pair_counts_[at], prior[:, None])
         return np.asarray(counts / self.context_counts_[keys // v])
 
-    def _pair_counts(self, corpus: Corpus, *chosen: Flags) -> tuple[list[Any], Array]:
-        """Return counts of documents and pairs among chosen words, and probabilities of the pairs."""
-        from scipy.sparse import csr_array
-
+    def _in_pairs(self, corpus: Corpus) -> tuple[Corpus, Array]:
+        """Return documents whose words are pairs, and the probabilities of these, (topics, pairs)."""
         keys, codes = np.unique(_keys(corpus), return_inverse=True)
-        owners, size = corpus.owners, (len(corpus), max(len(keys), 1))
-        counts = [csr_array((np.ones(m.sum()), (owners[m], codes[m])), shape=size) for m in chosen]
-        return counts, self._pair_probabilities(keys) if len(keys) else np.ones((1, self.n_components))
+        pairs = replace(corpus, words=codes.astype(np.int32), vocabulary=[str(key) for key in keys])
+        return pairs, self._pair_probabilities(keys).T
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
-        (counts,), phi = self._pair_counts(corpus, np.ones(len(corpus.words), dtype=bool))
-        return normalised(document_topics(counts, phi, self.prior_, max_iter=200)[0], 1)
+        return given_topics(*self._in_pairs(corpus), self.doc_topic_prior_)
 
     def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
         first = first_halves(corpus)
-        (known, asked), phi = self._pair_counts(corpus, first, ~first)
-        theta = normalised(document_topics(known, phi, self.prior_, max_iter=200)[0], 1)
-        return expected(asked, theta, phi, words=False)[0], int(asked.sum())
+        pairs, phi = self._in_pairs(corpus)
+        asked, theta = pairs.where(~first), given_topics(pairs.where(first), phi, self.doc_topic_prior_)
+        return log_probability(theta, phi, asked), len(asked.words)
 
 
 def _keys(corpus: Corpus) -> Ints:

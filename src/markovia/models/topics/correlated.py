@@ -1,6 +1,7 @@
 """Correlated topics: which topics come together, and the graph of them."""
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -15,18 +16,17 @@ from markovia.learning.latent.correlated_topics import (
     softmax,
 )
 from markovia.learning.latent.topic_em import learn_plsi
-from markovia.models.topics.base import TopicModel
-from markovia.models.topics.unigrams import warn_unless
+from markovia.models.topics.climbing import ClimbingTopics
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, SECONDS, Whole, check
-from markovia.runtime.clock import Clock
+from markovia.runtime.checks import Count, Positive, Whole, check
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
     from markovia.structure.task.result import LearnedStructure
 
 
-class CorrelatedTopics(TopicModel):
+@dataclass(eq=False, repr=False)
+class CorrelatedTopics(ClimbingTopics):
     """The correlated topic model: proportions are the softmax of a Gaussian, so that topics may come together.
 
     Learned by variational EM, whose bound rises with every step. Proportions say how logits differ and not where they
@@ -69,43 +69,13 @@ class CorrelatedTopics(TopicModel):
     (3, 3)
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        topic_word_prior: float = 0.01,
-        shrinkage: float = 1.0,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        n_init: int = 3,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.topic_word_prior = topic_word_prior
-        self.shrinkage = shrinkage
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.time_limit = time_limit
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Annotated[int, Whole(2)] = 10
+    _: KW_ONLY
+    topic_word_prior: Positive = 0.01
+    shrinkage: Positive = 1.0
+    n_init: Count = 3
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents."""
-        return super().fit(X, y)
-
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        check("n_components", self.n_components, Whole(2))
-        check("topic_word_prior", self.topic_word_prior, POSITIVE)
-        check("shrinkage", self.shrinkage, POSITIVE)
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
-        check("time_limit", self.time_limit, SECONDS)
-        if not len(corpus.words):
-            raise InvalidArgument("no document has a word, so that there is nothing to learn topics from")
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         counts, k, v = corpus.counts(), self.n_components, len(corpus.vocabulary)
         starts = [
             learn_plsi(
@@ -116,17 +86,14 @@ class CorrelatedTopics(TopicModel):
         ]  # fmt: skip
         phi = max(starts, key=lambda run: run.history[-1]).phi
         phi = (phi + 0.01 / v) / (phi + 0.01 / v).sum(axis=0)
-        with Clock(
-            self.time_limit, self.progress, total=self.max_iter, unit="step", name="CorrelatedTopics"
-        ) as clock:
+        with self._clock() as clock:
             found = learn_correlated(
                 counts, phi, max_iter=self.max_iter, tol=self.tol, smoothing=self.topic_word_prior, shrinkage=self.shrinkage,
                 clock=clock,
             )  # fmt: skip
         self.mean_, self.covariance_ = found.law.mean, found.law.covariance
         self.components_, self.doc_logits_ = np.ascontiguousarray(found.law.phi.T), found.logits.mean
-        self.history_, self.converged_, self.n_iter_ = found.history, found.converged, len(found.history)
-        warn_unless(found.converged or clock.reason is not None, self.max_iter)
+        self._end(found.history, found.converged, clock.reason is not None)
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         law = LogisticNormal(self.mean_, self.covariance_, np.ascontiguousarray(self.components_.T))

@@ -1,19 +1,20 @@
 """Topics over time: the words of a topic drift from one time to the next."""
 
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
-from markovia.learning.latent.dynamic_topics import document_topics, learn_dynamic, log_words
+from markovia.learning.latent.dynamic_topics import learn_dynamic, log_words
 from markovia.learning.latent.topic_em import gibbs_start, normalised
-from markovia.models.topics.sampled import InformedTopics, inferred_topics, prior_counts
-from markovia.models.topics.unigrams import warn_unless
+from markovia.models.topics.climbing import ClimbingTopics
+from markovia.models.topics.lda_priors import prior_counts
+from markovia.models.topics.sampled import given_for_each, given_topics
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import LEVEL, NOT_NEGATIVE, POSITIVE, SECONDS, Whole, check
-from markovia.runtime.clock import Clock
+from markovia.runtime.checks import LEVEL, Count, Positive, Whole, check
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class DynamicTopics(InformedTopics):
+@dataclass(eq=False, repr=False)
+class DynamicTopics(ClimbingTopics):
     """Dynamic topics: at each time a topic has words of its own, a random walk away from those of the time before.
 
+    `fit(X, y)` takes the time of each document: numbers, dates or anything that has an order.
     Documents have variational posteriors; the walks of all words' logits are the most probable ones, by Kalman
     smoothing, and the smoother's variances say how sure they are. Reference: Blei and Lafferty (2006).
 
@@ -70,49 +73,16 @@ class DynamicTopics(InformedTopics):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        drift: float = 0.05,
-        spread: float = 10.0,
-        doc_topic_prior: Any = None,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.drift = drift
-        self.spread = spread
-        self.doc_topic_prior = doc_topic_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.time_limit = time_limit
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Count = 10
+    _: KW_ONLY
+    drift: Positive = 0.05
+    spread: Positive = 10.0
+    doc_topic_prior: Any = None
+    max_iter: Count = 100
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents and the time of each: numbers, dates or anything that has an order."""
-        return super().fit(X, y)
-
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        check("drift", self.drift, POSITIVE)
-        check("spread", self.spread, POSITIVE)
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("max_iter", self.max_iter, Whole(1))
-        check("time_limit", self.time_limit, SECONDS)
-        self.prior_ = prior_counts(self.doc_topic_prior, self.n_components)
-        if y is None:
-            raise InvalidArgument(
-                "y= is the time of each document: requires y to be passed, but the target y is None"
-            )
-        times = np.asarray(y)
-        if times.shape != (len(corpus),):
-            raise InvalidArgument(
-                f"y= is one time a document, {len(corpus)} of them, not an array of shape {times.shape}"
-            )
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, self.n_components)
+        times = given_for_each(y, len(corpus), "time")
         if any(t is None or t != t for t in times.tolist()):
             raise InvalidArgument("y= lacks the time of a document; leave such documents out")
         self.times_, at = np.unique(times, return_inverse=True)
@@ -121,11 +91,9 @@ class DynamicTopics(InformedTopics):
         phi = gibbs_start(
             corpus.words.astype(np.int64), corpus.offsets, len(corpus.vocabulary), self.n_components, rng
         )
-        with Clock(
-            self.time_limit, self.progress, total=self.max_iter, unit="step", name="DynamicTopics"
-        ) as clock:
+        with self._clock() as clock:
             found = learn_dynamic(
-                [counts[rows] for rows in order], phi, alpha=self.prior_, drift=self.drift, spread=self.spread,
+                [counts[rows] for rows in order], phi, alpha=self.doc_topic_prior_, drift=self.drift, spread=self.spread,
                 max_iter=self.max_iter, tol=self.tol, clock=clock,
             )  # fmt: skip
         laws = np.exp(log_words(found.paths.logits))
@@ -136,8 +104,7 @@ class DynamicTopics(InformedTopics):
         self.doc_topic_ = np.empty((len(corpus), self.n_components))
         for rows, gamma in zip(order, found.gamma, strict=True):
             self.doc_topic_[rows] = normalised(gamma, 1)
-        self.history_, self.converged_, self.n_iter_ = found.history, found.converged, len(found.history) - 1
-        warn_unless(found.converged or clock.reason is not None, self.max_iter)
+        self._end(found.history, found.converged, clock.reason is not None)
 
     def transform(self, X: Any, times: Any = None) -> Array:  # noqa: N803
         """Return proportions of documents, given the topics of their times, or the mean topics where no times are given."""
@@ -145,15 +112,14 @@ class DynamicTopics(InformedTopics):
         if times is None:
             return self._proportions(corpus, None)
         at = self._slices(times, len(corpus))
-        counts, found = corpus.counts(), np.empty((len(corpus), self.n_components))
+        found = np.empty((len(corpus), self.n_components))
         for t in np.unique(at):
             rows = np.flatnonzero(at == t)
-            phi = np.ascontiguousarray(self.topics_over_time_[t].T)
-            found[rows] = normalised(document_topics(counts[rows], phi, self.prior_, max_iter=200)[0], 1)
+            found[rows] = given_topics(corpus[rows], self.topics_over_time_[t], self.doc_topic_prior_)
         return found
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
-        return inferred_topics(corpus, self.topic_word_, self.prior_)
+        return given_topics(corpus, self.topic_word_, self.doc_topic_prior_)
 
     def _slices(self, times: Any, n: int) -> Ints:
         """Return the positions of times; those after the last are taken as the last, as the walk goes on from there."""

@@ -6,7 +6,8 @@ References: Teh and others (2006); Wang, Paisley and Blei (2011).
 """
 
 import os
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.collapsed.fold_in import topic_proportions
 from markovia.inference.collapsed.hdp_online import OnlineHDP
 from markovia.inference.collapsed.hdp_topics import DirectAssignment, Franchise, HDPPriors
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
@@ -22,15 +22,26 @@ from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.models.topics.base import TopicModel, read_documents
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import POSITIVE, SECONDS, Choice, Interval, Whole, check
+from markovia.runtime.checks import (
+    POSITIVE,
+    Count,
+    Damping,
+    Decay,
+    Positive,
+    TimeLimit,
+    Whole,
+    check,
+    check_options,
+)
 from markovia.runtime.clock import Clock
-from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.seeds import generator
 
 SAMPLERS = {"direct": DirectAssignment, "franchise": Franchise}
 ETA = 0.05
 """Where the parameter of words begins before it is learned, and what it is for "online"."""
 
 
+@dataclass(eq=False, repr=False)
 class HDP(TopicModel):
     """Topics of documents by a hierarchical Dirichlet process: their number is learned.
 
@@ -82,44 +93,24 @@ class HDP(TopicModel):
     [['cat', 'dog', 'pet'], ['leaf', 'root', 'tree']]
     """
 
-    def __init__(
-        self,
-        max_iter: int = 200,
-        *,
-        method: Literal["direct", "franchise", "online"] = "direct",
-        burn_in: int | None = None,
-        n_start: int | None = None,
-        alpha: Any = (1.0, 1.0),
-        gamma: Any = (1.0, 1.0),
-        eta: Any = None,
-        min_mass: float = 0.01,
-        truncation: int = 100,
-        document_truncation: int = 15,
-        batch_size: int = 256,
-        learning_offset: float = 10.0,
-        learning_decay: float = 0.6,
-        random_state: Any = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = False,
-    ) -> None:
-        self.max_iter = max_iter
-        self.method = method
-        self.burn_in = burn_in
-        self.n_start = n_start
-        self.alpha = alpha
-        self.gamma = gamma
-        self.eta = eta
-        self.min_mass = min_mass
-        self.truncation = truncation
-        self.document_truncation = document_truncation
-        self.batch_size = batch_size
-        self.learning_offset = learning_offset
-        self.learning_decay = learning_decay
-        self.random_state = random_state
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
+    max_iter: Count = 200
+    _: KW_ONLY
+    method: Literal["direct", "franchise", "online"] = "direct"
+    burn_in: Annotated[int | None, Whole(0, none=True)] = None
+    n_start: Annotated[int | None, Whole(0, none=True)] = None
+    alpha: Any = (1.0, 1.0)
+    gamma: Any = (1.0, 1.0)
+    eta: Any = None
+    min_mass: Damping = 0.01
+    truncation: Annotated[int, Whole(2)] = 100
+    document_truncation: Annotated[int, Whole(2)] = 15
+    batch_size: Count = 256
+    learning_offset: Positive = 10.0
+    learning_decay: Decay = 0.6
+    random_state: Any = None
+    time_limit: TimeLimit = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = False
 
     def n_components_posterior(self) -> Posterior:
         """Return the posterior of the number of topics over `min_mass`, from the draws kept."""
@@ -136,6 +127,7 @@ class HDP(TopicModel):
 
         The vocabulary is that of the first ones; give a `Corpus` with all words where they may not have them.
         """
+        check_options(self)
         self._check()
         if self.method != "online":
             raise InvalidArgument("partial_fit is for method='online'; fit() takes all documents")
@@ -148,21 +140,6 @@ class HDP(TopicModel):
         return self
 
     def _check(self) -> None:
-        check("max_iter", self.max_iter, Whole(1))
-        check("method", self.method, Choice(("direct", "franchise", "online")))
-        check("burn_in", self.burn_in, Whole(0, none=True))
-        check("n_start", self.n_start, Whole(0, none=True))
-        check(
-            "min_mass", self.min_mass, Interval(0.0, 1.0, open="high", said="a number from 0 up to but not 1")
-        )
-        check("truncation", self.truncation, Whole(2))
-        check("document_truncation", self.document_truncation, Whole(2))
-        check("batch_size", self.batch_size, Whole(1))
-        check("learning_offset", self.learning_offset, POSITIVE)
-        check(
-            "learning_decay", self.learning_decay, Interval(0.5, 1.0, open="low", said="above 0.5, up to 1")
-        )
-        check("time_limit", self.time_limit, SECONDS)
         for name in ("alpha", "gamma", "eta"):
             concentration_of(name, getattr(self, name), none=name == "eta")
         if self.burn_in is not None and self.burn_in >= self.max_iter:
@@ -170,10 +147,8 @@ class HDP(TopicModel):
                 f"burn_in={self.burn_in} leaves no draws of max_iter={self.max_iter} sweeps"
             )
 
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         self._check()
-        if not len(corpus.words):
-            raise InvalidArgument("the documents hold no words, so there are no topics")
         if self.method == "online":
             self._learn_online(corpus, rng)
             return
@@ -214,9 +189,6 @@ class HDP(TopicModel):
         self.components_ = np.ascontiguousarray(words[:, kept].T) + self.eta_
         self.doc_topic_prior_ = np.maximum(self.alpha_ * weights[kept], 1e-8)
         self.n_components_ = len(kept)
-
-    def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
-        return topic_proportions(corpus.words, corpus.offsets, self.topic_word_, self.doc_topic_prior_)
 
     # -- online variational inference --------------------------------------------------------------------------
 

@@ -6,26 +6,28 @@ Reference: Blei, Griffiths and Jordan (2010).
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
-from markovia.inference.collapsed.fold_in import topic_proportions
 from markovia.inference.collapsed.nested_topics import NestedTopics
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.learning.latent.topic_documents import average_proportions
 from markovia.models.topics.base import TopicModel
 from markovia.models.topics.hdp import concentration_of
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import POSITIVE, SECONDS, Whole, check
+from markovia.runtime.checks import POSITIVE, Count, TimeLimit, Whole, check
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class HierarchicalLDA(TopicModel):
     """A tree of topics over documents.
 
@@ -71,30 +73,17 @@ class HierarchicalLDA(TopicModel):
     (np.int64(0), True)
     """
 
-    def __init__(
-        self,
-        depth: int = 3,
-        *,
-        max_iter: int = 200,
-        alpha: Any = 1.0,
-        eta: Any = 1.0,
-        gamma: Any = (1.0, 1.0),
-        n_init: int = 6,
-        random_state: Any = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = False,
-    ) -> None:
-        self.depth = depth
-        self.max_iter = max_iter
-        self.alpha = alpha
-        self.eta = eta
-        self.gamma = gamma
-        self.n_init = n_init
-        self.random_state = random_state
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
+    depth: Annotated[int, Whole(2)] = 3
+    _: KW_ONLY
+    max_iter: Count = 200
+    alpha: Any = 1.0
+    eta: Any = 1.0
+    gamma: Any = (1.0, 1.0)
+    n_init: Count = 6
+    random_state: Any = None
+    time_limit: TimeLimit = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = False
 
     def _by_level(self, name: str) -> Array:
         said = getattr(self, name)
@@ -105,18 +94,12 @@ class HierarchicalLDA(TopicModel):
             check(name, value, POSITIVE)
         return np.array(values, dtype=np.float64)
 
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        check("depth", self.depth, Whole(2))
-        check("max_iter", self.max_iter, Whole(1))
-        check("n_init", self.n_init, Whole(1))
-        check("time_limit", self.time_limit, SECONDS)
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         gamma, alphas, etas = (
             concentration_of("gamma", self.gamma),
             self._by_level("alpha"),
             self._by_level("eta"),
         )
-        if not len(corpus.words):
-            raise InvalidArgument("the documents hold no words, so there are no topics")
         run_options: dict[str, Any] = {
             "time_limit": self.time_limit,
             "progress": self.progress,
@@ -186,7 +169,7 @@ class HierarchicalLDA(TopicModel):
         logs = np.empty((len(paths), len(corpus)))
         shares = np.empty((len(paths), len(corpus), self.depth))
         for p, path in enumerate(paths):
-            shares[p] = topic_proportions(corpus.words, corpus.offsets, phi[path], alphas)
+            shares[p] = average_proportions(corpus.words, corpus.offsets, phi[path].T, alphas)
             each = shares[p][corpus.owners] * phi[path].T[corpus.words]
             words = np.log(np.maximum(each.sum(axis=1), 1e-300))
             logs[p] = np.bincount(corpus.owners, words, len(corpus)) + np.log(self.documents_[path[-1]])

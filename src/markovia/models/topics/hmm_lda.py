@@ -1,7 +1,7 @@
 """Topics and syntax: words follow a hidden chain of classes, one of which draws them from the document's topics."""
 
-import os
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +12,17 @@ from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.collapsed.syntax_sampler import SyntaxTopics
 from markovia.learning.latent.topic_em import normalised
 from markovia.models.topics.base import seed_of
+from markovia.models.topics.lda_priors import prior_counts
 from markovia.models.topics.sampled import SampledTopics, first_halves
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import POSITIVE, Whole, check
+from markovia.runtime.checks import Count, Positive, Whole, check
 from markovia.runtime.seeds import Seed, generator
 
 SWEEPS = 60
 """Sweeps over new documents; the first third is not averaged."""
 
 
+@dataclass(eq=False, repr=False)
 class HMMLDA(SampledTopics):
     """Topics and syntax: a hidden Markov model of word classes, where class 0 is LDA.
 
@@ -42,13 +44,8 @@ class HMMLDA(SampledTopics):
         Prior count of each step from a class to another.
     n_init
         From how many random states to begin; the most probable after 50 sweeps is gone on from.
-    max_iter, burn_in
-        Sweeps, and how many of them come before those that are averaged; half by default.
-    time_limit, checkpoint, progress
-        Seconds after which sweeps end; a file that keeps the state, from which an interrupted run goes on; a progress
-        bar.
-    random_state
-        The seed.
+    max_iter, burn_in, time_limit, checkpoint, progress, random_state
+        As in `LDA`.
 
     Attributes
     ----------
@@ -73,68 +70,33 @@ class HMMLDA(SampledTopics):
     ['of', 'the']
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        n_classes: int = 5,
-        *,
-        doc_topic_prior: float | None = None,
-        topic_word_prior: float = 0.05,
-        class_word_prior: float = 0.05,
-        step_prior: float = 0.1,
-        n_init: int = 2,
-        max_iter: int = 300,
-        burn_in: int | None = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_classes = n_classes
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.class_word_prior = class_word_prior
-        self.step_prior = step_prior
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.burn_in = burn_in
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Count = 10
+    n_classes: Count = 5
+    _: KW_ONLY
+    class_word_prior: Positive = 0.05
+    step_prior: Positive = 0.1
+    n_init: Count = 2
+    max_iter: Count = 300
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents whose words are in order."""
-        return super().fit(X, y)
-
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        check("n_classes", self.n_classes, Whole(1))
-        check("class_word_prior", self.class_word_prior, POSITIVE)
-        check("n_init", self.n_init, Whole(1))
-        check("step_prior", self.step_prior, POSITIVE)
-        self.prior_ = self._priors(self.n_components)
-        if np.ptp(self.prior_):
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, self.n_components)
+        if np.ptp(self.doc_topic_prior_):
             raise InvalidArgument("doc_topic_prior= is one number for all topics in HMMLDA")
         v, c = len(corpus.vocabulary), self.n_classes
-        sampler = self._sampler(
-            corpus,
+        beta, delta = (
             np.full((v, self.n_components), self.topic_word_prior),
             np.full((v, c), self.class_word_prior),
-            np.full((c + 1, c), self.step_prior),
         )
+        sampler = self._sampler(corpus, beta, delta, np.full((c + 1, c), self.step_prior))
         sampler.tries = self.n_init
-        found = self._run(sampler, lambda: _said(sampler), rng, corpus)
-        self.doc_topic_ = found["theta"]
+        found = self._run(sampler, rng, corpus)
+        self.doc_topic_, self.step_counts_ = found["theta"], found["steps"]
         self.components_, self.class_counts_ = (
-            np.ascontiguousarray(found[k].T) for k in ("topic", "word_class")
+            np.ascontiguousarray(found[k].T) for k in ("words", "word_class")
         )
-        self.step_counts_ = found["steps"]
 
     def _sampler(self, corpus: Corpus, beta: Array, delta: Array, gamma: Array) -> SyntaxTopics:
-        return SyntaxTopics(
-            corpus.words.astype(np.int64), corpus.offsets, float(self.prior_[0]), beta, delta, gamma
-        )
+        return SyntaxTopics(corpus.words, corpus.offsets, float(self.doc_topic_prior_[0]), beta, delta, gamma)
 
     @property
     def transition_(self) -> Array:
@@ -171,7 +133,7 @@ class HMMLDA(SampledTopics):
             self.step_counts_,
         )
         sampler.start(rng)
-        averaged = AveragedDraws(sampler, lambda: _said(sampler), SWEEPS // 3)
+        averaged = AveragedDraws(sampler, SWEEPS // 3)
         run_sampler(averaged, SWEEPS, rng)
         return sampler, averaged.means()
 
@@ -181,7 +143,7 @@ class HMMLDA(SampledTopics):
     def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
         """Return log p of the second halves of documents given the first, by the forward algorithm, and their words."""
         known = first_halves(corpus)
-        theta = self._proportions(corpus._where(known), seed)
+        theta = self._proportions(corpus.where(known), seed)
         owners, lengths = corpus.owners, corpus.lengths
         emission = normalised(self.class_counts_, 1).T[corpus.words]
         emission[:, 0] = np.einsum("nk,nk->n", theta[owners], self.topic_word_.T[corpus.words])
@@ -194,9 +156,3 @@ class HMMLDA(SampledTopics):
             total += float(np.log(mass[~known[at]]).sum())
             belief[here] = (joint / mass[:, None]) @ self.transition_
         return total, int((~known).sum())
-
-
-def _said(sampler: SyntaxTopics) -> dict[str, Array]:
-    n = sampler.counts
-    theta = n.document / n.document_totals[:, None]
-    return {"theta": theta, "topic": n.topic, "word_class": n.word_class, "steps": n.steps}

@@ -1,21 +1,22 @@
 """Topics that are labels: a document draws its words only from the topics of the labels it has."""
 
-import os
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
-from markovia.inference.collapsed.token_samplers import TokenTopics
-from markovia.models.topics.sampled import SampledTopics, inferred_topics, listed
+from markovia.models.topics.sampled import SampledTopics, listed
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Whole, check
+from markovia.runtime.checks import FromZero
 
 
+@dataclass(eq=False, repr=False)
 class LabelledLDA(SampledTopics):
     """Labelled LDA: each label is a topic, and a document has only topics of its labels.
 
+    `fit(X, y)` takes the labels of each document: one, a list of them, or None where they are not known.
     Which words of a document come from which of its labels is learned, and so what each label is about. Documents
     without labels may have all topics. Reference: Ramage et al. (2009).
 
@@ -23,17 +24,10 @@ class LabelledLDA(SampledTopics):
     ----------
     n_shared
         How many topics without a label every document may have beside its own.
-    doc_topic_prior
-        Prior count of each topic in a document.
-    topic_word_prior
-        Prior count of each word in a topic.
-    max_iter, burn_in
-        Sweeps, and how many of them come before those that are averaged; half by default.
-    time_limit, checkpoint, progress
-        Seconds after which sweeps end; a file that keeps the state, from which an interrupted run goes on; a progress
-        bar.
-    random_state
-        The seed.
+    doc_topic_prior, topic_word_prior
+        Prior count of each topic in a document, and of each word in a topic.
+    max_iter, burn_in, time_limit, checkpoint, progress, random_state
+        As in `LDA`.
 
     Attributes
     ----------
@@ -57,51 +51,20 @@ class LabelledLDA(SampledTopics):
     ['sport']
     """
 
-    def __init__(
-        self,
-        *,
-        n_shared: int = 0,
-        doc_topic_prior: float = 0.1,
-        topic_word_prior: float = 0.05,
-        max_iter: int = 200,
-        burn_in: int | None = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_shared = n_shared
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.max_iter = max_iter
-        self.burn_in = burn_in
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
+    _: KW_ONLY
+    n_shared: FromZero = 0
+    doc_topic_prior: Any = 0.1
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents and the labels of each: one, a list of them, or None where they are not known."""
-        return super().fit(X, y)
-
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        check("n_shared", self.n_shared, Whole(0))
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         pointers, codes, self.labels_ = listed(y, len(corpus), "the labels")
         k = len(self.labels_) + self.n_shared
-        self.prior_ = self._priors(k)
-        sampler = TokenTopics(
-            corpus.words.astype(np.int64), corpus.offsets, self.prior_,
-            np.full((len(corpus.vocabulary), k), self.topic_word_prior), allowed=_sets(pointers, codes, k, self.n_shared),
-        )  # fmt: skip
-        found = self._run(
-            sampler, lambda: {"theta": sampler.proportions(), "words": sampler.counts.places},
-            rng, corpus, pointers, codes,
-        )  # fmt: skip
+        sampler = self._tokens(corpus, k, allowed=_sets(pointers, codes, k, self.n_shared))
+        found = self._run(sampler, rng, corpus, pointers, codes)
         self.doc_topic_, self.components_ = found["theta"], np.ascontiguousarray(found["words"].T)
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return the shares of labels in each document, topics without a label left out."""
-        found = inferred_topics(self._corpus(X), self.topic_word_, self.prior_)[:, : len(self.labels_)]
+        found = self.transform(X)[:, : len(self.labels_)]
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> Any:  # noqa: N803

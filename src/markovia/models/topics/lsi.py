@@ -1,6 +1,7 @@
 """Latent semantic indexing: factors of the TF-IDF matrix by singular values or by factors without negative numbers."""
 
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,10 +11,11 @@ from markovia.data.tf_idf import tf_idf_matrix
 from markovia.errors import InvalidArgument
 from markovia.models.topics.base import TopicModel
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.checks import Count, Whole, check
 from markovia.runtime.seeds import Seed
 
 
+@dataclass(eq=False, repr=False)
 class LSI(TopicModel):
     """Latent semantic indexing: documents and words in a space of few factors, where alike documents are near each other.
 
@@ -50,27 +52,13 @@ class LSI(TopicModel):
     ['0', '1']
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        method: Literal["svd", "nmf"] = "svd",
-        max_iter: int = 500,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_components: Count = 10
+    _: KW_ONLY
+    method: Literal["svd", "nmf"] = "svd"
+    max_iter: Count = 500
+    random_state: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents."""
-        return super().fit(X, y)
-
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        check("n_components", self.n_components, Whole(1))
-        check("method", self.method, Choice(("svd", "nmf")))
-        check("max_iter", self.max_iter, Whole(1))
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         if self.n_components > min(corpus.shape):
             raise InvalidArgument(
                 f"n_components= is at most the smaller of {corpus.shape[0]} documents and {corpus.shape[1]} words, not "
@@ -103,12 +91,9 @@ class LSI(TopicModel):
             return np.asarray(weights @ self.components_.T)
         from sklearn.decomposition import non_negative_factorization
 
+        h, k = self.components_, len(self.components_)
         found, _, _ = non_negative_factorization(
-            weights,
-            H=self.components_,
-            n_components=len(self.components_),
-            update_H=False,
-            max_iter=self.max_iter,
+            weights, H=h, n_components=k, update_H=False, max_iter=self.max_iter
         )
         return np.asarray(found)
 

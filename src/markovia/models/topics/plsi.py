@@ -1,22 +1,22 @@
 """Probabilistic latent semantic indexing: proportions and topics without priors, by (tempered) EM."""
 
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
-from markovia.errors import InvalidArgument
 from markovia.learning.latent.topic_em import TopicTraining, fold_in, learn_plsi, tempering
-from markovia.models.topics.base import TopicModel
-from markovia.models.topics.sampled import ONE_TO_ONE
-from markovia.models.topics.unigrams import warn_unless
+from markovia.models.topics.climbing import ClimbingTopics
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NOT_NEGATIVE, SECONDS, Whole, check
-from markovia.runtime.clock import Clock
+from markovia.runtime.checks import Count, Interval, Tolerance, check
 from markovia.runtime.seeds import Seed
 
+POWER = Interval(0.0, 1.0, open="low", said="a number above 0, at most 1")
 
-class PLSI(TopicModel):
+
+@dataclass(eq=False, repr=False)
+class PLSI(ClimbingTopics):
     """Probabilistic latent semantic indexing: the proportions and topics under which the words are most probable.
 
     It is LDA's most probable parameters under flat priors. New documents are folded in: their proportions are learned
@@ -57,48 +57,20 @@ class PLSI(TopicModel):
     0.75
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        tempering: float | Literal["auto"] | None = None,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.tempering = tempering
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.time_limit = time_limit
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Count = 10
+    _: KW_ONLY
+    tempering: float | Literal["auto"] | None = None
+    max_iter: Count = 500
+    tol: Tolerance = 1e-6
+    n_init: Count = 1
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents."""
-        return super().fit(X, y)
-
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        check("n_components", self.n_components, Whole(1))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
-        check("time_limit", self.time_limit, SECONDS)
-        if self.tempering is not None and self.tempering != "auto":
-            check("tempering", self.tempering, ONE_TO_ONE)
-        if not len(corpus.words):
-            raise InvalidArgument("no document has a word, so that there is nothing to learn topics from")
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        if self.tempering not in (None, "auto"):
+            check("tempering", self.tempering, POWER)
         counts, k = corpus.counts(), self.n_components
 
         def start() -> tuple[Array, Array]:
-            theta, phi = (
-                rng.dirichlet(np.ones(k), len(corpus)),
-                rng.dirichlet(np.ones(len(corpus.vocabulary)), k),
-            )
+            theta, phi = (rng.dirichlet(np.ones(n), m) for n, m in ((k, len(corpus)), (counts.shape[1], k)))
             return theta, np.ascontiguousarray(phi.T)
 
         self.power_ = (
@@ -107,18 +79,13 @@ class PLSI(TopicModel):
             else float(self.tempering or 1.0)
         )
         runs: list[TopicTraining] = []
-        with Clock(
-            self.time_limit, self.progress, total=self.n_init * self.max_iter, unit="step", name="PLSI"
-        ) as clock:
+        with self._clock(self.n_init) as clock:
             while len(runs) < self.n_init and (not runs or not clock.over()):
-                run = learn_plsi(
-                    counts, *start(), max_iter=self.max_iter, tol=self.tol, power=self.power_, clock=clock
-                )
-                runs.append(run)
+                given: dict[str, Any] = {"power": self.power_, "clock": clock}
+                runs.append(learn_plsi(counts, *start(), max_iter=self.max_iter, tol=self.tol, **given))
         best = max(runs, key=lambda run: run.history[-1])
         self.doc_topic_, self.components_ = best.theta, np.ascontiguousarray(best.phi.T)
-        self.history_, self.converged_, self.n_iter_ = best.history, best.converged, len(best.history) - 1
-        warn_unless(self.converged_ or clock.reason is not None, self.max_iter)
+        self._end(best.history, best.converged, clock.reason is not None)
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         return fold_in(corpus.counts(), np.ascontiguousarray(self.components_.T), power=self.power_)

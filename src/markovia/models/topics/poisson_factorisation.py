@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
-from markovia.learning.latent.gamma_poisson_vb import first_fit, step
+from markovia.learning.latent.gamma_poisson_vb import expected_activities, first_fit, step
 from markovia.models.classifiers.input_checks import kept_on_failure, numbers
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Choice, Whole, check
+from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit, Tolerance, check_options
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator
 
@@ -29,6 +30,7 @@ FIRST_SWEEPS = 60
 """Sweeps before the first that counts, in which factors that are alike are joined."""
 
 
+@dataclass(eq=False, repr=False)
 class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Counts as sums of factors: x_nd ~ Poisson(sum_k weight_k activity_nk component_kd).
 
@@ -72,40 +74,18 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
     (60, 2)
     """
 
-    components_: Array
-    weights_: Array
-    history_: list[float]
-    n_components_draws_: Any
-    n_components_: int
-    n_iter_: int
-    converged_: bool
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        method: Literal["gibbs", "vb"] = "gibbs",
-        max_iter: int = 300,
-        concentration: float = 1.0,
-        activity_prior: float = 0.5,
-        component_prior: float = 0.1,
-        tol: float = 1e-6,
-        random_state: Seed = None,
-        time_limit: float | None = None,
-        progress: bool | None = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.max_iter = max_iter
-        self.concentration = concentration
-        self.activity_prior = activity_prior
-        self.component_prior = component_prior
-        self.tol = tol
-        self.random_state = random_state
-        self.time_limit = time_limit
-        self.progress = progress
-        self.checkpoint = checkpoint
+    n_components: CountOrNone = None
+    _: KW_ONLY
+    method: Literal["gibbs", "vb"] = "gibbs"
+    max_iter: Count = 300
+    concentration: Positive = 1.0
+    activity_prior: Positive = 0.5
+    component_prior: Positive = 0.1
+    tol: Tolerance = 1e-6
+    random_state: Seed = None
+    time_limit: TimeLimit = None
+    progress: bool | None = False
+    checkpoint: str | os.PathLike[str] | None = None
 
     def fit(self, X: Any, y: Any = None) -> "PoissonFactorisation":  # noqa: N803
         """Learn factors from counts, dense or sparse.
@@ -117,7 +97,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         y
             Ignored.
         """
-        self._checked()
+        check_options(self)
         with kept_on_failure(self):
             rng = generator(self.random_state)
             k = TRUNCATION if self.n_components is None else int(self.n_components)
@@ -137,14 +117,6 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.components_, self.weights_ = profiles[order], rates[order]
             self.n_components_ = order.size
         return self
-
-    def _checked(self) -> None:
-        check("n_components", self.n_components, Whole(1, none=True))
-        check("method", self.method, Choice(("gibbs", "vb")))
-        check("max_iter", self.max_iter, Whole(1))
-        for name in ("concentration", "activity_prior", "component_prior"):
-            check(name, getattr(self, name), POSITIVE)
-        check("tol", self.tol, NOT_NEGATIVE)
 
     def _sampler(
         self, counts: Any, masses: Array, rng: np.random.Generator, *, reset: bool
@@ -228,25 +200,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         """Return the expected counts that each factor makes in each row: (rows, `n_components_`)."""
         check_is_fitted(self)
         sampler = self._sampler(X, np.ones(self.n_components_), np.random.default_rng(0), reset=False)
-        a, expected = self.activity_prior, np.ones((sampler.shape[0], self.n_components_))
-        right = np.maximum(self.components_, 1e-300)
-        from scipy.special import psi
-
-        shape = np.full_like(expected, a) + sampler.shape[1]
-        for _ in range(100):
-            left = np.exp(psi(shape)) / (a + self.weights_) * self.weights_
-            mean = np.maximum((left[sampler.rows] * right[:, sampler.columns].T).sum(axis=1), 1e-300)
-            ratio, before = sampler.counts / mean, shape
-            shape = np.stack(
-                [
-                    a + left[:, f] * np.bincount(sampler.rows, ratio * right[f, sampler.columns], len(left))
-                    for f in range(self.n_components_)
-                ],
-                axis=1,
-            )
-            if np.abs(shape - before).max(initial=0.0) < 1e-6 * (1.0 + shape.max(initial=0.0)):
-                break
-        return np.asarray(shape / (a + self.weights_) * self.weights_)
+        return expected_activities(sampler, self.weights_, self.components_) * self.weights_
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
         """Return the expected counts of rows with these factors."""

@@ -1,7 +1,8 @@
-"""What models of topics share whose topics are drawn token by token: priors, the run, and new documents."""
+"""What models of topics share whose topics are drawn token by token: settings, the run, and what is known of documents."""
 
 import os
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -9,103 +10,87 @@ from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.averaged_draws import AveragedDraws
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
-from markovia.learning.latent.dynamic_topics import document_topics
+from markovia.inference.collapsed.token_samplers import TokenTopics
 from markovia.learning.latent.topic_em import normalised
-from markovia.models.classifiers.input_checks import kept_on_failure
-from markovia.models.topics.base import TopicModel, read_documents, seed_of
+from markovia.learning.latent.topic_variational import document_posteriors
+from markovia.models.topics.base import TopicModel
+from markovia.models.topics.lda_priors import prior_counts
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import POSITIVE, SECONDS, Interval, Whole, check
-from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.checks import Count, Positive, TimeLimit, Whole
+from markovia.runtime.seeds import Seed
 
 THIN = 5
 """Sweeps from one state that is averaged to the next."""
 
 
-class InformedTopics(TopicModel):
-    """The base of models that learn from documents and what else is known of each."""
+@dataclass(eq=False, repr=False)
+class SampledTopics(TopicModel):
+    """The base of models whose topics are drawn by collapsed Gibbs sampling.
 
-    prior_: Array
+    Parameters
+    ----------
+    doc_topic_prior, topic_word_prior
+        Prior count of each topic in a document, by default 1 / topics, and of each word in a topic.
+    max_iter, burn_in
+        Sweeps, and how many of them come before those that are averaged; half by default.
+    time_limit, checkpoint, progress
+        Seconds after which sweeps end; a file that keeps the state, from which an interrupted run goes on; a progress bar.
+    random_state
+        The seed.
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents."""
-        with kept_on_failure(self):
-            corpus = read_documents(X)
-            self._begin(corpus)
-            if not len(corpus.words):
-                raise InvalidArgument("no document has a word, so that there is nothing to learn topics from")
-            self._learn_from(corpus, y, generator(seed_of(self.random_state)))
-        return self
+    Attributes
+    ----------
+    components_
+        Mean counts of words and the prior, topics x words.
+    doc_topic_
+        Proportions of topics of the documents learned from.
+    history_, n_iter_
+        The log probability after each sweep, and their number.
+    """
 
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        """Learn from a corpus and what is known of its documents."""
-        raise NotImplementedError
+    _: KW_ONLY
+    doc_topic_prior: Any = None
+    topic_word_prior: Positive = 0.05
+    max_iter: Count = 200
+    burn_in: Annotated[int | None, Whole(0, none=True)] = None
+    time_limit: TimeLimit = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = None
+    random_state: Any = None
 
+    def _tokens(self, corpus: Corpus, n_topics: int, **given: Any) -> TokenTopics:
+        """Return the sampler of LDA with what is given beside it."""
+        self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, n_topics)
+        beta = np.full((len(corpus.vocabulary), n_topics), self.topic_word_prior)
+        return TokenTopics(corpus.words, corpus.offsets, self.doc_topic_prior_, beta, **given)
 
-class SampledTopics(InformedTopics):
-    """The base of models whose topics are drawn by collapsed Gibbs sampling."""
-
-    doc_topic_prior: Any
-    topic_word_prior: float
-    max_iter: int
-    burn_in: int | None
-    time_limit: float | None
-    checkpoint: str | os.PathLike[str] | None
-    progress: bool | None
-    history_: list[float]
-    n_iter_: int
-
-    def _priors(self, n_topics: int) -> Array:
-        """Check the settings, and return the prior counts of topics in a document."""
-        check("topic_word_prior", self.topic_word_prior, POSITIVE)
-        check("max_iter", self.max_iter, Whole(1))
-        check("burn_in", self.burn_in, Whole(0, none=True))
-        check("time_limit", self.time_limit, SECONDS)
-        return prior_counts(self.doc_topic_prior, n_topics)
-
-    def _run(
-        self, sampler: Any, read: Any, rng: np.random.Generator, corpus: Corpus, *more: Any
-    ) -> dict[str, Array]:
-        """Sweep, and return means of what `read` says of states after the burn-in."""
+    def _run(self, sampler: Any, rng: np.random.Generator, corpus: Corpus, *known: Any) -> dict[str, Array]:
+        """Sweep, and return means of what states after the burn-in say; `known` tells one run's file from another's."""
         burn_in = self.max_iter // 2 if self.burn_in is None else self.burn_in
-        averaged = AveragedDraws(sampler, read, burn_in, THIN)
+        averaged = AveragedDraws(sampler, burn_in, THIN)
         sampler.start(rng)
-        settings = {
-            k: v
-            for k, v in self.get_params().items()
-            if k not in ("max_iter", "time_limit", "checkpoint", "progress")
-        }
+        free = ("max_iter", "time_limit", "checkpoint", "progress")
+        settings = {k: v for k, v in self.get_params().items() if k not in free}
         run = run_sampler(
             averaged, self.max_iter, rng, time_limit=self.time_limit, progress=self.progress, checkpoint=self.checkpoint,
-            digest=digest_of(corpus.words, corpus.offsets, repr(settings), *more), name=type(self).__name__,
+            digest=digest_of(corpus.words, corpus.offsets, repr(settings), *known), name=type(self).__name__,
         )  # fmt: skip
         self.history_, self.n_iter_ = run.history, run.sweeps
         return averaged.means()
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
-        """Return mean proportions given the learned topics, by variational Bayes."""
-        return inferred_topics(corpus, self.topic_word_, self.prior_)
+        return given_topics(corpus, self.topic_word_, self.doc_topic_prior_)
 
 
-def prior_counts(given: Any, n_topics: int) -> Array:
-    """Return the prior counts of topics in a document, by default 1 / topics each."""
-    check("n_components", n_topics, Whole(1))
-    try:
-        alpha = np.broadcast_to(
-            np.asarray(1.0 / n_topics if given is None else given, dtype=float), (n_topics,)
-        ).copy()
-    except (TypeError, ValueError):
-        alpha = np.full(n_topics, np.nan)
-    if not ((alpha > 0.0) & np.isfinite(alpha)).all():
-        raise InvalidArgument(
-            f"doc_topic_prior= is a number above 0, or {n_topics} of them, one a topic, not {given!r}"
-        )
-    return alpha
+def given_topics(corpus: Corpus, topic_word: Array, prior: Array) -> Array:
+    """Return the mean proportions of documents given topics, (topics, words), by variational Bayes.
 
-
-def inferred_topics(corpus: Corpus, topic_word: Array, prior: Array) -> Array:
-    """Return mean proportions of documents given topics, (topics, words), and prior counts of topics."""
-    found, _, _ = document_topics(corpus.counts(), np.ascontiguousarray(topic_word.T), prior, max_iter=200)
-    return normalised(found, 1)
+    Draws would be nearer to the posterior where it has one peak; from an even start this finds the highest of several.
+    """
+    table = np.ascontiguousarray(topic_word.T)
+    return normalised(
+        document_posteriors(corpus.counts(), table, prior, most=200, tol=1e-5, keep=False).state, 1
+    )
 
 
 def first_halves(corpus: Corpus) -> Flags:
@@ -120,6 +105,20 @@ def first_halves(corpus: Corpus) -> Flags:
         )
     place = np.arange(len(corpus.words)) - np.repeat(corpus.offsets[:-1], lengths)
     return np.asarray(2 * place < np.repeat(lengths, lengths))
+
+
+def given_for_each(values: Any, n: int, what: str) -> Any:
+    """Return what y= says of each document, as an array of one value a document."""
+    if values is None:
+        raise InvalidArgument(
+            f"y= is the {what} of each document: requires y to be passed, but the target y is None"
+        )
+    found = np.asarray(values)
+    if found.shape != (n,):
+        raise InvalidArgument(
+            f"y= is one {what} a document, {n} of them, not an array of shape {found.shape}"
+        )
+    return found
 
 
 def listed(values: Any, n: int, what: str) -> tuple[Ints, Ints, list[Any]]:
@@ -146,6 +145,3 @@ def _names(value: Any) -> list[Any]:
     if isinstance(value, str) or not hasattr(value, "__iter__"):
         return [value.item() if isinstance(value, np.generic) else value]
     return list(dict.fromkeys(v.item() if isinstance(v, np.generic) else v for v in value))
-
-
-ONE_TO_ONE = Interval(0.0, 1.0, open="low", said="a number above 0, at most 1")

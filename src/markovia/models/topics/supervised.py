@@ -1,7 +1,7 @@
 """Topics that tell of a response: a number or a class of each document is predicted from the shares of its topics."""
 
-import os
-from typing import Any, Literal, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -9,14 +9,17 @@ from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.token_samplers import WatchedTopics
 from markovia.learning.latent.topic_responses import ClassResponse, NumberResponse
-from markovia.models.topics.sampled import SampledTopics
+from markovia.models.topics.lda_priors import prior_counts
+from markovia.models.topics.sampled import SampledTopics, given_for_each
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import POSITIVE, Choice, check
+from markovia.runtime.checks import Count, Positive
 
 
+@dataclass(eq=False, repr=False)
 class SupervisedLDA(SampledTopics):
     """Supervised LDA: topics of words and, through the shares of topics, a response of each document.
 
+    `fit(X, y)` takes the response of each document, NaN or None where it is not known.
     Topics, coefficients and noise are drawn together by Gibbs sampling. Reference: Blei and McAuliffe (2007).
 
     Parameters
@@ -27,17 +30,10 @@ class SupervisedLDA(SampledTopics):
         "number", "class", or "auto": classes unless y holds numbers with fractions.
     coef_scale
         The prior deviation of coefficients; of standardised numbers in units of the noise.
-    doc_topic_prior
-        Prior count of each topic in a document; 1 / n_components by default.
-    topic_word_prior
-        Prior count of each word in a topic.
-    max_iter, burn_in
-        Sweeps, and how many of them come before those that are averaged; half by default.
-    time_limit, checkpoint, progress
-        Seconds after which sweeps end; a file that keeps the state, from which an interrupted run goes on; a progress
-        bar.
-    random_state
-        The seed.
+    doc_topic_prior, topic_word_prior
+        Prior count of each topic in a document, 1 / n_components by default, and of each word in a topic.
+    max_iter, burn_in, time_limit, checkpoint, progress, random_state
+        As in `LDA`.
 
     Attributes
     ----------
@@ -65,56 +61,20 @@ class SupervisedLDA(SampledTopics):
     (True, True)
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        response: Literal["auto", "number", "class"] = "auto",
-        coef_scale: float = 10.0,
-        doc_topic_prior: Any = None,
-        topic_word_prior: float = 0.05,
-        max_iter: int = 200,
-        burn_in: int | None = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.response = response
-        self.coef_scale = coef_scale
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.max_iter = max_iter
-        self.burn_in = burn_in
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Count = 10
+    _: KW_ONLY
+    response: Literal["auto", "number", "class"] = "auto"
+    coef_scale: Positive = 10.0
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents and the response of each; NaN or None where it is not known."""
-        return super().fit(X, y)
-
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         k = self.n_components
-        self.prior_ = self._priors(k)
-        check("response", self.response, Choice(("auto", "number", "class")))
-        check("coef_scale", self.coef_scale, POSITIVE)
         watcher, centre, unit = self._watcher(y, corpus)
+        self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, k)
         sampler = WatchedTopics(
-            corpus.words.astype(np.int64), corpus.offsets, self.prior_,
-            np.full((len(corpus.vocabulary), k), self.topic_word_prior),
+            corpus.words, corpus.offsets, self.doc_topic_prior_, np.full((len(corpus.vocabulary), k), self.topic_word_prior),
             kind=1 if self.classes_ is None else 2, watcher=watcher,
         )  # fmt: skip
-
-        def read() -> dict[str, Array]:
-            noise = np.array(sampler.response.variance)
-            return {
-                "theta": sampler.proportions(), "words": sampler.counts.places, "coef": sampler.response.coef, "noise": noise
-            }  # fmt: skip
-
-        found = self._run(sampler, read, rng, corpus, watcher.value)
+        found = self._run(sampler, rng, corpus, watcher.value)
         self.doc_topic_, self.components_ = found["theta"], np.ascontiguousarray(found["words"].T)
         if self.classes_ is None:
             self.coef_ = centre + unit * found["coef"][0]
@@ -124,15 +84,7 @@ class SupervisedLDA(SampledTopics):
 
     def _watcher(self, y: Any, corpus: Corpus) -> tuple[NumberResponse | ClassResponse, float, float]:
         """Return the response, and the centre and unit of numbers."""
-        if y is None:
-            raise InvalidArgument(
-                "y= is the response of each document: requires y to be passed, but the target y is None"
-            )
-        seen = np.asarray(y)
-        if seen.shape != (len(corpus),):
-            raise InvalidArgument(
-                f"y= is one response a document, {len(corpus)} of them, not an array of shape {seen.shape}"
-            )
+        seen = given_for_each(y, len(corpus), "response")
         gaps = np.array([v is None or v != v for v in seen.tolist()], dtype=bool)
         if gaps.all():
             raise InvalidArgument("y= says nothing: no document has a response")

@@ -1,17 +1,20 @@
 """Topics tied to each other: a few profiles of words, each permuted in many ways, as keys are scales transposed."""
 
-import os
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.token_samplers import Ties, TokenTopics
+from markovia.models.topics.lda_priors import prior_counts
 from markovia.models.topics.sampled import SampledTopics
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Count
 
 
+@dataclass(eq=False, repr=False)
 class TiedTopics(SampledTopics):
     """LDA whose topics share profiles of words.
 
@@ -35,13 +38,8 @@ class TiedTopics(SampledTopics):
         Prior count of each topic in a document; 1 / topics by default.
     topic_word_prior
         Prior count of each place in a profile.
-    max_iter, burn_in
-        Sweeps, and how many of them come before those that are averaged; half by default.
-    time_limit, checkpoint, progress
-        Seconds after which sweeps end; a file that keeps the state, from which an interrupted run goes on; a progress
-        bar.
-    random_state
-        The seed.
+    max_iter, burn_in, time_limit, checkpoint, progress, random_state
+        As in `LDA`.
 
     Attributes
     ----------
@@ -65,45 +63,20 @@ class TiedTopics(SampledTopics):
     [0, 7, 2]
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        permutations: Any = None,
-        profile_prior: Any = None,
-        names: Any = None,
-        doc_topic_prior: Any = None,
-        topic_word_prior: float = 0.05,
-        max_iter: int = 200,
-        burn_in: int | None = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.permutations = permutations
-        self.profile_prior = profile_prior
-        self.names = names
-        self.doc_topic_prior = doc_topic_prior
-        self.topic_word_prior = topic_word_prior
-        self.max_iter = max_iter
-        self.burn_in = burn_in
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
-        self.random_state = random_state
+    n_components: Count = 2
+    _: KW_ONLY
+    permutations: Any = None
+    profile_prior: Any = None
+    names: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn the profiles and the topics of documents."""
-        return super().fit(X, y)
-
-    def _learn_from(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        v, p = len(corpus.vocabulary), self.n_components
-        self._priors(p)
-        places = _places(self.permutations, v)
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
+        v, p, places = (
+            len(corpus.vocabulary),
+            self.n_components,
+            _places(self.permutations, len(corpus.vocabulary)),
+        )
         s = len(places)
-        self.prior_ = self._priors(p * s)
+        self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, p * s)
         beta = np.full((p, v), self.topic_word_prior) if self.profile_prior is None else self._given(p, v)
         names = self.names or [f"profile {i}, shift {j}" for i in range(p) for j in range(s)]
         if len(names) != p * s:
@@ -111,16 +84,10 @@ class TiedTopics(SampledTopics):
         self.topic_names_ = [str(n) for n in names]
         ties = Ties(np.repeat(np.arange(p), s), np.tile(np.arange(s), p), places)
         sampler = TokenTopics(
-            corpus.words.astype(np.int64),
-            corpus.offsets,
-            self.prior_,
-            np.ascontiguousarray(beta.T),
-            ties=ties,
+            corpus.words, corpus.offsets, self.doc_topic_prior_, np.ascontiguousarray(beta.T), ties=ties
         )
-        found = self._run(
-            sampler, lambda: {"theta": sampler.proportions(), "places": sampler.counts.places}, rng, corpus, beta, places
-        )  # fmt: skip
-        counts = found["places"].T
+        found = self._run(sampler, rng, corpus, beta, places)
+        counts = found["words"].T
         self.doc_topic_ = found["theta"]
         self.profiles_ = np.asarray(counts / counts.sum(axis=1, keepdims=True))
         self.components_ = np.ascontiguousarray(counts[ties.profile[:, None], places[ties.mapping]])

@@ -1,24 +1,25 @@
 """Baselines of topic models: one distribution of words for all documents, or one topic for each document."""
 
-import warnings
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
 from markovia.data.corpus import Corpus
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
-from markovia.learning.latent.topic_em import learn_unigram_mixture, mixture_posterior
-from markovia.models.topics.base import TopicModel
+from markovia.errors import InvalidArgument
+from markovia.models.mixtures.mixture import Mixture
+from markovia.models.topics.climbing import ClimbingTopics
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Whole, check
+from markovia.runtime.checks import Count, Positive
 from markovia.runtime.seeds import Seed
 
 
-class UnigramMixture(TopicModel):
+@dataclass(eq=False, repr=False)
+class UnigramMixture(ClimbingTopics):
     """A mixture of unigrams: all words of a document are drawn from one topic, and which is not seen.
 
-    With one topic it is the unigram model, which knows nothing but how frequent words are. Learned by EM on sparse
-    counts.
+    With one topic it is the unigram model, which knows nothing but how frequent words are. It is a `Mixture` of
+    multinomials over documents.
 
     Parameters
     ----------
@@ -27,11 +28,11 @@ class UnigramMixture(TopicModel):
     smoothing
         Added to the count of each word in each topic.
     max_iter, tol
-        Steps of EM at most; the gain a word below which it stops.
+        Steps of EM at most; the gain a document below which it stops.
     n_init
         Runs from different starts, of which the best is kept.
-    random_state
-        The seed of starts.
+    time_limit, progress, random_state
+        As in `Mixture`.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class UnigramMixture(TopicModel):
     components_
         The probability of each word in each topic.
     history_, converged_, n_iter_
-        The objective after each step, whether it settled, and how many steps there were.
+        The objective a document at each step, whether it settled, and how many steps there were.
 
     Examples
     --------
@@ -51,54 +52,31 @@ class UnigramMixture(TopicModel):
     True
     """
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        smoothing: float = 0.01,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_init: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.smoothing = smoothing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
+    n_components: Count = 1
+    _: KW_ONLY
+    smoothing: Positive = 0.01
+    n_init: Count = 5
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Learn from documents."""
-        return super().fit(X, y)
-
-    def _learn(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        check("n_components", self.n_components, Whole(1))
-        check("smoothing", self.smoothing, POSITIVE)
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
+    def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         if self.n_components > len(corpus):
             raise InvalidArgument(
                 f"{self.n_components} topics, one a document, need as many documents, and there are {len(corpus)}"
             )
-        counts = corpus.counts().astype(float)
-        runs = [
-            learn_unigram_mixture(
-                counts, rng.dirichlet(np.full(self.n_components, 0.5), len(corpus)), max_iter=self.max_iter, tol=self.tol,
-                smoothing=self.smoothing,
-            )
-            for _ in range(self.n_init if self.n_components > 1 else 1)
-        ]  # fmt: skip
-        self.weights_, phi, _, self.history_, self.converged_ = max(runs, key=lambda run: run[3][-1])
-        self.components_, self.n_iter_ = np.ascontiguousarray(phi.T), len(self.history_) - 1
-        warn_unless(self.converged_, self.max_iter)
+        mixture = Mixture(
+            "multinomial", self.n_components, prior={"concentration": 1.0 + self.smoothing}, n_init=self.n_init,
+            max_iter=self.max_iter, tol=self.tol, random_state=rng, time_limit=self.time_limit, progress=self.progress,
+        ).fit(corpus.counts())  # fmt: skip
+        self.weights_, self.components_ = mixture.weights_, mixture.component_params_["probs"]
+        self.history_, self.converged_, self.n_iter_ = mixture.history_, mixture.converged_, mixture.n_iter_
 
-    def _posterior(self, corpus: Corpus) -> tuple[Array, Array]:
-        return mixture_posterior(corpus.counts().astype(float), self.weights_, self.components_.T)
+    def _joint(self, corpus: Corpus) -> Array:
+        """Return log p of each document's words in their order and of each topic."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(corpus.counts() @ np.log(self.components_.T) + np.log(self.weights_))
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
-        return self._posterior(corpus)[1]
+        joint = self._joint(corpus)
+        return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)))
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Return the most probable topic of each document."""
@@ -106,18 +84,10 @@ class UnigramMixture(TopicModel):
 
     def log_prob(self, X: Any) -> Array:  # noqa: N803
         """Return log p of the words of each document, in their order."""
-        return self._posterior(self._corpus(X))[0]
+        return np.asarray(np.logaddexp.reduce(self._joint(self._corpus(X)), axis=1))
 
     def bic(self, X: Any) -> float:  # noqa: N803
         """Return the Bayesian information criterion, which counts documents; smaller is better."""
         logs = self.log_prob(X)
         free = self.n_components * self.n_features_in_ - 1
         return free * float(np.log(len(logs))) - 2.0 * float(logs.sum())
-
-
-def warn_unless(converged: bool, max_iter: int) -> None:
-    """Warn where learning still gained at its end."""
-    if not converged:
-        warnings.warn(
-            f"still gaining after {max_iter} steps; raise max_iter= or tol=", ConvergenceWarning, stacklevel=outside()
-        )  # fmt: skip
