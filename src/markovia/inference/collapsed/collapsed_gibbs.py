@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from markovia.inference.collapsed.concentration import Concentration
-from markovia.inference.collapsed.conjugate_rows import HOME, ConjugateRows
-from markovia.kernels.plain_code import either
+from markovia.inference.collapsed.conjugate_rows import ConjugateRows
 from markovia.runtime.array_types import Ints
 from markovia.runtime.seeds import kernel_seed
 
@@ -49,65 +48,28 @@ class CollapsedGibbs:
 
     def _begin(self, labels: Ints) -> None:
         self.labels = np.array(labels, dtype=np.int64)
-        self._room = np.zeros(self.data.values.shape[1])
-        self._members = np.zeros(len(labels), dtype=np.int64)
         self._crowd = np.log(np.maximum(np.arange(len(labels) + 1) - self.concentration.discount, 1e-300))
         self._make_room(int(self.labels.max()) + 8)
-        self._rebuild()
 
     def _make_room(self, slots: int) -> None:
         self.stats, self.slots = self.data.blank(slots), np.zeros(slots, dtype=np.int64)
-        self._logs = np.zeros(slots + 1)
-
-    def _rebuild(self) -> None:
-        """Count afresh, so that rounding does not gather and a chain depends on nothing but what `state` keeps."""
         self.used, self._log_density = self.data.fill(self.labels, self.stats, self.slots)
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Propose splits and merges, draw the group of each row, and the concentration."""
-        data, law, s = self.data, self.concentration, kernel_seed(rng)
-        rows = data.values
-        common = (data.kind, data.laws, rows, self.labels)
-        for _ in range(self.split_merges if len(rows) > 1 else 0):
-            if self.used + 3 > len(self.slots):
-                self._make_room(2 * len(self.slots))
-                self._rebuild()
-            move = either(HOME + "split_merge", rows.size * 10.0)
-            self.used, what = move(
-                *common,
-                self.stats,
-                self.slots,
-                self.used,
-                law.value,
-                law.discount,
-                s,
-                self._room,
-                self._members,
-            )
-            self.moves[what + 1] += 1
-        at = 0
-        while at < len(rows):
-            step = either(HOME + "gibbs_sweep", rows.size * 8.0 * (self.used + 2))
-            self.used, at = step(
-                *common,
-                self.stats,
-                self.slots,
-                self.used,
-                at,
-                law.value,
-                law.discount,
-                False,
-                s,
-                self._room,
-                self._logs,
-                self._crowd,
-            )
-            if at < len(rows):
-                self._make_room(2 * len(self.slots))
-                self._rebuild()
-        self.labels[:] = np.unique(self.labels, return_inverse=True)[1]
-        self._rebuild()
-        law.redraw(len(rows), self.used, rng)
+        law, s, n = self.concentration, kernel_seed(rng), len(self.labels)
+        at = np.array([self.used, self.split_merges if n > 1 else 0, 0, *self.moves])
+        while True:
+            total = self.data.swept(
+                self.labels, self.stats, self.slots, at, (law.value, law.discount),
+                finite=False, seed=s, crowd=self._crowd,
+            )  # fmt: skip
+            if total is not None:
+                break
+            self._make_room(2 * len(self.slots))
+            at[0] = self.used
+        self.used, self._log_density, self.moves = int(at[0]), total, at[3:]
+        law.redraw(n, self.used, rng)
 
     def log_prob(self) -> float:
         """Return the log probability of the partition, the concentration and the rows."""
@@ -137,19 +99,17 @@ class FiniteCollapsedGibbs:
 
     def __init__(self, data: ConjugateRows, labels: Ints, k: int, concentration: float) -> None:
         self.data, self.k, self.concentration = data, k, float(concentration)
-        self._room, self._logs = np.zeros(data.values.shape[1]), np.zeros(k + 1)
         self._crowd = np.log(np.arange(len(data.values) + 1) + self.concentration)
         self.restore({"labels": labels})
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw the component of each row given all others."""
-        data, rows = self.data, self.data.values
-        step = either(HOME + "gibbs_sweep", rows.size * 8.0 * self.k)
-        step(
-            data.kind, data.laws, rows, self.labels, self.stats, np.arange(self.k), self.k, 0, self.concentration, 0.0,
-            True, kernel_seed(rng), self._room, self._logs, self._crowd,
-        )  # fmt: skip
-        self._log_density = data.fill(self.labels, self.stats, np.zeros(self.k, dtype=np.int64))[1]
+        at, seed = np.array([self.k, 0, 0, 0, 0, 0]), kernel_seed(rng)
+        found = self.data.swept(
+            self.labels, self.stats, np.arange(self.k), at, finite=True, seed=seed, crowd=self._crowd
+        )
+        assert found is not None  # every component is a slot
+        self._log_density = found
 
     def log_prob(self) -> float:
         """Return the log probability of the labels and the rows."""

@@ -6,6 +6,7 @@ the log density of the next row; what many rows are worth together is the sum of
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -63,10 +64,33 @@ class ConjugateRows:
 
     def fill(self, labels: Ints, stats: Array, slots: Ints) -> tuple[int, float]:
         """Add all rows to the components that labels say; return how many are in use and the rows' log density."""
+        at = np.array([0, 0, len(self.values), 0, 0, 0])
+        total = self.swept(labels, stats, slots, at)
+        assert total is not None  # it draws nothing, so it needs no slot
+        return int(at[0]), total
+
+    def swept(
+        self,
+        labels: Ints,
+        stats: Array,
+        slots: Ints,
+        at: Ints,
+        law: tuple[float, float] = (0.0, 0.0),
+        *,
+        finite: bool = True,
+        seed: Any = None,
+        crowd: Array | None = None,
+    ) -> float | None:
+        """Run the kernel `sweep` from `at` on, and return the rows' log density; None where it needs more slots."""
         rows = self.values
-        build = either(HOME + "rebuild", rows.size * 20.0)
-        used, total = build(self.kind, self.laws, rows, labels, stats, slots, np.zeros(rows.shape[1]))
-        return int(used), float(total)
+        steps = rows.size * (10.0 * at[1] + 20.0) + (len(rows) - at[2]) * rows.shape[1] * 8.0 * len(slots)
+        logs, members = np.zeros(len(slots) + 1), np.zeros(len(rows) if at[1] else 0, dtype=np.int64)
+        done, total = either(HOME + "sweep", steps)(
+            self.kind, self.laws, rows, labels, stats, slots, at, *law, finite,
+            np.zeros(4, dtype=np.uint64) if seed is None else seed,
+            np.zeros(rows.shape[1]), logs, logs if crowd is None else crowd, members,
+        )  # fmt: skip
+        return float(total) if done else None
 
     def statistics(self, labels: Ints, components: int | None = None) -> Array:
         """Return components that have the rows of labels 0, 1, ...; the last one is empty. A label of -1 is none."""

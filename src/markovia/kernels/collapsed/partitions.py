@@ -12,47 +12,35 @@ from markovia.kernels.collapsed.conjugate import add_row, blank, log_predictive,
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.random_numbers import below, uniform
 
-
-@kernel(bare=True)
-def rebuild(kind, prior, rows, labels, stats, slots, room):
-    """Fill `stats` and `slots` from labels; return the number of slots in use and the log density of rows given groups.
-
-    Labels of -1 belong to no group.
-    """
-    d = rows.shape[1]
-    for k in range(stats.shape[0]):
-        blank(kind, prior, stats, k, d)
-    total = 0.0
-    for i in range(len(rows)):
-        if labels[i] >= 0:
-            total += log_predictive(kind, prior, stats, labels[i], rows, i, room)
-            add_row(kind, prior, stats, labels[i], rows, i, room)
-    used = 0
-    free = stats.shape[0] - 1
-    for k in range(stats.shape[0] - 1):
-        if stats[k, 0] > 0.0:
-            slots[used] = k
-            used += 1
-        else:
-            free -= 1
-            slots[free] = k
-    return used, total
+USED, PROPOSALS, ROW, MERGED = range(4)
 
 
 @kernel(bare=True)
-def gibbs_sweep(
-    kind, prior, rows, labels, stats, slots, used, start, alpha, discount, finite, s, room, logs, crowd
+def sweep(
+    kind, prior, rows, labels, stats, slots, at, alpha, discount, finite, s, room, logs, crowd, members
 ):
-    """Draw the group of each row from `start` on given all others; return how many slots are in use and where it ended.
+    """Propose splits and merges, draw the group of each row given all others, and count afresh.
 
-    It ends early when no slot is free; then the caller makes more. With `finite` every slot is a component, in use or not.
-    `crowd` has the log weight of a group of 0, 1, ... rows.
+    Return whether it came to its end, and the log density of rows given groups; it ends early when no slot is free, and goes
+    on when the caller has made more. `at` has the slots in use, the proposals left, the row to go on from, and how many
+    merges were taken, proposals refused and splits taken. With `finite` every slot is a component, in use or not; else
+    labels end as 0, 1, ... Labels of -1 belong to no group. `crowd` has the log weight of a group of 0, 1, ... rows.
+
+    One kernel and not three: the families below would be compiled as often.
     """
-    d = rows.shape[1]
-    empty = stats.shape[0] - 1
-    for i in range(start, len(rows)):
+    d, empty = rows.shape[1], stats.shape[0] - 1
+    while at[PROPOSALS] > 0:
+        if at[USED] + 3 > empty:
+            return False, 0.0
+        came = _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s, room, members)
+        at[MERGED + 1 + came] += 1
+        at[PROPOSALS] -= 1
+    used = at[USED]
+    for i in range(at[ROW], len(rows)):
         if not finite and used == empty:
-            return used, i
+            at[USED] = used
+            at[ROW] = i
+            return False, 0.0
         k = labels[i]
         if k >= 0:
             remove_row(kind, prior, stats, k, rows, i, room)
@@ -75,16 +63,45 @@ def gibbs_sweep(
             used += 1
         labels[i] = slots[j]
         add_row(kind, prior, stats, slots[j], rows, i, room)
-    return used, len(rows)
+    at[ROW] = len(rows)
+    if not finite:
+        for k in range(empty):
+            slots[k] = 0
+        for i in range(len(rows)):
+            slots[labels[i]] = 1
+        used = 0
+        for k in range(empty):
+            used += slots[k]
+            slots[k] = used - 1
+        for i in range(len(rows)):
+            labels[i] = slots[labels[i]]
+    total = 0.0
+    for k in range(empty + 1):
+        blank(kind, prior, stats, k, d)
+    for i in range(len(rows)):
+        if labels[i] >= 0:
+            total += log_predictive(kind, prior, stats, labels[i], rows, i, room)
+            add_row(kind, prior, stats, labels[i], rows, i, room)
+    used = 0
+    free = empty
+    for k in range(empty):
+        if stats[k, 0] > 0.0:
+            slots[used] = k
+            used += 1
+        else:
+            free -= 1
+            slots[free] = k
+    at[USED] = used
+    return True, total
 
 
-@kernel(bare=True)
-def split_merge(kind, prior, rows, labels, stats, slots, used, alpha, discount, s, room, members):
-    """Propose to split the group of two random rows, or to merge their groups; return the slots in use and what came.
+@inner(bare=True)
+def _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s, room, members):
+    """Propose to split the group of two random rows, or to merge their groups; return what came of it.
 
     The proposal allocates rows in turn (Dahl 2005); 1 is a split, -1 a merge, 0 neither. Three slots must be free.
     """
-    d, n = rows.shape[1], len(rows)
+    d, n, used = rows.shape[1], len(rows), at[USED]
     i = below(s, n)
     j = below(s, n - 1)
     j += j >= i
@@ -133,7 +150,7 @@ def split_merge(kind, prior, rows, labels, stats, slots, used, alpha, discount, 
     gain -= lgamma(stats[both, 0] - discount)
     if split:
         if log(uniform(s)) >= gain - path:
-            return used, 0
+            return 0
         for step in range(many):
             r = members[step]
             if r < 0:
@@ -141,16 +158,16 @@ def split_merge(kind, prior, rows, labels, stats, slots, used, alpha, discount, 
             else:
                 labels[r] = first
         labels[i], labels[j] = first, second
-        used = _release(slots, _claim(slots, _claim(slots, used, first), second), one)
-        return used, 1
+        at[USED] = _release(slots, _claim(slots, _claim(slots, used, first), second), one)
+        return 1
     if log(uniform(s)) >= path - gain:
-        return used, 0
+        return 0
     for step in range(many):
         r = members[step]
         labels[-r - 1 if r < 0 else r] = both
     labels[i], labels[j] = both, both
-    used = _release(slots, _release(slots, _claim(slots, used, both), one), other)
-    return used, -1
+    at[USED] = _release(slots, _release(slots, _claim(slots, used, both), one), other)
+    return -1
 
 
 @kernel(bare=True)
