@@ -1,7 +1,7 @@
 """Compiling beforehand what engines and learners need, so that no first use waits: `mk.compile()`, `markovia compile`.
 
 Each engine is asked tiny questions and each learner fits tiny data, in as many processes as there are processors; what they
-compile stays on disk. Cost: about 150 seconds of processor for everything, once an installation; a few seconds where
+compile stays on disk. Cost: about 180 seconds of processor for everything, once an installation; a few seconds where
 the code is there already.
 """
 
@@ -33,7 +33,8 @@ def compile(  # noqa: A001 (it is mk.compile)
     ----------
     what
         "all", or names: of engines (`mk.engines.engine_names()`) and of learners ("tables", "em", "fields", "crf",
-        "sequences", "scores", "tests", "orders", "exact-search", "sparse-graphs", "changing-graphs", "lingam").
+        "sequences", "groups", "topics", "scores", "tests", "orders", "exact-search", "sparse-graphs", "changing-graphs",
+        "lingam").
     jobs
         Processes; as many as there are processors by default.
     progress
@@ -164,6 +165,34 @@ def _sequences() -> None:
     level.mean, level.cov  # noqa: B018 (found when asked for)
 
 
+def _groups() -> None:
+    from markovia.models.mixtures.dirichlet_process import DirichletProcessMixture
+    from markovia.models.mixtures.infinite_hmm import InfiniteHMM
+    from markovia.models.mixtures.k_means import KMeans
+    from markovia.models.mixtures.latent_features import LatentFeatures
+    from markovia.models.mixtures.named_mixtures import GaussianMixture
+
+    numbers = _numbers()
+    for method in ("collapsed-gibbs", "algorithm-8"):
+        DirichletProcessMixture(method=method, max_iter=3, random_state=0).fit(numbers).score_samples(numbers)
+    GaussianMixture(2, max_iter=2, random_state=0).fit(numbers)
+    KMeans(2, random_state=0).fit(numbers)
+    for method in ("collapsed", "gibbs"):
+        LatentFeatures(method=method, max_iter=3, n_init=1, random_state=0).fit(numbers)  # type: ignore[arg-type]
+    InfiniteHMM("gaussian", max_iter=3, random_state=0).fit(numbers[:, 0])
+
+
+def _topics() -> None:
+    from markovia.models.topics.hdp import HDP
+    from markovia.models.topics.lda import LDA
+
+    counts = _bits(60, 20) * 3
+    for method in ("gibbs", "vb", "online"):
+        LDA(3, method=method, max_iter=2, random_state=0).fit(counts).transform(counts)
+    for method in ("direct", "franchise", "online"):
+        HDP(2, method=method, random_state=0).fit(counts)  # type: ignore[arg-type]
+
+
 def _learn(data: Any, *methods: str, **options: Any) -> None:
     from markovia.structure.learn import learn_structure
 
@@ -214,6 +243,8 @@ LEARNERS: dict[str, Callable[[], None]] = {
     "fields": _fields,
     "crf": _crf,
     "sequences": _sequences,
+    "groups": _groups,
+    "topics": _topics,
     "scores": _scores,
     "tests": _tests,
     "orders": _orders,

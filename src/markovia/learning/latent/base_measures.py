@@ -19,8 +19,8 @@ from markovia.runtime.double_precision import x64
 
 STEPS, MANY = 6, 200
 """Steps of a walk a sweep; draws from the prior that a chain begins with the best of."""
-BLOCK = 8
-"""Components are padded to a multiple of this, so that few programs are compiled."""
+LEAST = 16
+"""Components are padded to this times a power of two, so that few programs are compiled."""
 
 
 class ConjugateMeasure:
@@ -54,11 +54,22 @@ class DistributionMeasure:
         import jax
 
         with x64():
-            keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), len(self.prior))
-            return {
-                n: np.array(d.sample(key, (k,)), dtype=np.float64)
-                for key, (n, d) in zip(keys, self.prior.items(), strict=True)
-            }
+            parts = [
+                self._many(jax.random.key(int(rng.integers(2**31)))) for _ in range(-(-max(k, 1) // MANY))
+            ]
+        return {n: np.concatenate([np.asarray(part[n]) for part in parts])[:k] for n in self.prior}
+
+    @cached_property
+    def _many(self) -> Any:
+        """Draws from the prior, always as many, so that they are compiled once."""
+        import jax
+
+        def draw(key: Any) -> Any:
+            keys = jax.random.split(key, len(self.prior))
+            laws = zip(keys, self.prior.items(), strict=True)
+            return {n: d.sample(own, (MANY,)).astype(float) for own, (n, d) in laws}
+
+        return jax.jit(draw)
 
     def log_densities(self, params: Params) -> Array:
         """Return the log density of each row in each component."""
@@ -77,7 +88,7 @@ class DistributionMeasure:
     def moved(self, params: Params, labels: Ints, rng: np.random.Generator) -> Params:
         """Return parameters after some steps of a Metropolis walk."""
         k = len(next(iter(params.values())))
-        more = -k % BLOCK
+        more = _size(k) - k
         sizes = np.bincount(labels, minlength=k + more)
         target, to_free, to_bounded, spread = self._program
         with x64():
@@ -134,6 +145,10 @@ class DistributionMeasure:
         return jax.jit(target), jax.jit(to_free), jax.jit(to_bounded), spread
 
 
+def _size(k: int) -> int:
+    return LEAST << max(-(-k // LEAST) - 1, 0).bit_length()
+
+
 def _padded(params: Params, more: int) -> Params:
     return {n: np.concatenate([v, np.repeat(v[:1], more, axis=0)]) for n, v in params.items()}
 
@@ -141,7 +156,7 @@ def _padded(params: Params, more: int) -> Params:
 def densities(make: Callable[..., Any], params: Params, rows: Array) -> Array:
     """Return the log density of each row in each component that a function makes."""
     k = len(next(iter(params.values())))
-    found = FunctionEmission(make, _padded(params, -k % BLOCK)).log_densities(rows)[:, :k]
+    found = FunctionEmission(make, _padded(params, _size(k) - k)).log_densities(rows)[:, :k]
     return np.where(np.isnan(found), -np.inf, found)
 
 
