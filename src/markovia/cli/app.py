@@ -4,38 +4,24 @@ import os
 import re
 import sys
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from markovia import __version__
-from markovia.cli import (
-    cluster,
-    compare,
-    compiling,
-    convert,
-    demo,
-    effect,
-    explain,
-    fit,
-    hmm,
-    identify,
-    independent,
-    info,
-    learn,
-    listing,
-    predict,
-    query,
-    report,
-    sample,
-    score,
-    studio,
-    topics,
-)
 from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
 from markovia.errors import MarkoviaError, TooLarge
+
+COMMANDS = (
+    "info", "query", "explain", "sample", "independent", "identify", "effect", "learn", "fit", "hmm", "cluster", "topics",
+    "score", "predict", "compare", "compiling", "convert", "listing", "demo", "studio", "report",
+)  # fmt: skip
+"""The modules of the commands, in the order of the help."""
+_registered: set[str] = set()
 
 # Typer carries its own copy of Click in some versions and imports Click in others
 _UsageError: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -78,7 +64,7 @@ class Commands(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-app = typer.Typer(
+_app = typer.Typer(
     cls=Commands,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -86,7 +72,7 @@ app = typer.Typer(
 )
 
 
-@app.callback(
+@_app.callback(
     invoke_without_command=True,
     epilog="MODEL is a file of any supported format (`markovia formats`), a bundled name (`markovia examples`), "
     "or - for standard input."
@@ -105,30 +91,20 @@ def markovia(
         typer.echo(context.get_help())
 
 
-for module in (
-    info,
-    query,
-    explain,
-    sample,
-    independent,
-    identify,
-    effect,
-    learn,
-    fit,
-    hmm,
-    cluster,
-    topics,
-    score,
-    predict,
-    compare,
-    compiling,
-    convert,
-    report,
-    listing,
-    demo,
-    studio,
-):
-    module.register(app)
+def register(names: Sequence[str] = COMMANDS) -> typer.Typer:
+    """Add the commands of some modules, which are imported now, and return the application."""
+    for name in names:
+        if name not in _registered:
+            import_module(f"markovia.cli.{name}").register(_app)
+            _registered.add(name)
+    return _app
+
+
+def __getattr__(name: str) -> Any:
+    """Return `app`, complete."""
+    if name == "app":
+        return register()
+    raise AttributeError(name)
 
 
 def _fail(sentence: str) -> None:

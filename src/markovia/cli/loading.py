@@ -2,17 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
-from markovia.models.gallery.bundled import bundled_model, bundled_names
-from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.graphical.model import Model
-from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+
+if TYPE_CHECKING:
+    from markovia.models.graphical.model import Model
 
 STREAM = "-"
 """The word for standard input or output in place of a file; `./-` is a file of that name."""
@@ -27,7 +24,7 @@ class FileError(Exception):
         return cls(f"cannot write {path!r}: {(error.strerror or str(error)).lower()}")
 
 
-def open_model(word: str, format: str | None = None) -> Model:  # noqa: A002
+def open_model(word: str, format: str | None = None) -> "Model":  # noqa: A002
     """Load the file, or build the bundled model, that a word names; a file wins over a bundled name.
 
     A file that holds only a directed acyclic graph becomes a network without tables.
@@ -51,6 +48,12 @@ def open_model(word: str, format: str | None = None) -> Model:  # noqa: A002
     >>> open_model("monty-hall").variables
     ['car', 'choice', 'opened']
     """
+    from markovia.graphs.directed import DAG
+    from markovia.graphs.mixed import MixedGraph
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+    from markovia.models.graphical.model import Model
+    from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+
     found = open_anything(word, format)
     if isinstance(found, Model):
         return found
@@ -88,6 +91,8 @@ def open_anything(word: str, format: str | None = None, option: str = "--format"
             if path.is_dir()
             else f"there is no file {word!r}{did_you_mean(word, _neighbours(path))}"
         )
+    from markovia.models.gallery.bundled import bundled_model
+
     try:
         return bundled_model(word)
     except UnknownFormat as error:
@@ -96,7 +101,7 @@ def open_anything(word: str, format: str | None = None, option: str = "--format"
         raise FileError(str(error).replace("mk.examples.names()", "`markovia examples`")) from None
 
 
-def require_tables(model: Model, word: str) -> None:
+def require_tables(model: "Model", word: str) -> None:
     """Refuse a network without numbers before it is asked for numbers.
 
     Raises
@@ -117,6 +122,8 @@ def require_tables(model: Model, word: str) -> None:
 
 def without_table(model: Any) -> list[str]:
     """List the variables of a network that have no table."""
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+
     return (
         [name for name in model.variables if not model.has_table(name)]
         if isinstance(model, BayesianNetwork)
@@ -131,6 +138,8 @@ def in_words_of_the_command_line(error: UnknownFormat, option: str) -> FileError
 
 def complete_model(incomplete: str) -> list[str]:
     """Complete a MODEL: bundled names, then files and folders."""
+    from markovia.models.gallery.bundled import bundled_names
+
     return [name for name in bundled_names() if name.startswith(incomplete)] + _paths(incomplete)
 
 
@@ -184,7 +193,7 @@ def _from_standard_input(format: str | None, option: str) -> Any:  # noqa: A002
         raise in_words_of_the_command_line(error, option) from error
 
 
-def _model_on_the_line(context: typer.Context) -> Model | None:
+def _model_on_the_line(context: typer.Context) -> "Model | None":
     # while an option still lacks its value the parser leaves every word unassigned, and the model comes first
     word = context.params.get("model") or next(iter(context.args), None)
     if word == STREAM:

@@ -35,7 +35,11 @@ STILL = 1e-3
 
 
 def layered_layout(
-    sizes: Array, edges: list[Pair], advance: Advance = lambda n=1: None, steps: int = 0
+    sizes: Array,
+    edges: list[Pair],
+    advance: Advance = lambda n=1: None,
+    steps: int = 0,
+    routed: bool = True,
 ) -> tuple[Array, list[Array | None]]:
     """Place the nodes of a connected acyclic graph in layers and route its edges around them.
 
@@ -47,6 +51,8 @@ def layered_layout(
         Pairs (from, to) of node numbers; they form no directed cycle.
     advance, steps
         Told how far the work is: so many steps in all.
+    routed
+        Whether to lead edges around boxes; otherwise all are straight.
 
     Returns
     -------
@@ -67,6 +73,8 @@ def layered_layout(
     x = _abscissae(graph, rows, len(sizes), advance, third)
     tops, bottoms = _bands(sizes, layer, np.abs(x[graph.upper] - x[graph.lower]), graph.level[graph.upper])
     centres = np.stack([x[: len(sizes)], (tops[layer] + bottoms[layer]) / 2], axis=1)
+    if not routed:
+        return centres, [None] * len(edges)
     ways = [
         _way(
             centres[a], centres[b], x[chain], tops[layer[a] : layer[b] + 1], bottoms[layer[a] : layer[b] + 1]

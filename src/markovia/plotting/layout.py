@@ -50,6 +50,7 @@ def arrange(
     seed: int = 0,
     advance: Advance = lambda n=1: None,
     steps: int = 0,
+    routed: bool = True,
 ) -> Layout:
     """Place nodes of the given sizes so that no two of them overlap.
 
@@ -67,6 +68,8 @@ def arrange(
         Seed of the spring drawing.
     advance, steps
         Told how far the work is: so many steps in all.
+    routed
+        Whether edges of a layered drawing are led around boxes.
 
     Raises
     ------
@@ -102,7 +105,7 @@ def arrange(
         inside = [e for e, (a, _) in enumerate(edges) if a in number]
         own = [(number[edges[e][0]], number[edges[e][1]]) for e in inside]
         if method == "layered":
-            at, ways = layered_layout(sizes[nodes], own, advance, told)
+            at, ways = layered_layout(sizes[nodes], own, advance, told, routed)
         else:
             points = stress_layout(len(nodes), own, seed=seed, advance=advance, told=told)
             at, ways = spread(points, sizes[nodes], own), [None] * len(own)
@@ -165,7 +168,8 @@ def screen_positions(
         return _in_rows(sizes)
     inches = np.array(sizes, dtype=float) / PIXELS
     names = [str(k) for k in range(len(sizes))]
-    centres = arrange(names, inches, edges, chosen("auto", names, edges, downwards=directed)).centres * PIXELS
+    method = chosen("auto", names, edges, downwards=directed)
+    centres = arrange(names, inches, edges, method, routed=False).centres * PIXELS
     centres[:, 1] *= -1
     centres -= centres.min(axis=0)
     return [(round(float(x), 1), round(float(y), 1)) for x, y in centres]

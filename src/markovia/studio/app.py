@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markovia.errors import MarkoviaError
 from markovia.studio.endpoints import Call, Endpoint
-from markovia.studio.requests import Gate, route
+from markovia.studio.requests import Gate, no_such, own_fault, route
 from markovia.studio.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -83,23 +83,31 @@ def application(
     workspace: Workspace, *, max_body: int = MAX_BODY, patience: float = 30.0, open_file: str | None = None
 ) -> "Starlette":
     """Return the application behind the door."""
+    from anyio.to_thread import run_sync
     from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
     from starlette.responses import FileResponse
-    from starlette.routing import Mount, Route
+    from starlette.routing import Mount, Route, Router
     from starlette.staticfiles import StaticFiles
 
     parts: dict[str, Any] = {}
     gate = Gate(max_body=max_body, patience=patience)
-    table = endpoints()
 
     @asynccontextmanager
     async def life(app: "Starlette") -> "AsyncIterator[None]":
         import anyio
 
+        if open_file is not None:
+            workspace.ready.clear()
+
         def begin() -> None:
-            if open_file is not None:
-                _open(workspace, open_file)
-            _warm(workspace)
+            try:
+                router()
+                if open_file is not None:
+                    _open(workspace, open_file)
+            finally:
+                workspace.ready.set()
+            _warm()
 
         async with anyio.create_task_group() as group:
             group.start_soon(anyio.to_thread.run_sync, begin)
@@ -115,10 +123,26 @@ def application(
     def call(**given: Any) -> Call:
         return Call(workspace=workspace, parts=parts, **given)
 
-    routes: list[Any] = [route(endpoint, call, gate) for endpoint in table]
-    routes.append(Route("/", lambda request: FileResponse(STATIC / "index.html")))
-    routes.append(Mount("/static", StaticFiles(directory=STATIC)))
-    return Starlette(routes=routes, lifespan=life)
+    def router() -> Router:
+        if "router" not in made:
+            made["router"] = Router(
+                [route(e._replace(path=e.path.removeprefix("/api")), call, gate) for e in endpoints()]
+            )
+        return made["router"]
+
+    async def api(scope: Any, receive: Any, send: Any) -> None:
+        # the page is served before the library is loaded; the first question waits for it
+        await (made["router"] if made else await run_sync(router))(scope, receive, send)
+
+    made: dict[str, Router] = {}
+    routes = [
+        Route("/", lambda request: FileResponse(STATIC / "index.html")),
+        Mount("/static", StaticFiles(directory=STATIC)),
+        Mount("/api", api),
+    ]
+    return Starlette(
+        routes=routes, lifespan=life, exception_handlers={HTTPException: no_such, Exception: own_fault}
+    )
 
 
 def _open(workspace: Workspace, word: str) -> None:
@@ -132,7 +156,7 @@ def _open(workspace: Workspace, word: str) -> None:
         print(f"markovia: {error}", file=sys.stderr)
 
 
-def _warm(workspace: Workspace) -> None:
+def _warm() -> None:
     """Load the compiled kernels, so that the first click does not wait for them."""
     from markovia.inference.choosing.auto import kernels_on_disk, load_kernels
 

@@ -140,6 +140,29 @@ def refusal(error: Exception) -> "Response":
     return Response(msgspec.json.encode(problem), status, media_type="application/json")
 
 
+async def no_such(request: "Request", error: Any) -> "Response":
+    """Answer an address or a method that is not there."""
+    from starlette.responses import Response
+
+    said = (
+        "this address does not take that method"
+        if error.status_code == 405
+        else "there is nothing at this address"
+    )
+    problem = Problem(f"{said}: {request.method} {request.url.path}", "NotFound")
+    return Response(
+        msgspec.json.encode(problem), error.status_code, error.headers, media_type="application/json"
+    )
+
+
+async def own_fault(request: "Request", error: Exception) -> "Response":
+    """Answer where a handler failed by a mistake of its own; the traceback is in the log."""
+    from starlette.responses import Response
+
+    problem = Problem("the server made a mistake; its log has the details", "ServerError")
+    return Response(msgspec.json.encode(problem), 500, media_type="application/json")
+
+
 def _attachment(file: File) -> "Response":
     from urllib.parse import quote
 

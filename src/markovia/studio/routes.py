@@ -10,6 +10,8 @@ from markovia.studio.endpoints import Call, Endpoint, File
 from markovia.studio.views import graph_of, node_of, view_of
 from markovia.studio.workspace import kind_of, outside_model, stem
 
+PATIENCE = 60.0
+"""Seconds to wait for the model that the server was started with."""
 MEDIA = {"json": "application/json", "xmlbif": "application/xml", "xdsl": "application/xml"}
 
 
@@ -34,6 +36,7 @@ def start(call: Call) -> messages.Start:
         for suffix in f.suffixes
     ]
     work = call.workspace
+    work.ready.wait(PATIENCE)
     return messages.Start(
         version=__version__,
         examples=[messages.Example(**e) for e in work.examples()],
@@ -47,6 +50,7 @@ def start(call: Call) -> messages.Start:
 
 def documents(call: Call) -> list[messages.Summary]:
     """List the open models."""
+    call.workspace.ready.wait(PATIENCE)
     listed = []
     for document in call.workspace.documents:
         snapshot = document.now

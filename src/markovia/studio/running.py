@@ -1,12 +1,17 @@
 """Starting the servers: a socket, an address with its token, uvicorn, and a browser."""
 
+import os
 import secrets
 import socket
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from markovia.studio.serving import Settings
 
 BACKLOG = 512
 
@@ -44,11 +49,21 @@ def run_studio(
         import webbrowser
 
         threading.Timer(0.3, webbrowser.open, [address]).start()
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30, lifespan="on",
-        timeout_graceful_shutdown=3, ws="none",
-    )  # fmt: skip
-    uvicorn.Server(config).run([bound])
+    uvicorn.Server(uvicorn.Config(app, **_options())).run([bound])
+
+
+def _options() -> dict[str, Any]:
+    from markovia.studio.patience import PatientProtocol
+
+    return {
+        "http": PatientProtocol,
+        "ws": "none",
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "timeout_keep_alive": 30,
+        "timeout_graceful_shutdown": 3,
+    }
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -67,3 +82,27 @@ def listening(host: str, port: int) -> socket.socket:
     bound.listen(BACKLOG)
     bound.set_inheritable(True)
     return bound
+
+
+def run_serving(settings: "Settings", *, host: str, port: int, workers: int) -> None:
+    """Serve one model until interrupted, with several processes where they are wanted; print where it is."""
+    import msgspec
+    import uvicorn
+
+    from markovia.studio.serving import VARIABLE, create
+
+    # a model that cannot be read is said before anything listens
+    app = create(settings)
+    bound = listening(host, port)
+    place = bound.getsockname()[1]
+    print(
+        f"markovia serves {settings.model} at http://{host}:{place} (POST /predict; GET /openapi.json)",
+        flush=True,
+    )
+    if workers == 1:
+        uvicorn.Server(uvicorn.Config(app, **_options())).run([bound])
+        return
+    bound.close()
+    os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
+    home = "markovia.studio.serving:from_environment"
+    uvicorn.run(home, factory=True, host=host, port=place, workers=workers, **_options())

@@ -150,6 +150,9 @@ class Workspace:
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="autosave")
         self._waiting: dict[str, Future[None]] = {}
         self._examples: list[dict[str, Any]] | None = None
+        self.ready = threading.Event()
+        """Whether the model that the server was started with is open."""
+        self.ready.set()
 
     # -- documents -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,365 @@
+"""One model behind HTTP, for prediction: single rows and batches, with health, metrics and limits.
+
+The model is loaded and compiled once a worker. A single row is one question to its junction tree; a batch goes through
+`predict_proba`, which runs all rows in compiled code. `from_environment` is what several workers start from.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from markovia import __version__
+from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
+from markovia.inference.posterior import Posterior
+from markovia.runtime import ports
+from markovia.studio import answers, messages
+from markovia.studio.endpoints import Call, Endpoint, TooBig
+from markovia.studio.messages import Name, Strict
+from markovia.studio.requests import Gate, no_such, own_fault, route
+from markovia.studio.views import labels
+from markovia.studio.workspace import Workspace, kind_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+VARIABLE = "MARKOVIA_SERVE"
+"""The environment variable that carries the settings to workers."""
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Bounds of the histogram of answering times."""
+Cell = str | float | int | bool | None
+Row = dict[Name, Cell]
+
+
+class Settings(Struct, kw_only=True):
+    """How a model is served."""
+
+    model: str
+    format: str | None = None
+    token: str | None = None
+    hosts: tuple[str, ...] | None = None
+    max_rows: int = 10_000
+    max_body: int = 2**24
+    threads: int = 8
+    waiting: int = 256
+    limit: float = 10.0
+    patience: float = 30.0
+
+
+class Predict(Strict, kw_only=True):
+    """What to predict: the targets, from one row or from several; a cell that is null or left out is not known."""
+
+    targets: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+    row: Row | None = None
+    rows: list[Row] | None = None
+
+
+class Prediction(Struct):
+    """Predictions by target, one entry a row; null where a row is impossible.
+
+    `states` are the columns of `p`; `best` is the most probable state, or the mean of a number, whose deviation is in `sd`.
+    """
+
+    states: dict[str, list[str]]
+    p: dict[str, list[list[float] | None]]
+    best: dict[str, list[str | float | None]]
+    sd: dict[str, list[float | None]]
+
+
+class ServedVariable(Struct):
+    """A variable of the served model; `states` is null for a number."""
+
+    name: str
+    states: list[str] | None
+
+
+class Served(Struct):
+    """The served model."""
+
+    name: str
+    kind: str
+    variables: list[ServedVariable]
+
+
+class Metrics:
+    """Counts of one worker, in the text format of Prometheus."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answers: Counter[tuple[str, int]] = Counter()
+        self._buckets: Counter[tuple[str, float]] = Counter()
+        self._sums: Counter[str] = Counter()
+        self.rows = 0
+
+    def note(self, path: str, status: int, seconds: float) -> None:
+        """Count an answer."""
+        bound = next((b for b in SECONDS if seconds <= b), float("inf"))
+        with self._lock:
+            self._answers[path, status] += 1
+            self._buckets[path, bound] += 1
+            self._sums[path] += seconds  # type: ignore[assignment]
+
+    def add_rows(self, n: int) -> None:
+        """Count predicted rows."""
+        with self._lock:
+            self.rows += n
+
+    def text(self) -> str:
+        """Return all counts."""
+        with self._lock:
+            answers, buckets, sums, rows = (
+                dict(self._answers),
+                dict(self._buckets),
+                dict(self._sums),
+                self.rows,
+            )
+        worker = f'worker="{os.getpid()}"'
+        lines = ["# TYPE markovia_requests_total counter"]
+        lines += [
+            f'markovia_requests_total{{path="{path}",status="{status}",{worker}}} {n}'
+            for (path, status), n in sorted(answers.items())
+        ]
+        lines.append("# TYPE markovia_request_seconds histogram")
+        for path in sorted(sums):
+            total = 0
+            for bound in (*SECONDS, float("inf")):
+                total += buckets.get((path, bound), 0)
+                told = "+Inf" if bound == float("inf") else f"{bound:g}"
+                lines.append(f'markovia_request_seconds_bucket{{path="{path}",le="{told}",{worker}}} {total}')
+            lines.append(f'markovia_request_seconds_sum{{path="{path}",{worker}}} {sums[path]:.6f}')
+            lines.append(f'markovia_request_seconds_count{{path="{path}",{worker}}} {total}')
+        lines += ["# TYPE markovia_rows_total counter", f"markovia_rows_total{{{worker}}} {rows}", ""]
+        return "\n".join(lines)
+
+
+def create(settings: Settings) -> "ASGIApp":
+    """Return the application that serves one model.
+
+    Examples
+    --------
+    >>> from starlette.testclient import TestClient
+    >>> with TestClient(create(Settings(model="asia"))) as client:
+    ...     said = client.post("/predict", json={"targets": ["lung"], "row": {"xray": "yes"}}).json()
+    >>> said["best"], [round(x, 4) for x in said["p"]["lung"][0]]
+    ({'lung': ['no']}, [0.4887, 0.5113])
+    """
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    from markovia.studio.door import Door
+
+    workspace = Workspace(limit=settings.limit)
+    model = ports.call("load", settings.model, settings.format)
+    document = workspace.add(model, getattr(model, "name", "") or Path(settings.model).stem)
+    gate = Gate(
+        max_body=settings.max_body,
+        patience=settings.patience,
+        threads=settings.threads,
+        waiting=settings.waiting,
+    )
+    metrics = Metrics()
+    parts = {"settings": settings, "metrics": metrics}
+    _compile(workspace, document.id)
+
+    def call(**given: Any) -> Call:
+        given["path"] = {**given.get("path", {}), "id": document.id}
+        return Call(workspace=workspace, parts=parts, **given)
+
+    routes = [route(endpoint, call, gate) for endpoint in ENDPOINTS]
+    routes.append(Route("/metrics", lambda request: PlainTextResponse(metrics.text())))
+    inner = Starlette(routes=routes, exception_handlers={HTTPException: no_such, Exception: own_fault})
+    known = {r.path for r in routes}
+
+    async def counted(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await inner(scope, receive, send)
+            return
+        start, status = perf_counter(), 500
+
+        async def watched(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await inner(scope, receive, watched)
+        finally:
+            path = scope["path"] if scope["path"] in known else "other"
+            metrics.note(path, status, perf_counter() - start)
+
+    return Door(counted, settings.token, settings.hosts)
+
+
+def from_environment() -> "ASGIApp":
+    """Return the application for a worker, whose settings are in the environment."""
+    return create(msgspec.json.decode(os.environ[VARIABLE], type=Settings))
+
+
+def _compile(workspace: Workspace, id: str) -> None:  # noqa: A002
+    """Load the kernels and compile the model, so that no first request waits for it."""
+    from markovia.inference.choosing.auto import load_kernels
+
+    load_kernels()
+    if not answers.networked(workspace.document(id).now.model).has_quantities:
+        answers.marginals(Call(workspace, {"id": id}, body=messages.AskMarginals()))
+
+
+def health(call: Call) -> messages.Health:
+    """Say that the server lives."""
+    return messages.Health("ok", __version__)
+
+
+def served(call: Call) -> Served:
+    """Describe the model."""
+    now = call.workspace.document(call.path["id"]).now
+    return Served(
+        now.name, kind_of(now.model), [ServedVariable(n, labels(now.model, n)) for n in now.model.variables]
+    )
+
+
+def described(call: Call) -> dict[str, Any]:
+    """Describe the API."""
+    from markovia.studio.openapi import described
+
+    return described(ENDPOINTS, "markovia serve", bearer=call.parts["settings"].token is not None)
+
+
+def predict(call: Call) -> Prediction:
+    """Predict the targets of one row or of many."""
+    body: Predict = call.body
+    if (body.row is None) == (body.rows is None):
+        raise InvalidArgument("say row, or rows, not both")
+    rows = [body.row] if body.row is not None else body.rows or []
+    most = call.parts["settings"].max_rows
+    if len(rows) > most:
+        raise TooBig(f"the body has {len(rows):,} rows; the limit is {most:,}")
+    call.parts["metrics"].add_rows(len(rows))
+    model = call.workspace.document(call.path["id"]).now.model
+    for name in body.targets:
+        model.variable(name)
+    known = {n: _reader(model, n) for n in dict.fromkeys(n for row in rows for n in row)}
+    return _one(call, model, rows[0], known) if len(rows) == 1 else _many(call, model, rows, known)
+
+
+def _one(call: Call, model: Any, row: Row, known: Mapping[str, Any]) -> Prediction:
+    """Predict a single row by one question to the compiled model."""
+    targets = call.body.targets
+    given = {n: known[n](x) for n, x in row.items() if x is not None and n not in targets}
+    said = Prediction({}, {}, {}, {})
+    try:
+        engine = answers.engine_of(model, given, "auto", call.workspace.limit)
+        found: Mapping[str, Any] = model.marginals(given=given, targets=targets, engine=engine)
+    except ImpossibleEvidence:
+        found = {}
+    for name in targets:
+        posterior = found.get(name)
+        if posterior is not None and not isinstance(posterior, Posterior):
+            said.best[name], said.sd[name] = [float(posterior.mean())], [float(posterior.sd())]
+            continue
+        states = labels(model, name)
+        if states is None:
+            said.best[name], said.sd[name] = [None], [None]
+            continue
+        said.states[name] = states
+        said.p[name] = [None if posterior is None else posterior.values.tolist()]
+        said.best[name] = [None if posterior is None else states[int(posterior.values.argmax())]]
+    return said
+
+
+def _many(call: Call, model: Any, rows: list[Row], known: Mapping[str, Any]) -> Prediction:
+    """Predict many rows at once."""
+    import numpy as np
+
+    targets = call.body.targets
+    said = Prediction({}, {}, {}, {})
+    if not rows:
+        return said
+    columns = {
+        n: [None if (x := row.get(n)) is None else read(x) for row in rows]
+        for n, read in known.items()
+        if n not in targets
+    }
+    if not columns:
+        raise InvalidArgument("the rows say nothing; a row is a mapping from a variable to its state")
+    found = model.marginals(given=_frame(columns), targets=targets, progress=False, impossible="nan")
+    for name in targets:
+        table = found[name].to_numpy(dtype=float)
+        bad = np.isnan(table).any(axis=1)
+        states = labels(model, name)
+        if states is None:
+            said.best[name] = [None if b else float(x) for b, x in zip(bad, table[:, 0], strict=True)]
+            said.sd[name] = [None if b else float(x) for b, x in zip(bad, table[:, 1], strict=True)]
+            continue
+        said.states[name] = states
+        said.p[name] = [None if b else row for b, row in zip(bad, table.tolist(), strict=True)]
+        top = np.where(bad[:, None], 0.0, table).argmax(axis=1).tolist()
+        said.best[name] = [None if b else states[k] for b, k in zip(bad, top, strict=True)]
+    return said
+
+
+def _frame(columns: Mapping[str, list[Any]]) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({n: pd.Series(c, dtype=None if _plain(c) else object) for n, c in columns.items()})
+
+
+def _plain(column: list[Any]) -> bool:
+    return all(isinstance(x, float) for x in column)
+
+
+def _reader(model: Any, name: str) -> Any:
+    """Return what turns a cell of a column into a state or a number."""
+    if name not in model:
+        raise UnknownVariable(name, model.variables)
+    variable = model.variable(name)
+    states = labels(model, name)
+    if states is None:
+        return lambda cell: _number(name, cell)
+    by_label = dict(zip(states, variable.states, strict=True))
+
+    def read(cell: Cell) -> Any:
+        if isinstance(cell, str):
+            return by_label[cell] if cell in by_label else answers.state_of(variable, cell)
+        return variable.states[variable.index(cell)]
+
+    return read
+
+
+def _number(name: str, cell: Cell) -> float:
+    if isinstance(cell, str | bool) or cell is None:
+        raise InvalidArgument(f"{name!r} is a number, and {cell!r} is none")
+    return float(cell)
+
+
+m = messages
+ENDPOINTS = [
+    Endpoint("GET", "/health", None, m.Health, health, "Say whether the server lives."),
+    Endpoint("GET", "/model", None, Served, served, "Describe the model."),
+    Endpoint("GET", "/openapi.json", None, dict[str, Any], described, "Describe this API."),
+    Endpoint("POST", "/predict", Predict, Prediction, predict, "Predict targets from one row or many."),
+    Endpoint(
+        "POST",
+        "/marginals",
+        messages.AskMarginals,
+        messages.Marginals,
+        answers.marginals,
+        "Posteriors of all variables.",
+    ),
+    Endpoint(
+        "POST",
+        "/map",
+        messages.AskMap,
+        messages.Explanations,
+        answers.best,
+        "The most probable explanations.",
+    ),
+]
