@@ -43,6 +43,7 @@ export function mountGraph(element, { store, actions }) {
   /** @type {Camera} */
   let camera = { x: 0, y: 0, k: 1 };
   let size = { width: 800, height: 600 };
+  let measured = false;
   let level = FULL;
   /** @type {import("./layout_view.js").Frame | null} */
   let drawnFrame = null;
@@ -282,7 +283,8 @@ export function mountGraph(element, { store, actions }) {
   const watch = new ResizeObserver(([entry]) => {
     const { width, height } = entry.contentRect;
     if (!width || !height) return;
-    const first = !size.width || laidOut === "" || !drawnFrame;
+    const first = !measured;
+    measured = true;
     size = { width, height };
     drawnFrame = null;
     if (first && state.view && !state.camera) fit(false);

@@ -5,7 +5,8 @@ import { createStore } from "./store.js";
 import { createActions } from "./session.js";
 import { mountGraph } from "./graph.js";
 import { acceptDrops, mountStart, openDialog, saveDialog } from "./start.js";
-import { keepMemory, recall, sessionLink } from "./memory.js";
+import { keepMemory, recall } from "./memory.js";
+import { shareDialog } from "./share.js";
 import { PANELS } from "./panels.js";
 
 /**
@@ -88,16 +89,13 @@ function mountTop(element, context) {
   const whenOpen = [title, h("div", { class: "mk-segments" }, undo, redo), search, names];
   element.append(
     h("a", { class: "mk-brand", href: "#", "aria-label": "markovia studio, start page", onclick: (/** @type {Event} */ event) => { event.preventDefault(); openDialog(context); } },
-      h("img", { src: "icon.svg", alt: "", width: 24, height: 24 }), h("span", null, "markovia")),
+      h("img", { src: "static/icon.svg", alt: "", width: 24, height: 24 }), h("span", null, "markovia")),
     ...whenOpen,
     h("span", { class: "mk-spring" }),
     button("Open", () => openDialog(context), { icon: "open" }),
     button("Save", () => saveDialog(context), { icon: "save" }),
     h("div", { class: "mk-segments" },
-      button(null, async () => {
-        await navigator.clipboard?.writeText(sessionLink(context)).then(() => dom.toast("A link that restores this session was copied"),
-          () => dom.toast("The address of this page restores this session"));
-      }, { icon: "link", label: "Copy a link that restores this session" }),
+      button(null, () => shareDialog(context), { icon: "link", label: "Share: report, picture, link" }),
       button(null, () => theme(document.body.dataset.theme === "dark" || (!document.body.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches) ? "light" : "dark"),
         { icon: "moon", label: "Light or dark" }),
       button(null, help, { icon: "help", label: "Help (?)" })));
