@@ -1,7 +1,7 @@
 """Pictures of the studio, a report and the notebook widget, taken in Chromium: `python docs/figures_studio.py`.
 
-They are kept in `docs/images`, so that the documentation is built without a browser. Run this after the page changed and look
-at every picture; it needs Chromium and the packages of the `test` extra.
+They are kept in `docs/images`, so that the documentation is built without a browser. Run this after the page changed
+and look at every picture; it needs Chromium and the packages of the `test` extra.
 """
 
 import io
@@ -26,13 +26,13 @@ def draw_all(folder: Path, only: str = "") -> None:
     """Take all pictures, or those whose name holds a word."""
     folder.mkdir(exist_ok=True)
     with chromium() as browser, tempfile.TemporaryDirectory() as place:
-        for scene in (tour, trails, intervention, editor, large, small_screen, report, widget):
+        for scene in (tour, trails, intervention, editor, small_screen, report, widget):
             if only in scene.__name__:
                 scene(browser, folder, Path(place))
 
 
 def tour(browser: Any, folder: Path, place: Path) -> None:
-    """Asia with two findings: the picture of the README."""
+    """Draw asia with two findings: the picture of the README."""
     with studio(place, "asia") as address, window(browser, address) as page:
         observe(page, "xray", "yes")
         observe(page, "smoke", "no")
@@ -41,27 +41,33 @@ def tour(browser: Any, folder: Path, place: Path) -> None:
 
 
 def trails(browser: Any, folder: Path, place: Path) -> None:
-    """Why two nodes depend on each other."""
+    """Draw why two nodes depend on each other."""
     with studio(place, "asia") as address, window(browser, address) as page:
         observe(page, "dysp", "yes")
+        page.click('[data-name="tub"] .mk-title')
+        page.click('[data-name="bronc"] .mk-title', modifiers=["Shift"])
         page.click("[role=tab]:has-text('Ask')")
+        page.click("text=Are they independent?")
+        page.click(".mk-fold[open] .mk-primary")
+        page.wait_for_selector(".mk-verdict")
         keep(page, folder / "studio_ask.png")
 
 
 def intervention(browser: Any, folder: Path, place: Path) -> None:
-    """Doing beside seeing, as scenarios."""
+    """Draw doing beside seeing, as scenarios."""
     with studio(place, "asia") as address, window(browser, address) as page:
         observe(page, "bronc", "yes")
         page.click("text=Keep these findings")
         observe(page, "bronc", "yes")
         page.click('[data-name="bronc"] [data-state="yes"]', modifiers=["Alt"])
         page.wait_for_selector('[data-name="bronc"].mk-done')
-        page.wait_for_timeout(300)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
         keep(page, folder / "studio_do.png")
 
 
 def editor(browser: Any, folder: Path, place: Path) -> None:
-    """The table of a node."""
+    """Draw the table of a node."""
     with studio(place, "asia") as address, window(browser, address) as page:
         page.click('[data-name="dysp"] .mk-title')
         page.click("[role=tab]:has-text('Edit')")
@@ -69,23 +75,15 @@ def editor(browser: Any, folder: Path, place: Path) -> None:
         keep(page, folder / "studio_edit.png")
 
 
-def large(browser: Any, folder: Path, place: Path) -> None:
-    """A network of hundreds of nodes, in the dark."""
-    mk.generators.random_bayesian_network(300, max_parents=2, states=(2, 4), seed=4).save(place / "large.bif")
-    with studio(place, "large.bif") as address, window(browser, address, dark=True) as page:
-        page.wait_for_timeout(1500)
-        keep(page, folder / "studio_large.png")
-
-
 def small_screen(browser: Any, folder: Path, place: Path) -> None:
-    """The page on a telephone."""
+    """Draw the page on a telephone."""
     with studio(place, "asia") as address, window(browser, address, width=400, height=760) as page:
         observe(page, "xray", "yes")
         keep(page, folder / "studio_small.png")
 
 
 def report(browser: Any, folder: Path, place: Path) -> None:
-    """A report, opened from its file."""
+    """Draw a report, opened from its file."""
     file = place / "report.html"
     mk.examples.asia().report(file, given={"xray": "yes", "smoke": "yes"}, title="Chest clinic")
     with window(browser, file.as_uri(), height=1000) as page:
@@ -93,7 +91,7 @@ def report(browser: Any, folder: Path, place: Path) -> None:
 
 
 def widget(browser: Any, folder: Path, place: Path) -> None:
-    """The widget by itself."""
+    """Draw the widget by itself."""
     shown = mk.examples.asia().show(given={"xray": "yes"}, height=420)
     page = browser.new_page(viewport={"width": 1000, "height": 440})
     model = "{get: (n) => state[n], set() {}, save_changes() {}, on() {}, off() {}}"
@@ -124,7 +122,16 @@ def chromium() -> Iterator[Any]:
 @contextmanager
 def studio(place: Path, model: str) -> Iterator[str]:
     """Run the studio on a model and give its address."""
-    command = [sys.executable, "-m", "markovia", "studio", model, "--no-browser", "--state", str(place / "state")]
+    command = [
+        sys.executable,
+        "-m",
+        "markovia",
+        "studio",
+        model,
+        "--no-browser",
+        "--state",
+        str(place / "state"),
+    ]
     with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None

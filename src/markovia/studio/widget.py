@@ -55,7 +55,7 @@ class NetworkWidget(anywidget.AnyWidget):
     {'xray': 'yes'}
     >>> widget.given = {"xray": "yes", "smoke": "no"}
     >>> round(widget.marginals["lung"]["yes"], 4)
-    0.1425
+    0.1423
     """
 
     _esm = bundled("widget.js", "export default { render: entry.render };")
