@@ -298,6 +298,22 @@ def test_sequences_and_models_are_components():
     assert chains.score_samples(rain) == pytest.approx(np.logaddexp.reduce(joint, axis=1))
 
 
+def test_sequences_that_are_told_stay_in_their_component():
+    rain = mk.MarkovChain([[0.9, 0.1], [0.2, 0.8]]).sample(60, 30, seed=0)
+    rain += mk.MarkovChain([[0.3, 0.7], [0.6, 0.4]]).sample(60, 10, seed=1)
+    for first in (0, 1):
+        labels = np.full(40, -1)
+        labels[[0, 39]] = first, 1 - first
+        for method in ("em", "hard"):
+            found = mk.MarkovChainMixture(2, method=method, random_state=0).fit(rain, labels)
+            assert (found.predict(rain)[:30] == first).all()
+            assert np.diff(found.history_).min() > -1e-9
+    with pytest.raises(InvalidArgument, match="method= is 'em' or 'hard'"):
+        mk.MarkovChainMixture(2, method="online").fit(rain)
+    with pytest.raises(InvalidArgument, match="prior= is not for mixtures of sequences"):
+        mk.Mixture(mk.MarkovChain(), 2, prior={}).fit(rain)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_everything_that_has_a_name_is_saved_and_loaded(tmp_path):
     frame, _ = mixed(80)

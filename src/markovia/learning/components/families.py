@@ -4,6 +4,7 @@ A family sees only different observations, `rows`, and how much of each belongs 
 which step shows which row is the chain's affair. A `Components` does not change: learning returns another one.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -208,12 +209,19 @@ def column_sums(values: Array) -> Array:
 
 def clusters(rows: Array, k: int, rng: np.random.Generator, weights: Array | None = None) -> Ints:
     """Return a cluster of each row by k-means; fewer different rows than clusters leave some empty."""
-    from sklearn.cluster import KMeans
-
     k = min(k, len(np.unique(rows, axis=0))) if len(rows) < 1_000 else k
     spread = rows.std(axis=0)
     scaled = (rows - rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     few = rng.choice(len(rows), 20_000, replace=False) if len(rows) > 20_000 else slice(None)
-    means = KMeans(k, n_init=1, random_state=int(rng.integers(2**31 - 1)))
-    means.fit(scaled[few], sample_weight=None if weights is None else weights[few])
+    means = k_means(scaled[few], k, rng, None if weights is None else weights[few])
     return np.asarray(means.predict(scaled), dtype=np.int64)
+
+
+def k_means(points: Array, k: int, rng: Any, shares: Array | None = None, *, steps: int = 300) -> Any:
+    """Return scikit-learn's k-means of points, from k-means++ and some steps."""
+    from sklearn.cluster import KMeans
+
+    state = rng if isinstance(rng, np.random.RandomState) else int(rng.integers(2**31 - 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer different points than clusters leave some empty
+        return KMeans(k, n_init=1, max_iter=steps, random_state=state).fit(points, sample_weight=shares)

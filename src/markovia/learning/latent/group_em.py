@@ -9,8 +9,9 @@ averages of the sums a little towards those of each batch. Reference: Dempster, 
 look at every density. The objective never falls, but for the floor that Gaussians may have under their variance.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from markovia.learning.components.families import Components
 from markovia.learning.components.gaussian_passes import pattern_order
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import Clock
+from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.threads import in_parallel
 
 BLOCK = 2048
@@ -77,14 +79,17 @@ class Groups:
 
 @dataclass(frozen=True)
 class LearningRule:
-    """How groups are learned: priors, and whether rows go wholly to their best group."""
+    """How groups are learned: priors, whether rows go wholly to their best group, and groups all weigh the same."""
 
     prior: Mapping[str, Any]
     concentration: float = 1.0
     hard: bool = False
+    even: bool = False
 
     def weights(self, size: Array, before: Array) -> Array:
         """Return the most probable weights of groups with so much in them."""
+        if self.even:
+            return np.full(len(size), 1.0 / len(size))
         found = np.maximum(size + (self.concentration - 1.0), 0.0)
         return found / found.sum() if found.sum() > 0.0 else before
 
@@ -126,8 +131,24 @@ def learn_groups(
             history.append((found + constant + rule.log_prior(groups)) / total)
             groups = after
             clock.advance(note=f"{history[-1]:.6g}")
-            converged = len(history) > 1 and abs(history[-1] - history[-2]) < tol
+            gain = abs(history[-1] - history[-2]) if len(history) > 1 else np.inf
+            converged = gain < tol or (rule.hard and gain == 0.0)
     return GroupTraining(groups, history, converged, clock.reason)
+
+
+def best_run(
+    run: Callable[..., GroupTraining], starts: Sequence[Groups], *, n_jobs: int | None, progress: bool | None
+) -> GroupTraining:
+    """Return the best of runs from several starts; several show how many are done, one its own steps."""
+    alone = len(starts) == 1
+    runs = task_results(
+        partial(run, progress=progress if alone else False),
+        starts,
+        n_jobs=n_jobs,
+        progress=False if alone else progress,
+    )
+    best: GroupTraining = max(runs, key=lambda found: found.history[-1])
+    return best
 
 
 def step(groups: Groups, sample: Sample, rule: LearningRule) -> tuple[float, Groups]:

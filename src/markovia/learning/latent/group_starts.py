@@ -7,13 +7,13 @@ a few steps of EM on some of the rows; the better ones go on, and the best is ha
 Celeux and Govaert, 2003). Cost: small, the same for any number of rows.
 """
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from markovia.learning.components.block_passes import LinearPass
+from markovia.learning.components.families import k_means
 from markovia.learning.latent.group_em import Groups, LearningRule, Sample, learn_groups
 from markovia.runtime.array_types import Array, Ints
 
@@ -48,9 +48,9 @@ def tried_groups(
     many = min(MORE * k, few.size // 10)
     for i in range(tries):
         if linear and i % 2 == 1 and many > k:
-            clusters = merged(family, k_means(points, many, rng, few.shares, steps=5), k, few, rule)
+            clusters = merged(family, k_means(points, many, rng, few.shares, steps=5).labels_, k, few, rule)
         else:
-            clusters = k_means(points, k, rng, few.shares, steps=10 if i % 4 == 0 else 1)
+            clusters = k_means(points, k, rng, few.shares, steps=10 if i % 4 == 0 else 1).labels_
         starts.append(groups_of(blank, few, _soft(clusters, k), rule))
     for steps in (SHORT, LONGER):
         runs = [learn_groups(one, few, rule, max_iter=steps, tol=0.0) for one in starts]
@@ -131,14 +131,3 @@ def _soft(clusters: Ints, k: int) -> Array:
     found = np.full((len(clusters), k), SOFT / k)
     found[np.arange(len(clusters)), clusters] += 1.0 - SOFT
     return found
-
-
-def k_means(points: Array, k: int, rng: Any, shares: Array | None = None, *, steps: int = 300) -> Ints:
-    """Return a cluster of each point, from k-means++ and some steps of k-means."""
-    from sklearn.cluster import KMeans
-
-    state = rng if isinstance(rng, np.random.RandomState) else int(rng.integers(2**31 - 1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fewer different points than clusters leave some empty
-        means = KMeans(k, n_init=1, max_iter=steps, random_state=state)
-        return np.asarray(means.fit(points, sample_weight=shares).labels_, dtype=np.int64)

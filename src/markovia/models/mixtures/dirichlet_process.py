@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import Any, Self
 
@@ -35,6 +36,7 @@ PREDICTED = 40
 """Draws that predictive densities are averaged over, evenly spread."""
 
 
+@dataclass(eq=False, repr=False)
 class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
     """A mixture that finds out how many components it has, with a posterior over all partitions of the rows.
 
@@ -98,46 +100,25 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
     3
     """
 
-    def __init__(
-        self,
-        component: Any = "gaussian",
-        *,
-        method: str = "collapsed-gibbs",
-        concentration: Any = None,
-        discount: float = 0.0,
-        covariance_type: str = "full",
-        prior: Mapping[str, Any] | None = None,
-        max_iter: int = 150,
-        burn_in: int | None = None,
-        thin: int = 1,
-        split_merges: int = 5,
-        truncation: int = 20,
-        auxiliary: int = 3,
-        loss: str = "vi",
-        tol: float = 1e-6,
-        time_limit: float | None = None,
-        progress: bool | None = False,
-        checkpoint: str | PathLike[str] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.component = component
-        self.method = method
-        self.concentration = concentration
-        self.discount = discount
-        self.covariance_type = covariance_type
-        self.prior = prior
-        self.max_iter = max_iter
-        self.burn_in = burn_in
-        self.thin = thin
-        self.split_merges = split_merges
-        self.truncation = truncation
-        self.auxiliary = auxiliary
-        self.loss = loss
-        self.tol = tol
-        self.time_limit = time_limit
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.random_state = random_state
+    component: Any = "gaussian"
+    _: KW_ONLY
+    method: str = "collapsed-gibbs"
+    concentration: Any = None
+    discount: float = 0.0
+    covariance_type: str = "full"
+    prior: Mapping[str, Any] | None = None
+    max_iter: int = 150
+    burn_in: int | None = None
+    thin: int = 1
+    split_merges: int = 5
+    truncation: int = 20
+    auxiliary: int = 3
+    loss: str = "vi"
+    tol: float = 1e-6
+    time_limit: float | None = None
+    progress: bool | None = False
+    checkpoint: str | PathLike[str] | None = None
+    random_state: Any = None
 
     _not_saved = ("_measure",)
 

@@ -1,6 +1,7 @@
 """Mixtures of regressions and of experts, as estimators of scikit-learn."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -191,6 +192,7 @@ class _ExpertMixture(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return float(2.0 * self._experts().n_free - 2.0 * self.log_likelihoods(X, y).sum())
 
 
+@dataclass(eq=False, repr=False)
 class RegressionMixture(_ExpertMixture):
     """Rows from several linear regressions, and which one a row follows is not seen.
 
@@ -230,26 +232,15 @@ class RegressionMixture(_ExpertMixture):
 
     _gated = False
     expert = "linear"
-    weights_: Array
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        l2: float = 0.0,
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        random_state: Any = None,
-        time_limit: float | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.l2 = l2
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.time_limit = time_limit
+    n_components: int = 2
+    _: KW_ONLY
+    l2: float = 0.0
+    n_init: int = 1
+    max_iter: int = 1000
+    tol: float = 1e-7
+    random_state: Any = None
+    time_limit: float | None = None
 
     def _keep(self, made: Experts) -> None:
         super()._keep(made)
@@ -261,6 +252,7 @@ class RegressionMixture(_ExpertMixture):
         return np.column_stack([logs, np.zeros_like(self.coef_)])
 
 
+@dataclass(eq=False, repr=False)
 class MixtureOfExperts(_ExpertMixture):
     """Regressions that each know a part of the space, and a gate that says which to trust where.
 
@@ -294,29 +286,16 @@ class MixtureOfExperts(_ExpertMixture):
     """
 
     _gated = True
-    gate_coef_: Array
-    gate_intercept_: Array
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        expert: Literal["linear", "logistic"] = "linear",
-        l2: float = 0.01,
-        n_init: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-7,
-        random_state: Any = None,
-        time_limit: float | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.expert = expert
-        self.l2 = l2
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.time_limit = time_limit
+    n_components: int = 2
+    _: KW_ONLY
+    expert: Literal["linear", "logistic"] = "linear"
+    l2: float = 0.01
+    n_init: int = 1
+    max_iter: int = 1000
+    tol: float = 1e-7
+    random_state: Any = None
+    time_limit: float | None = None
 
     def _keep(self, made: Experts) -> None:
         super()._keep(made)

@@ -1,6 +1,7 @@
 """Factor analysis and probabilistic principal components, as estimators of scikit-learn and as Gaussian networks."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -167,6 +168,7 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class FactorAnalysis(_LinearFactors):
     """Rows that are linear in a few hidden factors, with a noise of its own in each column.
 
@@ -205,20 +207,12 @@ class FactorAnalysis(_LinearFactors):
 
     _one_noise = False
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        rotation: Literal["varimax", "quartimax"] | None = None,
-        time_limit: float | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.rotation = rotation
-        self.time_limit = time_limit
+    n_components: int | None = None
+    _: KW_ONLY
+    max_iter: int = 1000
+    tol: float = 1e-6
+    rotation: Literal["varimax", "quartimax"] | None = None
+    time_limit: float | None = None
 
     def _keep(self, found: FactorFit) -> None:
         check("rotation", self.rotation, Choice(("varimax", "quartimax"), none=True))
@@ -228,6 +222,7 @@ class FactorAnalysis(_LinearFactors):
         super()._keep(found)
 
 
+@dataclass(eq=False, repr=False)
 class ProbabilisticPCA(_LinearFactors):
     """Principal components as a model of rows: a few hidden factors, and the same noise in every column.
 
@@ -262,15 +257,8 @@ class ProbabilisticPCA(_LinearFactors):
 
     _one_noise = True
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        time_limit: float | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.time_limit = time_limit
+    n_components: int | None = None
+    _: KW_ONLY
+    max_iter: int = 1000
+    tol: float = 1e-6
+    time_limit: float | None = None

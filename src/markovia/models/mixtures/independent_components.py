@@ -1,6 +1,7 @@
 """Independent component analysis, as an estimator of scikit-learn."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from markovia.structure.functional.independent_components import FUNCTIONS, inde
 CURE = "independent components need every cell: fill them or drop the row"
 
 
+@dataclass(eq=False, repr=False)
 class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Rows as mixtures of independent sources that are not Gaussian: `x = mean + A s`.
 
@@ -59,31 +61,14 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     True
     """
 
-    components_: Array
-    mixing_: Array
-    mean_: Array
-    converged_: bool
-    n_iter_: int
-    n_features_in_: int
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        contrast: Literal["logcosh", "exp", "cube"] = "logcosh",
-        n_init: int = 3,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-        random_state: Any = None,
-        time_limit: float | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.contrast = contrast
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.time_limit = time_limit
+    n_components: int | None = None
+    _: KW_ONLY
+    contrast: Literal["logcosh", "exp", "cube"] = "logcosh"
+    n_init: int = 3
+    max_iter: int = 1000
+    tol: float = 1e-4
+    random_state: Any = None
+    time_limit: float | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Find the sources of rows."""

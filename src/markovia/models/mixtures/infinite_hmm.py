@@ -6,6 +6,7 @@ Willsky (2011) for the sticky model and its weak limit. Cost of a sweep: steps t
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -34,6 +35,7 @@ STICKY = (5.0, 1.0)
 """The beta prior of the share of a state's concentration that stays, where it is learned."""
 
 
+@dataclass(eq=False, repr=False)
 class InfiniteHMM(BaseEstimator):  # type: ignore[misc]
     """A hidden Markov model with as many states as the data asks for.
 
@@ -91,42 +93,23 @@ class InfiniteHMM(BaseEstimator):  # type: ignore[misc]
     (3, 180)
     """
 
-    def __init__(
-        self,
-        emission: str = "categorical",
-        *,
-        method: Literal["beam", "weak-limit"] = "beam",
-        sticky: bool | float = False,
-        max_iter: int = 400,
-        max_states: int = 20,
-        n_start: int = 10,
-        covariance_type: Literal["full", "diag", "spherical"] = "full",
-        symbols: Any = None,
-        emission_prior: Mapping[str, Any] | None = None,
-        alpha: Any = (1.0, 1.0),
-        gamma: Any = (1.0, 1.0),
-        min_mass: float = 0.01,
-        random_state: Any = None,
-        time_limit: float | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        progress: bool | None = False,
-    ) -> None:
-        self.emission = emission
-        self.method = method
-        self.sticky = sticky
-        self.max_iter = max_iter
-        self.max_states = max_states
-        self.n_start = n_start
-        self.covariance_type = covariance_type
-        self.symbols = symbols
-        self.emission_prior = emission_prior
-        self.alpha = alpha
-        self.gamma = gamma
-        self.min_mass = min_mass
-        self.random_state = random_state
-        self.time_limit = time_limit
-        self.checkpoint = checkpoint
-        self.progress = progress
+    emission: str = "categorical"
+    _: KW_ONLY
+    method: Literal["beam", "weak-limit"] = "beam"
+    sticky: bool | float = False
+    max_iter: int = 400
+    max_states: int = 20
+    n_start: int = 10
+    covariance_type: Literal["full", "diag", "spherical"] = "full"
+    symbols: Any = None
+    emission_prior: Mapping[str, Any] | None = None
+    alpha: Any = (1.0, 1.0)
+    gamma: Any = (1.0, 1.0)
+    min_mass: float = 0.01
+    random_state: Any = None
+    time_limit: float | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    progress: bool | None = False
 
     def fit(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Self:
         """Draw paths and parameters given sequences, and return the model itself; on an error it stays as it was."""

@@ -1,6 +1,7 @@
 """K-means clustering: rows around the nearest of k centres, as an estimator of scikit-learn."""
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -9,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.learning.components.gaussian import Gaussian
-from markovia.learning.latent.hard_em import HardClusters, hard_em
+from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, learn_groups
+from markovia.learning.latent.group_starts import groups_of
 from markovia.learning.latent.k_means import Clustering, Partition, improved, lloyd, plus_plus, running_means
 from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
 from markovia.models.mixtures.complete_rows import check_room, complete_rows
@@ -23,6 +25,7 @@ SAMPLE, SAMPLE_EACH = 10_000, 200
 """Rows that a start is looked for in: so many, or so many a cluster where that is more."""
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Rows in k clusters so that the squared distances from their centres add up to as little as can be.
 
@@ -79,39 +82,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     array([ True])
     """
 
-    cluster_centers_: Array
-    covariances_: Array
-    labels_: Ints
-    inertia_: float
-    n_iter_: int
-    converged_: bool
-    n_features_in_: int
-    counts_: Array
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Any = "k-means++",
-        n_init: int | Literal["auto"] = "auto",
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        random_state: Any = None,
-        algorithm: Literal["auto", "lloyd", "elkan", "breathing"] = "auto",
-        metric: Literal["euclidean", "mahalanobis"] = "euclidean",
-        batch_size: int | None = None,
-        time_limit: float | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.algorithm = algorithm
-        self.metric = metric
-        self.batch_size = batch_size
-        self.time_limit = time_limit
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: Any = "k-means++"
+    n_init: int | Literal["auto"] = "auto"
+    max_iter: int = 300
+    tol: float = 1e-4
+    random_state: Any = None
+    algorithm: Literal["auto", "lloyd", "elkan", "breathing"] = "auto"
+    metric: Literal["euclidean", "mahalanobis"] = "euclidean"
+    batch_size: int | None = None
+    time_limit: float | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Find clusters of the rows; weights count as repeated rows."""
@@ -121,8 +102,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             apart = rows - middle  # products of rows and centres keep more digits around the middle
             tol = self.tol * float((weights @ apart**2).mean() / weights.sum())
             if self.metric == "mahalanobis":
-                found_gaussians = self._gaussians(apart, weights, middle, rng, tol, clock)
-                self._keep_gaussians(found_gaussians, rows, weights, middle)
+                self._gaussians(apart, weights, middle, rng, tol, clock)
             else:
                 found = self._started(apart, weights, middle, rng, tol, clock)
                 if self.batch_size is not None:
@@ -246,43 +226,37 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _gaussians(
         self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float, clock: Clock
-    ) -> HardClusters[Gaussian]:
-        """Return hard clusters of Gaussians that start as clusters of whitened rows."""
+    ) -> None:
+        """Learn hard clusters of Gaussians that start as clusters of whitened rows."""
         k, d = int(self.n_clusters), rows.shape[1]
         every = np.cov(rows.T, aweights=weights, bias=True).reshape(d, d)
         every[np.diag_indices(d)] += np.where(np.diag(every) > 0.0, 1e-9 * np.diag(every), 1.0)
         # a cluster of few rows is drawn towards the covariance that k equal parts of the space would have
         prior = {"scale": every * k ** (-2.0 / d), "df": np.float64(d + 2.0)}
         white = np.linalg.cholesky(np.linalg.inv(every))
-        best: HardClusters[Gaussian] | None = None
+        blank = Gaussian(np.zeros((k, d)), np.repeat(every[None], k, axis=0))
+        rule, sample = LearningRule(prior, hard=True, even=True), Sample(rows, weights)
+        best: GroupTraining | None = None
         for _ in range(1 if self.n_init == "auto" else int(self.n_init)):
             given = self._given(d)
             part = Partition(np.ascontiguousarray(rows @ white), weights)
             start = plus_plus(part.rows, weights, k, rng) if given is None else (given - middle) @ white
-            labels = self._turns(part, start, tol, clock).labels
-            family = Gaussian(np.zeros((k, d)), np.repeat(every[None], k, axis=0))
-            found = hard_em(
-                family, rows, weights, labels, prior, max_iter=self.max_iter, tol=self.tol, clock=clock
-            )
+            begin = groups_of(blank, sample, np.eye(k)[self._turns(part, start, tol, clock).labels], rule)
+            found = learn_groups(begin, sample, rule, max_iter=self.max_iter, tol=self.tol)
             if best is None or found.history[-1] > best.history[-1]:
                 best = found
         assert best is not None
-        return best
+        made = best.groups.components
+        self.covariances_ = made.covariances
+        labels = made.log_densities(rows).argmax(axis=1)
+        self._keep(Clustering(made.means, labels, 0.0, len(best.history), best.converged), middle)
+        self.inertia_ = float(weights @ self._costs(rows + middle).min(axis=1))
 
     def _keep(self, found: Clustering, middle: Any) -> None:
         self.cluster_centers_ = found.centres + middle
         self.labels_, self.inertia_ = found.labels, found.inertia
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self._n_features_out = len(found.centres)
-
-    def _keep_gaussians(
-        self, found: HardClusters[Gaussian], rows: Array, weights: Array, middle: Array
-    ) -> None:
-        self.covariances_ = found.family.covariances
-        self._keep(
-            Clustering(found.family.means, found.labels, 0.0, len(found.history), found.converged), middle
-        )
-        self.inertia_ = float(weights @ self._costs(rows).min(axis=1))
 
     def _check_distinct(self) -> None:
         filled = len(np.unique(self.labels_))

@@ -1,7 +1,7 @@
 """Latent features: rows that each have some of a number of features, which the data decide (Indian buffet prior)."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -60,6 +60,7 @@ class FeaturePosterior:
         return np.asarray(total / len(self.features))
 
 
+@dataclass(eq=False, repr=False)
 class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Rows are sums of features, each of which a row has or has not, plus noise; how many there are is learned.
 
@@ -109,46 +110,19 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     [2.0, 0.0]
     """
 
-    components_: Array
-    features_: Array
-    chances_: Array
-    posterior_: FeaturePosterior
-    history_: list[float]
-    n_components_: int
-    n_iter_: int
-    noise_std_: float
-    feature_std_: float
-    concentration_: float
-    stopped_: str | None
-
-    def __init__(
-        self,
-        weights: Literal["binary", "gaussian"] = "binary",
-        *,
-        method: Literal["auto", "collapsed", "gibbs", "slice"] = "auto",
-        max_iter: int = 1000,
-        n_init: int = 4,
-        burn_in: int | None = None,
-        concentration: float | None = None,
-        noise_std: float | None = None,
-        feature_std: float | None = None,
-        random_state: Seed = None,
-        time_limit: float | None = None,
-        progress: bool | None = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-    ) -> None:
-        self.weights = weights
-        self.method = method
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.burn_in = burn_in
-        self.concentration = concentration
-        self.noise_std = noise_std
-        self.feature_std = feature_std
-        self.random_state = random_state
-        self.time_limit = time_limit
-        self.progress = progress
-        self.checkpoint = checkpoint
+    weights: Literal["binary", "gaussian"] = "binary"
+    _: KW_ONLY
+    method: Literal["auto", "collapsed", "gibbs", "slice"] = "auto"
+    max_iter: int = 1000
+    n_init: int = 4
+    burn_in: int | None = None
+    concentration: float | None = None
+    noise_std: float | None = None
+    feature_std: float | None = None
+    random_state: Seed = None
+    time_limit: float | None = None
+    progress: bool | None = False
+    checkpoint: str | os.PathLike[str] | None = None
 
     def fit(self, X: Any, y: Any = None) -> "LatentFeatures":  # noqa: N803
         """Learn features from rows of numbers; missing cells (NaN) are drawn along.

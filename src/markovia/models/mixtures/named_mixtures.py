@@ -1,19 +1,21 @@
-"""Mixtures by the name of their components; all are `Mixture` with fewer settings."""
+"""Mixtures by the name of their components: `Mixture` with fewer settings."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.models.mixtures.component_families import NumberRows
-from markovia.models.mixtures.mixture import Mixture
+from markovia.models.mixtures.group_mixture import GroupMixture
 from markovia.models.mixtures.other_families import ColumnRows
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.array_types import Array
 
 
-class GaussianMixture(Mixture):
+@dataclass(eq=False, repr=False)
+class GaussianMixture(GroupMixture):
     """A mixture of Gaussians, with scikit-learn's names, weights of rows, and missing cells.
 
     Parameters
@@ -55,50 +57,19 @@ class GaussianMixture(Mixture):
     ([0.25, 0.75], (2, 2, 2))
     """
 
-    _fixed: ClassVar = {"component": "gaussian"}
+    component = "gaussian"
 
-    def __init__(
-        self,
-        n_components: int = 1,
-        *,
-        covariance_type: str = "full",
-        n_factors: int = 1,
-        tol: float = 1e-3,
-        reg_covar: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int = 1,
-        init_params: str = "auto",
-        weights_init: Any = None,
-        means_init: Any = None,
-        precisions_init: Any = None,
-        method: str = "em",
-        prior: Mapping[str, Any] | None = None,
-        weight_concentration: float = 1.0,
-        random_state: Any = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.covariance_type = covariance_type
-        self.n_factors = n_factors
-        self.tol = tol
-        self.reg_covar = reg_covar
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.means_init = means_init
-        self.precisions_init = precisions_init
-        self.method = method
-        self.prior = prior
-        self.weight_concentration = weight_concentration
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.progress = progress
+    n_components: int = 1
+    _: KW_ONLY
+    covariance_type: str = "full"
+    n_factors: int = 1
+    tol: float = 1e-3
+    reg_covar: float = 1e-6
+    max_iter: int = 100
+    means_init: Any = None
+    precisions_init: Any = None
+    prior: Mapping[str, Any] | None = None
+    warm_start: bool = False
 
     def _given(self) -> Mapping[str, Any] | None:
         found: dict[str, Any] = {}
@@ -138,45 +109,18 @@ class GaussianMixture(Mixture):
         return np.asarray(diagonals.copy() if self.covariance_type == "diag" else diagonals[:, 0].copy())
 
 
-class _Preset(Mixture):
+@dataclass(eq=False, repr=False)
+class _Preset(GroupMixture):
     """A mixture whose components have few settings."""
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        method: str = "em",
-        prior: Mapping[str, Any] | None = None,
-        weight_concentration: float = 1.0,
-        init_params: str = "auto",
-        weights_init: Any = None,
-        params_init: Mapping[str, Any] | None = None,
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.prior = prior
-        self.weight_concentration = weight_concentration
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.params_init = params_init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.progress = progress
+    n_components: int = 2
+    _: KW_ONLY
+    prior: Mapping[str, Any] | None = None
+    params_init: Mapping[str, Any] | None = None
+    warm_start: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class BernoulliMixture(_Preset):
     """A mixture of rows of independent zeros and ones; `component_params_["probs"]` are those of ones.
 
@@ -190,46 +134,10 @@ class BernoulliMixture(_Preset):
     1.0
     """
 
-    _fixed: ClassVar = {"component": "bernoulli"}
+    component = "bernoulli"
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        binarize: float | None = None,
-        method: str = "em",
-        prior: Mapping[str, Any] | None = None,
-        weight_concentration: float = 1.0,
-        init_params: str = "auto",
-        weights_init: Any = None,
-        params_init: Mapping[str, Any] | None = None,
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        super().__init__(
-            n_components,
-            method=method,
-            prior=prior,
-            weight_concentration=weight_concentration,
-            init_params=init_params,
-            weights_init=weights_init,
-            params_init=params_init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            warm_start=warm_start,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            time_limit=time_limit,
-            progress=progress,
-        )
-        self.binarize = binarize
+    _: KW_ONLY
+    binarize: float | None = None
 
     def _family(self) -> Any:
         return NumberRows("bernoulli", threshold=self.binarize)
@@ -253,7 +161,7 @@ class PoissonMixture(_Preset):
     [0.5, 0.5]
     """
 
-    _fixed: ClassVar = {"component": "poisson"}
+    component = "poisson"
 
 
 class StudentTMixture(_Preset):
@@ -270,7 +178,7 @@ class StudentTMixture(_Preset):
     [-8.0, 8.0]
     """
 
-    _fixed: ClassVar = {"component": "student-t"}
+    component = "student-t"
 
 
 class CategoricalMixture(_Preset):
@@ -286,7 +194,7 @@ class CategoricalMixture(_Preset):
     1.0
     """
 
-    _fixed: ClassVar = {"component": "categorical"}
+    component = "categorical"
 
     @property
     def component_params_(self) -> dict[str, Any]:
@@ -295,7 +203,8 @@ class CategoricalMixture(_Preset):
         return found
 
 
-class LatentClass(Mixture):
+@dataclass(eq=False, repr=False)
+class LatentClass(GroupMixture):
     """Latent class analysis: columns of different kinds, some cells missing, independent given a hidden class.
 
     Parameters
@@ -326,48 +235,19 @@ class LatentClass(Mixture):
     1.0
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        columns: Mapping[Any, str] | None = None,
-        method: str = "em",
-        prior: Mapping[str, Any] | None = None,
-        weight_concentration: float = 1.0,
-        init_params: str = "auto",
-        weights_init: Any = None,
-        n_init: int = 1,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        reg_covar: float = 1e-6,
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        time_limit: float | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.columns = columns
-        self.method = method
-        self.prior = prior
-        self.weight_concentration = weight_concentration
-        self.init_params = init_params
-        self.weights_init = weights_init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.reg_covar = reg_covar
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.time_limit = time_limit
-        self.progress = progress
+    n_components: int = 2
+    _: KW_ONLY
+    columns: Mapping[Any, str] | None = None
+    prior: Mapping[str, Any] | None = None
+    reg_covar: float = 1e-6
+    warm_start: bool = False
 
     def _family(self) -> Any:
         return ColumnRows(self.columns)
 
 
-class MarkovChainMixture(Mixture):
+@dataclass(eq=False, repr=False)
+class MarkovChainMixture(GroupMixture):
     """A mixture of Markov chains: sequences of several kinds, and nobody says which.
 
     Parameters
@@ -376,7 +256,9 @@ class MarkovChainMixture(Mixture):
         How many chains there are.
     order, smoothing
         How many steps each chain looks back, and what is added to each count.
-    n_init, max_iter, tol, random_state, n_jobs, progress
+    method
+        "em", or "hard", which gives each sequence wholly to its best chain.
+    weight_concentration, weights_init, init_params, n_init, max_iter, tol, random_state, n_jobs, time_limit, progress
         As in `Mixture`.
 
     Attributes
@@ -394,32 +276,14 @@ class MarkovChainMixture(Mixture):
     [0.33, 0.67]
     """
 
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        order: int = 1,
-        smoothing: float = 0.0,
-        init_params: str = "auto",
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.order = order
-        self.smoothing = smoothing
-        self.init_params = init_params
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.progress = progress
+    n_components: int = 2
+    _: KW_ONLY
+    order: int = 1
+    smoothing: float = 0.0
+    max_iter: int = 100
+    tol: float = 1e-4
 
-    def _setting(self, name: str) -> Any:
-        if name == "component":
-            return MarkovChain(order=self.order, smoothing=self.smoothing)
-        return super()._setting(name)
+    @property
+    def component(self) -> MarkovChain:
+        """What a component is."""
+        return MarkovChain(order=self.order, smoothing=self.smoothing)

@@ -1,10 +1,10 @@
 """Mixtures of hidden Markov models or of Markov chains: sequences of several kinds."""
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -12,16 +12,18 @@ from sklearn.base import BaseEstimator, clone
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import chosen
-from markovia.learning.latent.mixture_em import Component, HiddenComponent, MixtureTraining, learn_mixture
-from markovia.learning.sequences.baum_welch import Training
+from markovia.learning.components.families import Components, Observations
+from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, best_run, learn_groups
+from markovia.learning.latent.group_starts import groups_of
+from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, Training, maximise
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Whole, check
-from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
 
+@dataclass(eq=False, repr=False)
 class SequenceMixture(BaseEstimator):  # type: ignore[misc]
     """A mixture of sequence models: each sequence comes from one of several, and which is not seen.
 
@@ -47,7 +49,7 @@ class SequenceMixture(BaseEstimator):  # type: ignore[misc]
     components_
         The learned models.
     n_iter_, history_, converged_
-        Iterations of the best run, its objective after each of them, and whether it gained less than `tol` at last.
+        Iterations of the best run, its objective before each of them, and whether it gained less than `tol` at last.
 
     Examples
     --------
@@ -61,26 +63,15 @@ class SequenceMixture(BaseEstimator):  # type: ignore[misc]
     (1, 1)
     """
 
-    def __init__(
-        self,
-        template: HMM | MarkovChain,
-        n_components: int = 2,
-        *,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        n_init: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.template = template
-        self.n_components = n_components
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.progress = progress
+    template: HMM | MarkovChain
+    n_components: int = 2
+    _: KW_ONLY
+    max_iter: int = 100
+    tol: float = 1e-3
+    n_init: int = 1
+    n_jobs: int | None = None
+    random_state: Any = None
+    progress: bool | None = None
 
     def fit(
         self,
@@ -98,29 +89,22 @@ class SequenceMixture(BaseEstimator):  # type: ignore[misc]
         check("tol", self.tol, NOT_NEGATIVE)
         check("n_init", self.n_init, Whole(1))
         data = read_sequences(sequences, lengths, by=by)
-        shares = data.weights(sample_weight)
-        if self.n_components > (shares > 0.0).sum():
-            raise InvalidArgument(
-                f"{self.n_components} components need as many sequences, and there are {int((shares > 0.0).sum())}; cut "
-                "long ones into pieces"
-            )
-        rng = generator(self.random_state)
-        starts = [
-            (self._begun(data, rng), _spread(len(data), self.n_components, rng)) for _ in range(self.n_init)
-        ]
-        alone = len(starts) == 1
-        run = partial(
-            _run,
-            shares=shares,
+        sample = Sample(data, data.weights(sample_weight))
+        models, best = learn_sequences(
+            self.template,
+            sample,
+            self.n_components,
+            LearningRule({}),
+            generator(self.random_state),
+            n_init=self.n_init,
+            n_jobs=self.n_jobs,
             max_iter=self.max_iter,
-            tol=self.tol,
-            progress=self.progress if alone else False,
+            tol=self.tol / sample.total,
+            progress=self.progress,
         )
-        runs = list(task_results(run, starts, n_jobs=self.n_jobs, progress=False if alone else self.progress))
-        best: MixtureTraining = max(runs, key=lambda found: found.history[-1])
-        self.components_ = [self._model(part, data) for part in best.components]
-        self.weights_ = best.weights
-        self.history_, self.converged_, self.n_iter_ = best.history, best.converged, len(best.history) - 1
+        self.components_, self.weights_ = models, best.groups.weights
+        self.history_ = [found * sample.total for found in best.history]
+        self.converged_, self.n_iter_ = best.converged, len(best.history)
         self.n_features_in_ = data.values.shape[1]
         if not best.converged and self.tol > 0.0 and self.max_iter > 1:
             warnings.warn(
@@ -129,22 +113,6 @@ class SequenceMixture(BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         return self
-
-    def _begun(self, data: Sequences, rng: np.random.Generator) -> list[Component]:
-        """Return components that have not seen which sequences are theirs."""
-        if isinstance(self.template, MarkovChain):
-            symbols, codes = self.template._coded(data)
-            blank = _ChainComponent(clone(self.template), codes, data.offsets, tuple(symbols))
-            return [blank] * self.n_components
-        seen, priors, begins = self.template._prepared(data, self.n_components, rng)
-        return [HiddenComponent(model, seen, priors) for model in begins]
-
-    def _model(self, part: Any, data: Sequences) -> Any:
-        if isinstance(part, _ChainComponent):
-            return part.chain
-        model = clone(self.template)
-        model._take(Training(part.model, [float(part.log_probs().sum())], True, []), data)
-        return model
 
     # -- questions ---------------------------------------------------------------------------------------------
 
@@ -211,8 +179,8 @@ class SequenceMixture(BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class _ChainComponent:
-    """A Markov chain in a mixture."""
+class _Chain:
+    """A Markov chain that learns from weighted sequences, which it counts to the end."""
 
     chain: MarkovChain
     codes: Ints
@@ -220,11 +188,9 @@ class _ChainComponent:
     symbols: tuple[Any, ...]
 
     def log_probs(self) -> Array:
-        """Return log p of each sequence."""
         return self.chain._log_probs(self.codes, self.offsets)
 
     def log_prior(self) -> float:
-        """Return the log density of the pseudo-counts, up to a constant."""
         alpha, n, k = self.chain.smoothing, len(self.symbols), self.chain.order
         if alpha == 0.0:
             return 0.0
@@ -235,11 +201,105 @@ class _ChainComponent:
             joint = shorter
         return alpha * found
 
-    def improved(self, weights: Array) -> "_ChainComponent":
-        """Return the component counted from weighted sequences."""
+    def improved(self, weights: Array) -> "_Chain":
         chain = clone(self.chain)
         chain._learn(self.codes, self.offsets, weights, list(self.symbols))
-        return _ChainComponent(chain, self.codes, self.offsets, self.symbols)
+        return replace(self, chain=chain)
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """A hidden Markov model that learns from weighted sequences, a step of Baum-Welch at a time."""
+
+    model: HiddenMarkov
+    seen: Observations
+    priors: Priors
+
+    def log_probs(self) -> Array:
+        return self.model.chain.filter(self.seen.seen_by(self.model.emission)).log_probs
+
+    def log_prior(self) -> float:
+        return self.priors.log_density(self.model)
+
+    def improved(self, weights: Array) -> "_Hidden":
+        expected = self.model.chain.expect(self.seen.seen_by(self.model.emission), weights)
+        made = maximise(self.model, self.seen, expected, self.seen.weights(expected.sums), self.priors)
+        return replace(self, model=made)
+
+
+@dataclass(frozen=True)
+class _SequenceModels(Components):
+    """Models of the same sequences, one a component; the sequences are in them, coded."""
+
+    models: tuple[Any, ...]
+    names: ClassVar = ("models",)
+
+    @property
+    def n_free(self) -> int:
+        raise NotImplementedError  # what is handed over counts its own
+
+    def log_densities(self, rows: Any) -> Array:
+        return np.column_stack([one.log_probs() for one in self.models])
+
+    def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> "_SequenceModels":
+        made = [m.improved(w) if w.any() else m for m, w in zip(self.models, weights.T, strict=True)]
+        return _SequenceModels(tuple(made))
+
+    def log_prior(self, prior: Mapping[str, Any]) -> float:
+        return float(sum(one.log_prior() for one in self.models))
+
+    def draw(self, states: Ints, rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+
+def learn_sequences(
+    template: HMM | MarkovChain,
+    sample: Sample,
+    k: int,
+    rule: LearningRule,
+    rng: np.random.Generator,
+    *,
+    weights: Array | None = None,
+    n_init: int,
+    n_jobs: int | None,
+    max_iter: int,
+    tol: float,
+    progress: bool | None,
+) -> tuple[list[Any], GroupTraining]:
+    """Return models like a template, one for each kind of sequences, and how they were learned.
+
+    Reference: Smyth (1997), "Clustering sequences with hidden Markov models". Cost of a step: that of learning each.
+    """
+    data = sample.rows
+    there = len(data) if sample.shares is None else int((sample.shares > 0.0).sum())
+    if k > there:
+        raise InvalidArgument(
+            f"{k} components need as many sequences, and there are {there}; cut long ones into pieces"
+        )
+    starts = []
+    for _ in range(n_init):
+        begun = groups_of(_begun(template, data, k, rng), sample, _spread(len(data), k, rng), rule)
+        starts.append(begun if weights is None else replace(begun, weights=weights))
+    run = partial(learn_groups, sample=sample, rule=rule, max_iter=max_iter, tol=tol)
+    best = best_run(run, starts, n_jobs=n_jobs, progress=progress)
+    return [_model(template, one, data) for one in best.groups.components.models], best
+
+
+def _begun(template: HMM | MarkovChain, data: Sequences, k: int, rng: np.random.Generator) -> _SequenceModels:
+    """Return components that have not seen which sequences are theirs."""
+    if isinstance(template, MarkovChain):
+        symbols, codes = template._coded(data)
+        return _SequenceModels((_Chain(clone(template), codes, data.offsets, tuple(symbols)),) * k)
+    seen, priors, begins = template._prepared(data, k, rng)
+    return _SequenceModels(tuple(_Hidden(model, seen, priors) for model in begins))
+
+
+def _model(template: HMM | MarkovChain, part: Any, data: Sequences) -> Any:
+    if isinstance(part, _Chain):
+        return part.chain
+    model = clone(template)
+    model._take(Training(part.model, [float(part.log_probs().sum())], True, []), data)
+    return model
 
 
 def _spread(n: int, k: int, rng: np.random.Generator) -> Array:
@@ -247,9 +307,3 @@ def _spread(n: int, k: int, rng: np.random.Generator) -> Array:
     found = rng.dirichlet(np.full(k, 0.5), n)
     found[rng.permutation(n)[:k]] = np.eye(k)
     return np.asarray(found)
-
-
-def _run(begin: tuple[list[Component], Array], **settings: Any) -> MixtureTraining:
-    parts, first = begin
-    shares = settings.pop("shares")
-    return learn_mixture(parts, shares, first, **settings)

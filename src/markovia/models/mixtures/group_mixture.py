@@ -1,0 +1,457 @@
+"""How mixtures of any components are learned: what `Mixture` and its presets share."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from markovia.data.sequences import read_sequences
+from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean
+from markovia.learning.components.columns import Parts
+from markovia.learning.components.families import k_means
+from markovia.learning.latent.group_em import (
+    Groups,
+    GroupTraining,
+    LearningRule,
+    OnlineState,
+    Sample,
+    best_run,
+    learn_groups,
+    online_step,
+)
+from markovia.learning.latent.group_starts import few_rows, groups_of, tried_groups
+from markovia.models.classifiers.input_checks import kept_on_failure
+from markovia.models.mixtures import posterior_mixtures
+from markovia.models.mixtures.base import MixtureModel, read_labels, read_weights, refuse_few
+from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS
+from markovia.models.mixtures.other_families import ColumnRows, Models, family_of
+from markovia.models.temporal.hmm import HMM
+from markovia.models.temporal.markov_chain import MarkovChain
+from markovia.models.temporal.sequence_mixture import learn_sequences
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import LEVEL, NOT_NEGATIVE, POSITIVE, SECONDS, Choice, Flag, Whole, check
+from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import generator
+
+if TYPE_CHECKING:
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+
+STARTS = ("auto", "kmeans", "k-means++", "random", "random_from_data")
+KINDS = ("full", "diag", "tied", "spherical", "low-rank")
+METHODS = ("em", "hard", "online", *posterior_mixtures.METHODS)
+SEQUENCE_STARTS = 3
+"""Runs of a mixture of sequences."""
+
+
+class _Unsaid(MixtureModel):
+    """Settings that not every mixture has, as they are without it."""
+
+    component: Any = "gaussian"
+    n_components: int = 2
+    covariance_type: str = "full"
+    n_factors: int = 1
+    prior: Mapping[str, Any] | None = None
+    params_init: Mapping[str, Any] | None = None
+    reg_covar: float = 1e-6
+    batch_size: int = 1024
+    learning_decay: float = 0.7
+    learning_offset: float = 10.0
+    warm_start: bool = False
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupMixture(_Unsaid):
+    """A mixture of any components, with the settings that all have."""
+
+    method: str = "em"
+    weight_concentration: float = 1.0
+    init_params: str = "auto"
+    weights_init: Any = None
+    n_init: int = 1
+    max_iter: int = 200
+    tol: float = 1e-5
+    random_state: Any = None
+    n_jobs: int | None = None
+    time_limit: float | None = None
+    progress: bool | None = None
+
+    def _family(self) -> Any:
+        return family_of(
+            self.component,
+            self.covariance_type,
+            self.params_init,
+            int(self.n_factors),
+        )
+
+    def _given(self) -> Mapping[str, Any] | None:
+        """Return parameters to begin with."""
+        found: Mapping[str, Any] | None = self.params_init
+        return found
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn from rows and return the mixture itself; on an error it stays as it was.
+
+        Parameters
+        ----------
+        X
+            Rows: an array, or a frame whose columns have names. NaN is a missing cell, which is summed out.
+        y
+            Components of rows where they are known, and -1 where they are not. Labels without any -1 are not looked at, as
+            in scikit-learn's mixtures.
+        sample_weight
+            How much each row counts.
+        """
+        with kept_on_failure(self):
+            family, rule = self._checked()
+            if isinstance(self.component, HMM | MarkovChain):
+                with Clock(self.time_limit, False):
+                    self._fit_sequences(X, y, sample_weight, rule)
+                return self
+            rows = family.read(self, X, reset=True)
+            n, k = _count(rows), self.n_components
+            shares = read_weights(sample_weight, n)
+            refuse_few(rows, k, shares)
+            sample = Sample(rows, shares, read_labels(y, n, k), _has_gaps(rows))
+            if self.method in posterior_mixtures.METHODS:
+                self._take_posterior(family, sample)
+                return self
+            with Clock(self.time_limit, False):
+                best = self._learned(family, rule, sample)
+            self._take(best)
+        return self
+
+    def _take_posterior(self, family: Any, sample: Sample) -> None:
+        component, kind = self.component, self.covariance_type
+        posterior_mixtures.check_posterior(component, kind, sample)
+        seed = self.random_state
+        found = posterior_mixtures.learn_posterior(
+            component,
+            np.asarray(sample.rows),
+            self.n_components,
+            self.method,
+            generator(int(seed.randint(2**31)) if isinstance(seed, np.random.RandomState) else seed),
+            diagonal=kind == "diag",
+            prior=self.prior,
+            concentration=float(self.weight_concentration),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            time_limit=self.time_limit,
+            progress=self.progress,
+        )
+        self._groups = Groups(family.of(self.n_components, found.params), found.weights)
+        self.weights_, self.posterior_ = found.weights, found.posterior
+        self.history_ = [value / len(sample.rows) for value in found.history]
+        self.lower_bound_, self.n_iter_, self.converged_ = (
+            self.history_[-1],
+            len(found.history),
+            found.converged,
+        )
+        self._online: OnlineState | None = None
+        self._say_unfinished(found.converged, found.reason)
+
+    def _fit_sequences(self, X: Any, y: Any, sample_weight: Any, rule: LearningRule) -> None:  # noqa: N803
+        """Learn models of sequences."""
+        for name, unsaid in (("prior", None), ("params_init", None), ("warm_start", False)):
+            if getattr(self, name) is not unsaid:
+                raise InvalidArgument(f"{name}= is not for mixtures of sequences; leave it out")
+        check("method", self.method, Choice(("em", "hard")))
+        data, k = read_sequences(X), self.n_components
+        models, best = learn_sequences(
+            self.component,
+            Sample(data, data.weights(sample_weight), read_labels(y, len(data), k)),
+            k,
+            rule,
+            generator(self.random_state),
+            weights=None if self.weights_init is None else _checked_weights(self.weights_init, k),
+            n_init=max(int(self.n_init), SEQUENCE_STARTS if self.init_params == "auto" else 1),
+            n_jobs=self.n_jobs,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            progress=self.progress,
+        )
+        self.n_features_in_ = data.values.shape[1]
+        self._take(replace(best, groups=Groups(Models(tuple(models)), best.groups.weights)))
+
+    def _checked(self) -> tuple[Any, LearningRule]:
+        check("n_components", self.n_components, Whole(1))
+        check("covariance_type", self.covariance_type, Choice(KINDS))
+        check("n_factors", self.n_factors, Whole(1))
+        check("method", self.method, Choice(METHODS))
+        check("init_params", self.init_params, Choice(STARTS))
+        check("weight_concentration", self.weight_concentration, POSITIVE)
+        check("n_init", self.n_init, Whole(1))
+        check("max_iter", self.max_iter, Whole(1))
+        check("tol", self.tol, NOT_NEGATIVE)
+        check("reg_covar", self.reg_covar, NOT_NEGATIVE)
+        check("batch_size", self.batch_size, Whole(1))
+        check("learning_decay", self.learning_decay, LEVEL)
+        check("learning_offset", self.learning_offset, NOT_NEGATIVE)
+        check("warm_start", self.warm_start, Flag())
+        check("time_limit", self.time_limit, SECONDS)
+        family = self._family()
+        prior = _checked_prior(family.priors, self.prior)
+        if self.reg_covar > 0.0:
+            prior["ridge"] = float(self.reg_covar)
+        concentration = float(self.weight_concentration)
+        return family, LearningRule(prior, concentration, self.method == "hard")
+
+    def _learned(self, family: Any, rule: LearningRule, sample: Sample) -> GroupTraining:
+        n_init, warm = int(self.n_init), self.warm_start and hasattr(self, "_groups")
+        if warm:
+            n_init = 1
+        seed = self.random_state
+        rng: Any = seed if isinstance(seed, np.random.RandomState) else generator(seed)
+        if self.init_params != "auto" and isinstance(seed, int | None):
+            rng = np.random.RandomState(seed)  # the same draws as scikit-learn's
+        starts = [self._groups] if warm else [self._start(family, rule, sample, rng) for _ in range(n_init)]
+        run = partial(
+            _online if self.method == "online" else learn_groups,
+            sample=sample.in_patterns(),
+            rule=rule,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            **self._batches(),
+        )
+        return best_run(run, starts, n_jobs=self.n_jobs, progress=self.progress)
+
+    def _batches(self) -> dict[str, Any]:
+        if self.method != "online":
+            return {}
+        seed = int(
+            generator(self.random_state if isinstance(self.random_state, int | None) else 0).integers(2**31)
+        )
+        return {
+            "batch_size": self.batch_size,
+            "decay": self.learning_decay,
+            "offset": self.learning_offset,
+            "seed": seed,
+        }
+
+    def _start(self, family: Any, rule: LearningRule, sample: Sample, rng: Any) -> Groups:
+        k, how = self.n_components, self.init_params
+        blank = family.blank(sample.rows, k)
+        params, weights = self._given(), self.weights_init
+        if params is not None and not set(blank.params) - set(params):
+            made = family.of(k, params)
+            found = Groups(made, np.full(k, 1.0 / k))
+        elif how == "auto":
+            few = few_rows(sample, k, rng)
+            found = tried_groups(family, k, few, rule, rng, family.tries)
+        else:
+            found = groups_of(blank, sample, _first_shares(family, sample, k, how, rng), rule)
+        if params is not None:
+            found = Groups(_with_params(found.components, params, family, k), found.weights)
+        if weights is not None:
+            found = Groups(found.components, _checked_weights(weights, k))
+        return found
+
+    def _take(self, best: GroupTraining) -> None:
+        self._groups = best.groups
+        self.weights_ = best.groups.weights
+        self.history_ = best.history
+        self.lower_bound_ = best.history[-1]
+        self.n_iter_, self.converged_ = len(best.history), best.converged
+        self._online = None
+        self._collapsed()
+        self._say_unfinished(best.converged, best.reason)
+
+    def _say_unfinished(self, converged: bool, reason: str | None) -> None:
+        if not converged and reason is None and self.tol > 0.0 and self.max_iter > 1:
+            warnings.warn(
+                f"learning still gained after {self.max_iter} iterations; raise max_iter= or tol=",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    def _collapsed(self) -> None:
+        """Say which components have shrunk onto a point, where the likelihood has no highest value."""
+        covariances = getattr(self._groups.components, "covariances", None)
+        if covariances is None or self.prior or self.n_components == 1:
+            return
+        floor = self.reg_covar
+        least = np.linalg.eigvalsh(covariances)[:, 0]
+        widest = np.linalg.eigvalsh(covariances)[:, -1]
+        held = np.flatnonzero((least < 1.5 * floor + 1e-12 * widest.max()) & (self.weights_ > 0.0))
+        if len(held):
+            warnings.warn(
+                f"component {held[0]} has shrunk onto so few rows that only the floor reg_covar={floor:g} keeps its "
+                "variance up, and the likelihood means little; give prior=, fewer components, or a wider floor",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    @available_if(lambda self: self.component != "student-t")  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn from one more batch of rows by online EM, and return the mixture itself."""
+        with kept_on_failure(self):
+            family, rule = self._checked()
+            first = not hasattr(self, "_groups")
+            rows = family.read(self, X, reset=first)
+            shares = read_weights(sample_weight, _count(rows))
+            sample = Sample(rows, shares, read_labels(y, _count(rows), self.n_components), True)
+            if first:
+                refuse_few(rows, self.n_components, shares)
+                seed = self.random_state
+                rng = np.random.RandomState(seed) if self.init_params != "auto" else generator(seed)
+                self._groups = self._start(family, rule, sample, rng)
+                self.history_ = []
+            if self._groups.components.block_pass(gaps=True) is None:
+                raise InvalidArgument(
+                    f"partial_fit needs components that learn from sums over rows; {self._said()} ones do not"
+                )
+            found, self._groups, self._online = online_step(
+                self._groups,
+                sample,
+                rule,
+                getattr(self, "_online", None),
+                decay=self.learning_decay,
+                offset=self.learning_offset,
+            )
+            self.weights_ = self._groups.weights
+            self.history_ = [*self.history_, found]
+            self.lower_bound_, self.n_iter_, self.converged_ = found, len(self.history_), False
+        return self
+
+    def _said(self) -> str:
+        named = self.component
+        return named if isinstance(named, str) else "such"
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        return self._family().read(self, X, reset=reset)
+
+    def _joint(self, rows: Any) -> Array:
+        return np.asarray(self._groups.components.log_densities(rows) + self._groups.log_weights)
+
+    def _draw(self, components: Ints, rng: np.random.Generator) -> Any:
+        found, family = self._groups.components.draw(components, rng), self._family()
+        return family.drawn(self, found) if isinstance(family, ColumnRows) else found
+
+    def _free(self) -> int:
+        return int(self._groups.components.n_free) + len(self.weights_) - 1
+
+    @property
+    def component_params_(self) -> dict[str, Any]:
+        """The components' parameters by name, one entry a component."""
+        if not hasattr(self, "_groups"):
+            raise AttributeError(f"this {type(self).__name__} has learned nothing yet; call fit(X)")
+        found: dict[str, Any] = self._groups.components.params
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        named = self.component
+        if isinstance(named, str) and named in WHOLE_NUMBERS:
+            tags.input_tags.categorical = True
+            tags.input_tags.sparse = tags.input_tags.positive_only = named in COUNTS
+        tags.input_tags.allow_nan = not isinstance(named, str) or named not in ("student-t", "multinomial")
+        return tags
+
+    def network(self) -> "BayesianNetwork":
+        """Return the Bayesian network that the mixture is: a node `component`, and the columns under it."""
+        from markovia.models.mixtures.mixture_networks import mixture_network
+
+        return mixture_network(self)
+
+
+def _online(
+    groups: Groups,
+    sample: Sample,
+    rule: LearningRule,
+    *,
+    max_iter: int,
+    tol: float,
+    progress: bool | None,
+    batch_size: int,
+    decay: float,
+    offset: float,
+    seed: int,
+) -> GroupTraining:
+    """Learn from batches of rows in random order, again and again."""
+    if groups.components.block_pass(gaps=True) is None:
+        raise InvalidArgument("method='online' needs components that learn from sums over rows")
+    rng = np.random.default_rng(seed)
+    history: list[float] = []
+    state, converged = None, False
+    with Clock(None, progress, total=max_iter, unit="pass", name="online EM") as clock:
+        while len(history) < max_iter and not converged and not (history and clock.over()):
+            order, found = rng.permutation(sample.size), 0.0
+            for a in range(0, sample.size, batch_size):
+                batch = sample.at(order[a : a + batch_size])
+                each, groups, state = online_step(groups, batch, rule, state, decay=decay, offset=offset)
+                found += each * batch.total
+            history.append(found / sample.total)
+            clock.advance(note=f"{history[-1]:.6g}")
+            converged = len(history) > 1 and abs(history[-1] - history[-2]) < tol
+    return GroupTraining(groups, history, converged, clock.reason)
+
+
+def _first_shares(family: Any, sample: Sample, k: int, how: str, rng: Any) -> Array:
+    """Return how much of each row is in each component at first, as scikit-learn begins."""
+    n = sample.size
+    if how == "random":
+        found = rng.uniform(size=(n, k))
+        return np.asarray(found / found.sum(axis=1)[:, None])
+    found = np.zeros((n, k))
+    if how == "random_from_data":
+        found[rng.choice(n, size=k, replace=False), np.arange(k)] = 1.0
+        return found
+    points = (
+        family.points(sample.rows) if sample.gaps or not isinstance(sample.rows, np.ndarray) else sample.rows
+    )
+    if how == "k-means++":
+        from sklearn.cluster import kmeans_plusplus
+
+        _, places = kmeans_plusplus(points, k, random_state=rng, sample_weight=sample.shares)
+        found[places, np.arange(k)] = 1.0
+    else:
+        found[np.arange(n), k_means(points, k, rng, sample.shares).labels_] = 1.0
+    return found
+
+
+def _with_params(components: Any, params: Mapping[str, Any], family: Any, k: int) -> Any:
+    known = components.params
+    for name in params:
+        if name not in known:
+            raise InvalidArgument(
+                f"params_init= has no {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
+            )
+    return family.of(k, {**known, **params})
+
+
+def _checked_weights(given: Any, k: int) -> Array:
+    found = np.asarray(given, dtype=np.float64)
+    if found.shape != (k,) or (found < 0.0).any() or not np.isclose(found.sum(), 1.0):
+        raise InvalidArgument(f"weights_init= are {k} numbers, 0 or more, that add up to 1, not {given!r}")
+    return np.asarray(found / found.sum())
+
+
+def _checked_prior(known: tuple[str, ...], prior: Any) -> dict[str, Any]:
+    if prior is None:
+        return {}
+    if not isinstance(prior, Mapping):
+        raise InvalidArgument(f"prior= is a mapping with {', '.join(known)}, not {prior!r}")
+    for name in prior:
+        if name not in known:
+            said = did_you_mean(name, known)
+            raise InvalidArgument(
+                f"prior= has no {name!r}{said}; it has {', '.join(known) or 'nothing'} here"
+            )
+    return {name: np.asarray(value, dtype=np.float64) for name, value in prior.items()}
+
+
+def _count(rows: Any) -> int:
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def _has_gaps(rows: Any) -> bool:
+    if isinstance(rows, Parts):
+        return any(_has_gaps(part) for part in rows.parts)
+    return isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and bool(np.isnan(rows.sum()))
