@@ -72,6 +72,17 @@ class DrawsPartitions(BaseEstimator):
         return self
 
 
+def test_a_dirichlet_process_says_how_many_clusters_there_are():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(c, 0.3, (25, 1)) for c in (-4.0, 0.0, 4.0)])
+    process = mk.DirichletProcessMixture(max_iter=60)
+    found = mk.choose_components(process, rows, range(1, 7), criterion="dirichlet-process", seed=0)
+    assert found.n_components == 3
+    assert found.scores[2] > 0.4
+    assert sum(found.scores) <= 1.0 + 1e-12
+    assert found.best.posterior_.n_clusters()[3] == pytest.approx(found.scores[2])
+
+
 def test_a_posterior_over_partitions_says_how_probable_each_number_is():
     found = mk.choose_components(
         DrawsPartitions(), ROWS[:3], [1, 2, 3], criterion="dirichlet-process", seed=0

@@ -17,6 +17,7 @@ from markovia.data.data_files import (
     check_columns,
     connect,
     find_files,
+    open_rows,
     quoted_name,
     scan,
     unreadable,
@@ -90,6 +91,21 @@ def file_blocks(
                 yield pd.DataFrame(cells, index=part.index), kept
         except duckdb.Error as error:
             raise unreadable(repr(files[0]), error) from None
+
+
+def typed_blocks(files: Any) -> Iterator["pd.DataFrame"]:
+    """Yield blocks of the rows of data files in their order, numbers as numbers; missing ones are NaN."""
+    import duckdb
+
+    opened = open_rows(files)
+    with opened.connection as connection:
+        try:
+            opened.relation.create_view("opened_rows")
+            connection.execute("SELECT * FROM opened_rows")
+            while len(part := connection.fetch_df_chunk(max(1, BLOCK // 2048))):
+                yield part
+        except duckdb.Error as error:
+            raise unreadable(repr(opened.files[0]), error) from None
 
 
 def file_columns(path: Any) -> list[str]:

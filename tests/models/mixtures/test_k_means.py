@@ -287,3 +287,15 @@ def test_a_first_small_fit_needs_no_compiler():
         "assert 'numba' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["full", "diag", "tied", "spherical"])
+@pytest.mark.parametrize("metric", ["euclidean", "mahalanobis"])
+def test_a_mixture_begins_with_the_clusters(kind, metric):
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(3 * c, 0.3, (40 + 20 * c, 2)) for c in range(3)])
+    found = mk.KMeans(3, metric=metric, random_state=0).fit(rows)
+    mixture = found.mixture(kind, max_iter=1, tol=0.0).fit(rows)
+    assert mixture.means_ == pytest.approx(found.cluster_centers_, abs=0.1)
+    assert mixture.weights_ == pytest.approx(np.bincount(found.labels_) / len(rows), abs=0.03)
+    assert (found.mixture(kind).fit(rows).predict(rows) == found.labels_).mean() > 0.95

@@ -425,7 +425,7 @@ def test_a_time_limit_keeps_the_best_so_far():
 
 
 def test_processes_and_threads_change_nothing(monkeypatch):
-    rows = np.random.default_rng(0).normal(size=(5000, 3))
+    rows = np.random.default_rng(0).normal(size=(3000, 3))
     settings = {"n_init": 2, "random_state": 0, "max_iter": 5, "tol": 0.0}
     alone = mk.GaussianMixture(3, **settings).fit(rows)
     together = mk.GaussianMixture(3, n_jobs=2, **settings).fit(rows)
@@ -461,3 +461,89 @@ def test_a_warm_start_goes_on():
     parts = mk.BernoulliMixture(3, random_state=0, max_iter=3, tol=0.0, warm_start=True)
     parts.fit(rows).fit(rows)
     assert parts.component_params_["probs"] == pytest.approx(whole.component_params_["probs"])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_are_learned_block_by_block_as_rows_in_memory(tmp_path, ending, monkeypatch):
+    monkeypatch.setattr("markovia.data.file_blocks.BLOCK", 2048)
+    monkeypatch.setattr("markovia.models.mixtures.file_rows.FEW", 2500)
+    rng = np.random.default_rng(0)
+    rows = with_holes(rng.normal(rng.choice([-2.0, 2.0], 3000)[:, None], 1.0, (3000, 2)), 0.1)
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    path = tmp_path / f"rows.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    weights, labels = rng.integers(1, 3, 3000), np.full(3000, -1)
+    labels[[0, 2999]] = 0, 1
+    start = {"means_init": [[-1.0, 0.0], [1.0, 0.0]], "precisions_init": np.array([np.eye(2)] * 2)}
+    same = {**start, "weights_init": [0.5, 0.5], "max_iter": 3, "tol": 0.0}
+    ours = mk.GaussianMixture(2, **same).fit(path, labels, sample_weight=weights)
+    near = mk.GaussianMixture(2, **same).fit(frame, labels, sample_weight=weights)
+    assert ours.history_ == pytest.approx(near.history_, rel=1e-10)
+    assert ours.covariances_ == pytest.approx(near.covariances_, rel=1e-8)
+    assert ours.score_samples(path) == pytest.approx(near.score_samples(frame))
+    if ending == "csv":
+        return
+    free = mk.GaussianMixture(2, random_state=0).fit(str(path))
+    assert free.score(frame) == pytest.approx(
+        mk.GaussianMixture(2, random_state=0).fit(frame).score(frame), abs=1e-3
+    )
+    batches = mk.Mixture("gaussian", 2, method="online", batch_size=500, tol=1.0, random_state=0).fit(path)
+    assert batches.score(frame) == pytest.approx(free.score(frame), abs=0.01)
+
+
+def test_files_that_cannot_be_learned_from_are_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    pd.DataFrame({"a": [0.5, 1.0, 2.0], "b": ["x", "y", "z"]}).to_csv(path, index=False)
+    with pytest.raises(InvalidArgument, match="'b' holds text"):
+        mk.GaussianMixture(2).fit(path)
+    with pytest.raises(InvalidArgument, match="read it into a frame for others"):
+        mk.StudentTMixture(2).fit(path)
+    pd.DataFrame({"a": [0.5, 1.0, 2.0]}).to_csv(path, index=False)
+    with pytest.raises(InvalidArgument, match="needs all rows in memory"):
+        mk.Mixture("gaussian", 2, method="gibbs").fit(path)
+
+
+def test_columns_and_rows_that_say_nothing_are_named():
+    rows = np.column_stack([bits(60, 1)[:, 0] * 8 + np.random.default_rng(0).normal(size=60), np.ones(60)])
+    with pytest.warns(UserWarning, match="the column 'x1' is the same in all rows"):
+        mk.GaussianMixture(2, random_state=0).fit(rows)
+    counts = np.random.default_rng(0).poisson(2.0, (50, 3))
+    counts[[7, 9]] = 0
+    with pytest.warns(UserWarning, match="row 7 has no counts at all, as have 1 others"):
+        mixture = mk.Mixture("multinomial", 2, random_state=0).fit(counts)
+    assert mixture.predict_proba(counts[7:8])[0] == pytest.approx(mixture.weights_)
+
+
+def test_networks_of_counts_answer_the_same():
+    counts = np.random.default_rng(0).poisson([[2.0, 9.0]] * 50 + [[20.0, 1.0]] * 50)
+    mixture = mk.PoissonMixture(2, random_state=0).fit(counts)
+    net = mixture.network()
+    assert net.log_prob(pd.DataFrame(counts, columns=["x0", "x1"])) == pytest.approx(
+        mixture.score_samples(counts)
+    )
+    answer = net.query("component", given={"x0": 3})
+    assert [answer[0], answer[1]] == pytest.approx(mixture.predict_proba([[3, np.nan]])[0])
+    share = mixture.predict_proba([[3, np.nan]])[0]
+    assert net.query("x1", given={"x0": 3})[5] == pytest.approx(
+        share @ poisson(mixture.component_params_["rates"][:, 1]).pmf(5)
+    )
+
+
+@pytest.mark.slow
+def test_networks_of_student_t_answer_the_same():
+    rng = np.random.default_rng(0)
+    tails = np.concatenate([rng.standard_t(3, 60) - 4, rng.standard_t(3, 60) + 4])[:, None]
+    heavy = mk.StudentTMixture(2, random_state=0).fit(tails)
+    answer = heavy.network().query("component", given={"x0": 0.5})
+    assert [answer[0], answer[1]] == pytest.approx(heavy.predict_proba([[0.5]])[0], abs=1e-6)
+
+
+def test_networks_that_there_are_not_are_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(UnsupportedModel, match="share a hidden scale"):
+        mk.StudentTMixture(1).fit(rng.normal(size=(30, 2))).network()
+    with pytest.raises(UnsupportedModel, match="nothing of x"):
+        mk.RegressionMixture(2).network()
+    low = mk.GaussianMixture(1, covariance_type="low-rank").fit(rows := rng.normal(size=(60, 3)))
+    frame = pd.DataFrame(rows, columns=["x0", "x1", "x2"])
+    assert low.network().log_prob(frame) == pytest.approx(low.score_samples(rows))

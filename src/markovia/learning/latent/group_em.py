@@ -9,7 +9,7 @@ averages of the sums a little towards those of each batch. Reference: Dempster, 
 look at every density. The objective never falls, but for the floor that Gaussians may have under their variance.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -55,6 +55,21 @@ class Sample:
             shares=None if self.shares is None else self.shares[places],
             labels=None if self.labels is None else self.labels[places],
         )
+
+    @property
+    def few(self) -> "Sample":
+        """Rows in memory to begin with: here all of them."""
+        return self
+
+    def chunks(self) -> "Iterator[Sample]":
+        """Yield the rows as far as they are in memory at a time: here all of them."""
+        yield self
+
+    def batches(self, size: int, rng: np.random.Generator) -> "Iterator[Sample]":
+        """Yield batches of rows in random order."""
+        order = rng.permutation(self.size)
+        for a in range(0, self.size, size):
+            yield self.at(order[a : a + size])
 
     def in_patterns(self) -> "Sample":
         """Return the rows in an order in which those that miss the same cells lie together."""
@@ -113,7 +128,7 @@ class GroupTraining:
 
 def learn_groups(
     groups: Groups,
-    sample: Sample,
+    sample: Any,
     rule: LearningRule,
     *,
     max_iter: int,
@@ -121,7 +136,10 @@ def learn_groups(
     time_limit: float | None = None,
     progress: bool | None = False,
 ) -> GroupTraining:
-    """Step until a step gains less than `tol` a row, or there were `max_iter`; a clock may end it before."""
+    """Step until a step gains less than `tol` a row, or there were `max_iter`; a clock may end it before.
+
+    A `sample` is a `Sample`, or has `chunks` of such, `total` and `gaps` where rows are not all in memory.
+    """
     history: list[float] = []
     converged = False
     total, constant = sample.total, _constant(groups.components, sample)
@@ -151,7 +169,7 @@ def best_run(
     return best
 
 
-def step(groups: Groups, sample: Sample, rule: LearningRule) -> tuple[float, Groups]:
+def step(groups: Groups, sample: Any, rule: LearningRule) -> tuple[float, Groups]:
     """Return the log likelihood of groups, without what is the same in all of them, and the groups after one step."""
     passing = groups.components.block_pass(gaps=sample.gaps)
     if passing is None:
@@ -164,9 +182,17 @@ def step(groups: Groups, sample: Sample, rule: LearningRule) -> tuple[float, Gro
 
 
 def summed(
-    passing: Any, log_weights: Array, sample: Sample, *, hard: bool = False
+    passing: Any, log_weights: Array, sample: Any, *, hard: bool = False
 ) -> tuple[float, Array, Array]:
     """Return the log likelihood, how much is in each group, and sums of statistics, in one pass over blocks."""
+    total: Any = None
+    for chunk in sample.chunks():
+        found = _summed(passing, log_weights, chunk, hard)
+        total = found if total is None else [a + b for a, b in zip(total, found, strict=True)]
+    return total[0], total[1], total[2]
+
+
+def _summed(passing: Any, log_weights: Array, sample: Sample, hard: bool) -> tuple[float, Array, Array]:
     shares, labels = sample.shares, sample.labels
 
     def work(part: slice, room: None) -> tuple[float, Array, Array]:
@@ -222,14 +248,17 @@ def rows_at(rows: Any, places: Any) -> Any:
     return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]
 
 
-def _constant(components: Components, sample: Sample) -> float:
+def _constant(components: Components, sample: Any) -> float:
     """Return what passes leave out of the log likelihood."""
     if components.block_pass(gaps=sample.gaps) is None:
         return 0.0
-    base = components.base(sample.rows)
-    if isinstance(base, float):
-        return base * sample.total
-    return float(base.sum() if sample.shares is None else sample.shares @ base)
+    found = 0.0
+    for chunk in sample.chunks():
+        base = components.base(chunk.rows)
+        if isinstance(base, float):
+            return float(base * sample.total)
+        found += float(base.sum() if chunk.shares is None else chunk.shares @ base)
+    return found
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel, outside
 from markovia.learning.latent.expert_mixtures import Experts, first_experts, learn_experts
 from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
 from markovia.models.mixtures.complete_rows import check_room, complete_rows
@@ -181,6 +181,12 @@ class _ExpertMixture(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.expert == "linear":
             return float(super().score(X, y, sample_weight=sample_weight))
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+
+    def network(self) -> Any:
+        """Refuse: p(y | x) says nothing of x, and a network would have to."""
+        raise UnsupportedModel(
+            f"a {type(self).__name__} says how y follows from x and nothing of x, so it is no network of the columns"
+        )
 
     def bic(self, X: Any, y: Any) -> float:  # noqa: N803
         """Return the Bayesian information criterion; smaller is better."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from markovia.data.distant_rows import is_files
+from markovia.data.file_blocks import typed_blocks
 from markovia.data.sequences import read_sequences
-from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean
+from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean, outside
 from markovia.learning.components.columns import Parts
 from markovia.learning.components.families import k_means
 from markovia.learning.latent.group_em import (
@@ -24,10 +26,11 @@ from markovia.learning.latent.group_em import (
     online_step,
 )
 from markovia.learning.latent.group_starts import few_rows, groups_of, tried_groups
-from markovia.models.classifiers.input_checks import kept_on_failure
+from markovia.models.classifiers.input_checks import feature_names, kept_on_failure
 from markovia.models.mixtures import posterior_mixtures
 from markovia.models.mixtures.base import MixtureModel, read_labels, read_weights, refuse_few
-from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS
+from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS, NumberRows
+from markovia.models.mixtures.file_rows import open_sample
 from markovia.models.mixtures.other_families import ColumnRows, Models, family_of
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
@@ -100,7 +103,9 @@ class GroupMixture(_Unsaid):
         Parameters
         ----------
         X
-            Rows: an array, or a frame whose columns have names. NaN is a missing cell, which is summed out.
+            Rows: an array, or a frame whose columns have names; NaN is a missing cell, which is summed out. Or data files
+            (.csv, .tsv, .parquet; a path, a pattern or a list), of which a block at a time is in memory: each step reads
+            them once, and starts come from some of the rows.
         y
             Components of rows where they are known, and -1 where they are not. Labels without any -1 are not looked at, as
             in scikit-learn's mixtures.
@@ -113,12 +118,20 @@ class GroupMixture(_Unsaid):
                 with Clock(self.time_limit, False):
                     self._fit_sequences(X, y, sample_weight, rule)
                 return self
-            rows = family.read(self, X, reset=True)
-            n, k = _count(rows), self.n_components
-            shares = read_weights(sample_weight, n)
-            refuse_few(rows, k, shares)
-            sample = Sample(rows, shares, read_labels(y, n, k), _has_gaps(rows))
+            sample: Any
+            if is_files(X):
+                sample = open_sample(X, family, self, y, sample_weight, np.random.default_rng(0))
+            else:
+                rows = family.read(self, X, reset=True)
+                n, k = _count(rows), self.n_components
+                sample = Sample(rows, read_weights(sample_weight, n), read_labels(y, n, k), _has_gaps(rows))
+            refuse_few(sample.few.rows, self.n_components, sample.few.shares)
+            self._say_idle(sample.few.rows)
             if self.method in posterior_mixtures.METHODS:
+                if sample.few is not sample:
+                    raise InvalidArgument(
+                        f"method={self.method!r} needs all rows in memory; read the file into a frame"
+                    )
                 self._take_posterior(family, sample)
                 return self
             with Clock(self.time_limit, False):
@@ -201,7 +214,7 @@ class GroupMixture(_Unsaid):
         concentration = float(self.weight_concentration)
         return family, LearningRule(prior, concentration, self.method == "hard")
 
-    def _learned(self, family: Any, rule: LearningRule, sample: Sample) -> GroupTraining:
+    def _learned(self, family: Any, rule: LearningRule, sample: Any) -> GroupTraining:
         n_init, warm = int(self.n_init), self.warm_start and hasattr(self, "_groups")
         if warm:
             n_init = 1
@@ -233,8 +246,8 @@ class GroupMixture(_Unsaid):
             "seed": seed,
         }
 
-    def _start(self, family: Any, rule: LearningRule, sample: Sample, rng: Any) -> Groups:
-        k, how = self.n_components, self.init_params
+    def _start(self, family: Any, rule: LearningRule, sample: Any, rng: Any) -> Groups:
+        k, how, sample = self.n_components, self.init_params, sample.few
         blank = family.blank(sample.rows, k)
         params, weights = self._given(), self.weights_init
         if params is not None and not set(blank.params) - set(params):
@@ -268,6 +281,24 @@ class GroupMixture(_Unsaid):
                 ConvergenceWarning,
                 stacklevel=5,
             )
+
+    def _say_idle(self, rows: Any) -> None:
+        """Say which columns and rows tell no components apart."""
+        if isinstance(rows, np.ndarray) and self.component in ("gaussian", "student-t") and len(rows) > 1:
+            same = np.flatnonzero(np.fmax.reduce(rows) == np.fmin.reduce(rows))
+            if len(same):
+                warnings.warn(
+                    f"the column {feature_names(self)[same[0]]!r} is the same in all rows, so that it tells no components "
+                    f"apart, and only the floor reg_covar={self.reg_covar:g} keeps its variance up; leave it out",
+                    stacklevel=outside(),
+                )
+        elif self.component == "multinomial":
+            empty = np.flatnonzero(np.asarray(rows.sum(axis=1)).ravel() == 0.0)
+            if len(empty):
+                warnings.warn(
+                    f"row {empty[0]} has no counts at all, as have {len(empty) - 1} others; it says nothing of components",
+                    stacklevel=outside(),
+                )
 
     def _collapsed(self) -> None:
         """Say which components have shrunk onto a point, where the likelihood has no highest value."""
@@ -327,6 +358,11 @@ class GroupMixture(_Unsaid):
     def _rows(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
         return self._family().read(self, X, reset=reset)
 
+    def _seen(self, X: Any) -> Array:  # noqa: N803
+        if not (is_files(X) and isinstance(self._family(), NumberRows)):
+            return super()._seen(X)
+        return np.concatenate([super(GroupMixture, self)._seen(block) for block in typed_blocks(X)])
+
     def _joint(self, rows: Any) -> Array:
         return np.asarray(self._groups.components.log_densities(rows) + self._groups.log_weights)
 
@@ -363,7 +399,7 @@ class GroupMixture(_Unsaid):
 
 def _online(
     groups: Groups,
-    sample: Sample,
+    sample: Any,
     rule: LearningRule,
     *,
     max_iter: int,
@@ -382,9 +418,8 @@ def _online(
     state, converged = None, False
     with Clock(None, progress, total=max_iter, unit="pass", name="online EM") as clock:
         while len(history) < max_iter and not converged and not (history and clock.over()):
-            order, found = rng.permutation(sample.size), 0.0
-            for a in range(0, sample.size, batch_size):
-                batch = sample.at(order[a : a + batch_size])
+            found = 0.0
+            for batch in sample.batches(batch_size, rng):
                 each, groups, state = online_step(groups, batch, rule, state, decay=decay, offset=offset)
                 found += each * batch.total
             history.append(found / sample.total)

@@ -10,11 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.learning.components.gaussian import Gaussian
+from markovia.learning.components.normal_sums import shaped
 from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, learn_groups
 from markovia.learning.latent.group_starts import groups_of
 from markovia.learning.latent.k_means import Clustering, Partition, improved, lloyd, plus_plus, running_means
 from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
 from markovia.models.mixtures.complete_rows import check_room, complete_rows
+from markovia.models.mixtures.named_mixtures import GaussianMixture
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
@@ -257,6 +259,37 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         self.labels_, self.inertia_ = found.labels, found.inertia
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         self._n_features_out = len(found.centres)
+
+    def mixture(self, covariance_type: str = "full", **settings: Any) -> GaussianMixture:
+        """Return a `GaussianMixture` that begins with the clusters, their shares and their spread; its `fit` goes on.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal([[0.0], [9.0]], 1.0, (2, 50)).reshape(-1, 1)
+        >>> KMeans(2, random_state=0).fit(X).mixture().fit(X).means_.round(0).ravel().tolist()
+        [9.0, 0.0]
+        """
+        check_is_fitted(self, "cluster_centers_")
+        k, d = self.cluster_centers_.shape
+        sizes = np.bincount(self.labels_, minlength=k) + 1e-6
+        if self.metric == "mahalanobis":
+            spread = self.covariances_
+        else:
+            each = max(self.inertia_ / (len(self.labels_) * d), np.finfo(float).tiny)
+            spread = np.repeat(each * np.eye(d)[None], k, axis=0)
+        covariances = shaped(spread, covariance_type)  # type: ignore[arg-type]
+        begin = GaussianMixture(
+            k,
+            covariance_type=covariance_type,
+            weights_init=sizes / sizes.sum(),
+            means_init=self.cluster_centers_,
+            **settings,
+        )
+        if covariance_type == "tied":
+            begin.precisions_init = np.linalg.inv(np.average(covariances, axis=0, weights=sizes))
+        else:
+            begin.precisions_init = begin._short(np.asarray(np.linalg.inv(covariances), dtype=np.float64))
+        return begin
 
     def _check_distinct(self) -> None:
         filled = len(np.unique(self.labels_))

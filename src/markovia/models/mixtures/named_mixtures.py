@@ -235,6 +235,8 @@ class LatentClass(GroupMixture):
     1.0
     """
 
+    component = "columns"
+
     n_components: int = 2
     _: KW_ONLY
     columns: Mapping[Any, str] | None = None
