@@ -257,7 +257,7 @@ def test_an_upload_is_opened_by_its_suffix_or_by_its_text(client):
     refused(
         client.post("/api/models/upload", params={"name": "a.bif"}, content=b"network {", headers=octets),
         400,
-        "line",
+        "a.bif:1:10",
     )
 
 

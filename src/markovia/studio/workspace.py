@@ -231,6 +231,7 @@ class Workspace:
             raise NotFound(f"{name!r} is no file of the folder {self.folder.name!r}")
         try:
             path = (self.folder / name).resolve()
+            path.is_file()  # a name too long for the file system says so here
         except (OSError, RuntimeError, ValueError):
             raise NotFound(f"{name!r} is no file of the folder {self.folder.name!r}") from None
         if not path.is_relative_to(self.folder) or path == self.folder:
@@ -445,19 +446,21 @@ def unpacked(data: bytes) -> bytes:
 
 def refuse_functions(data: bytes) -> None:
     """Refuse JSON that names Python functions: reading those would import, and so run, code."""
-    with suppress(ValueError, RecursionError):
+    try:
         todo = [json.loads(data)]
-        while todo:
-            one = todo.pop()
-            if isinstance(one, dict):
-                home = one.get("function")
-                if isinstance(home, str) and ":" in home:
-                    raise UnsupportedModel(
-                        f"the file names the Python function {home!r}; the studio runs no code from files, load it in Python"
-                    )
-                todo.extend(one.values())
-            elif isinstance(one, list):
-                todo.extend(one)
+    except (ValueError, RecursionError):
+        return  # the reader says what is wrong
+    while todo:
+        one = todo.pop()
+        if isinstance(one, dict):
+            home = one.get("function")
+            if isinstance(home, str) and ":" in home:
+                raise UnsupportedModel(
+                    f"the file names the Python function {home!r}; the studio runs no code from files, load it in Python"
+                )
+            todo.extend(one.values())
+        elif isinstance(one, list):
+            todo.extend(one)
 
 
 def kind_of(model: Any) -> str:

@@ -1,0 +1,148 @@
+"""`markovia serve`: predictions are the library's, limits hold, metrics count, workers answer."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import markovia as mk
+from markovia.studio.serving import ENDPOINTS, Settings, create
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(create(Settings(model="asia", max_rows=100, max_body=2**16))) as found:
+        yield found
+
+
+def test_a_single_row_and_a_batch_agree_with_the_library(client):
+    rows = [{"xray": "yes"}, {"xray": None, "smoke": "no"}, {}, {"dysp": "yes", "asia": "no"}]
+    said = client.post("/predict", json={"targets": ["lung", "bronc"], "rows": rows}).json()
+    asia = mk.examples.asia()
+    for k, row in enumerate(rows):
+        given = {n: s for n, s in row.items() if s is not None}
+        alone = client.post("/predict", json={"targets": ["lung", "bronc"], "row": row}).json()
+        for name in ("lung", "bronc"):
+            expected = asia.query(name, given=given)
+            np.testing.assert_allclose(said["p"][name][k], expected.values, atol=1e-12)
+            np.testing.assert_allclose(alone["p"][name][0], expected.values, atol=1e-12)
+            assert said["best"][name][k] == alone["best"][name][0] == expected.argmax()
+            assert said["states"][name] == asia.states(name)
+
+
+def test_rows_that_cannot_be_are_null_and_harm_no_other(client):
+    rows = [{"either": "no", "tub": "yes"}, {"xray": "yes"}]
+    said = client.post("/predict", json={"targets": ["lung"], "rows": rows}).json()
+    assert said["p"]["lung"][0] is None
+    assert said["best"]["lung"] == [None, "no"]
+    assert client.post("/predict", json={"targets": ["lung"], "row": rows[0]}).json()["p"]["lung"] == [None]
+
+
+def test_questions_are_those_of_the_studio(client):
+    said = client.post("/marginals", json={"given": {"xray": {"state": "yes"}}}).json()
+    expected = mk.examples.asia().marginals(given={"xray": "yes"})
+    assert said["marginals"]["lung"]["p"] == pytest.approx(expected["lung"].values.tolist())
+    best = client.post("/map", json={"given": {"xray": {"state": "yes"}}}).json()["best"][0]
+    assert best["states"] == mk.examples.asia().map(given={"xray": "yes"}).to_dict()
+    assert client.get("/model").json()["variables"][0] == {"name": "asia", "states": ["yes", "no"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        ({"targets": ["lung"]}, 400, "row"),
+        ({"targets": ["lung"], "row": {}, "rows": []}, 400, "row"),
+        ({"targets": [], "row": {}}, 400, "body"),
+        ({"targets": ["nobody"], "row": {}}, 400, "nobody"),
+        ({"targets": ["lung"], "row": {"nobody": 1}}, 400, "nobody"),
+        ({"targets": ["lung"], "row": {"xray": "maybe"}}, 400, "unknown state"),
+        ({"targets": ["lung"], "rows": [{"xray": 3.5}, {"xray": "yes"}]}, 400, "unknown state"),
+        ({"targets": ["lung"], "rows": [{}] * 101}, 413, "100"),
+        ({"targets": ["lung"], "row": {"x" * 2**17: "yes"}}, 413, "bytes"),
+    ],
+)
+def test_bad_rows_are_refused_with_one_sentence(client, body, status, word):
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == status, answer.text
+    assert word in answer.json()["error"]
+
+
+def test_numbers_are_predicted_with_their_deviation(tmp_path):
+    bn = mk.BayesianNetwork()
+    bn.add("x", mk.LinearGaussian(0, {}, 1))
+    bn.add("y", mk.LinearGaussian(1, {"x": 2}, 1))
+    mk.save(bn, tmp_path / "numbers.json")
+    with TestClient(create(Settings(model=str(tmp_path / "numbers.json")))) as client:
+        said = client.post("/predict", json={"targets": ["x"], "rows": [{"y": 3.0}, {"y": None}]}).json()
+        alone = client.post("/predict", json={"targets": ["x"], "row": {"y": 3.0}}).json()
+        expected = bn.query("x", given={"y": 3.0})
+        assert said["best"]["x"] == pytest.approx([expected.mean(), 0.0])
+        assert said["sd"]["x"] == pytest.approx([expected.sd(), 1.0])
+        assert (alone["best"]["x"], alone["sd"]["x"]) == (
+            pytest.approx([expected.mean()]),
+            pytest.approx([expected.sd()]),
+        )
+        assert client.post("/predict", json={"targets": ["x"], "row": {"y": "three"}}).status_code == 400
+
+
+def test_metrics_count_requests_and_rows():
+    with TestClient(create(Settings(model="asia"))) as client:
+        client.post("/predict", json={"targets": ["lung"], "rows": [{"xray": "yes"}] * 3})
+        client.post("/predict", json={"targets": ["nobody"], "row": {}})
+        client.get("/nowhere")
+        text = client.get("/metrics").text
+    assert re.search(r'markovia_requests_total\{path="/predict",status="200",worker="\d+"\} 1\n', text)
+    assert re.search(r'markovia_requests_total\{path="/predict",status="400",worker="\d+"\} 1\n', text)
+    assert re.search(r'markovia_requests_total\{path="other",status="404",worker="\d+"\} 1\n', text)
+    assert re.search(r'markovia_request_seconds_bucket\{path="/predict",le="\+Inf",worker="\d+"\} 2\n', text)
+    assert re.search(r"markovia_rows_total\{worker=\"\d+\"\} 4\n", text)
+
+
+def test_a_token_is_asked_for_where_there_is_one():
+    with TestClient(create(Settings(model="asia", token="secret"))) as client:
+        assert client.get("/health").status_code == 401
+        assert client.get("/health", headers={"authorization": "Bearer secret"}).json()["status"] == "ok"
+
+
+def test_the_description_names_every_endpoint(client):
+    said = client.get("/openapi.json").json()
+    assert {(m.upper(), p) for p, ms in said["paths"].items() for m in ms} == {
+        (e.method, e.path) for e in ENDPOINTS
+    }
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced_and_nothing_is_lost():
+    command = [sys.executable, "-m", "markovia", "serve", "asia", "--port", "0", "--workers", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        base = re.search(r"http://\S+", process.stdout.readline())[0]
+        worker = _answering(base)
+        os.kill(worker, signal.SIGKILL)
+        body = json.dumps({"targets": ["lung"], "row": {"xray": "yes"}}).encode()
+        assert _answering(base)
+        request = urllib.request.Request(f"{base}/predict", body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert json.load(answer)["best"] == {"lung": ["no"]}
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _answering(base):
+    """Return the process of a worker that answers, waiting for one."""
+    for _ in range(300):
+        try:
+            with urllib.request.urlopen(f"{base}/metrics", timeout=10) as answer:
+                return int(re.search(r'worker="(\d+)"', answer.read().decode())[1])
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError("no worker answers")
