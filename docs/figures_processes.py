@@ -42,9 +42,7 @@ def dynamic_network() -> Any:
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(10.4, 3.6), layout="constrained", width_ratios=(1, 1.7)
     )
-    places = {"load": (0.0, 2.0), "bearing": (0.0, 1.0), "hot": (0.75, 0.45), "noise": (0.0, 0.0)}
-    layout = {f"{n}@{t}": (x + 1.6 * t, y) for n, (x, y) in places.items() for t in range(2)}
-    process.plot(2, ax=left, layout=layout, title="two steps")
+    process.plot(2, ax=left, title="two steps")
     right.fill_between(range(60), 0, 1, where=truth, step="mid", color="0.9", label="worn in truth")
     for found, colour, name in (
         (process.filter(seen), FIRST, "filtered: up to this step"),

@@ -75,32 +75,21 @@ def _sales() -> tuple[Any, Any]:
 def series_parts() -> Any:
     """Show a series with its level, and its season."""
     sales, model = _sales()
-    found = model.smooth(sales)
-    years = np.arange(len(sales)) / 12
-    figure, axes = plt.subplots(2, figsize=(7, 4.6), layout="constrained", sharex=True)
-    axes[0].plot(years, sales, color=style.INK, linewidth=0.9, label="sales")
-    for ax, part, name in ((axes[0], 0, "level"), (axes[1], 2, "season")):
-        mean, spread = found.mean[0][:, part], 2 * np.sqrt(found.cov[0][:, part, part])
-        ax.plot(years, mean, color=style.BAR, linewidth=1.3, label=name)
-        ax.fill_between(years, mean - spread, mean + spread, color=style.BAR, alpha=0.25, linewidth=0)
-        ax.legend(fontsize=8, loc="upper left" if part == 0 else "lower right")
-    axes[1].set(xlabel="years")
-    return figure
+    axes = model.smooth(sales).plot([0, 2])
+    for ax, name in zip(axes.flat, ("level", "season"), strict=True):
+        ax.set_ylabel(name)
+    axes[0, 0].plot(sales, color=style.INK, linewidth=0.9, label="sales")
+    axes[0, 0].legend(fontsize=8, loc="upper left", frameon=False)
+    axes[1, 0].set_xlabel("month")
+    return axes
 
 
 def structural_forecast() -> Any:
     """Show the last years of a series, its forecast and the intervals."""
     sales, model = _sales()
-    ahead = model.forecast(sales, 24, level=0.8)
-    years, later = np.arange(120) / 12, np.arange(120, 144) / 12
-    figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
-    ax.plot(years[60:], sales[60:], color=style.INK, linewidth=1.0, label="sales")
-    ax.plot(later, ahead.mean[0][:, 0], color=style.BAR, linewidth=1.4, label="forecast")
-    low, high = ahead.lower[0][:, 0], ahead.upper[0][:, 0]
-    ax.fill_between(later, low, high, color=style.BAR, alpha=0.2, linewidth=0, label="80% intervals")
-    ax.set(xlabel="years")
-    ax.legend(fontsize=8)
-    return figure
+    axes = model.forecast(sales, 24, level=0.8).plot(sales, last=60)
+    axes[0, 0].set_xlabel("month")
+    return axes
 
 
 FIGURES = (tracking_a_target, turning_boat, series_parts, structural_forecast)

@@ -87,6 +87,15 @@ PLOTS = {
     "plot-autocorrelation": mk.results.Diagnostics.plot_autocorrelation,
     "plot-bias-variance": mk.learning.BiasVariance.plot,
     "plot-calibration": mk.learning.Calibration.plot,
+    "plot-table": mk.Factor.plot,
+    "plot-marginals": mk.results.Marginals.plot,
+    "plot-bounds": mk.causal.BoundedPosterior.plot,
+    "plot-draws": mk.results.DrawnPosterior.plot,
+    "plot-convergence": mk.results.Info.plot_convergence,
+    "plot-dynamic": mk.DynamicBayesianNetwork.plot,
+    "plot-hidden-states": mk.HMM.plot,
+    "plot-clusters": mk.GaussianMixture.plot,
+    "plot-topics": mk.LDA.plot_topics,
 }
 
 

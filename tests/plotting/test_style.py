@@ -55,10 +55,16 @@ def perceived(colour, eyes):
 
 @each_paper
 def test_letters_can_be_read_on_everything_they_stand_on(paper):
-    for behind in (paper.BACKGROUND, paper.NODE_FILL, paper.OBSERVED_FILL, paper.SEPARATOR_FILL):
+    for behind in (
+        paper.BACKGROUND,
+        paper.NODE_FILL,
+        paper.OBSERVED_FILL,
+        paper.SET_FILL,
+        paper.SEPARATOR_FILL,
+    ):
         assert contrast(paper.INK, behind) >= 7
     assert contrast(paper.FACTOR_INK, paper.FACTOR_FILL) >= 7
-    for line in (paper.EDGE, paper.NODE_BORDER):
+    for line in (paper.EDGE, paper.NODE_BORDER, paper.SET_BORDER):
         assert contrast(line, paper.BACKGROUND) >= 4.5
 
 

@@ -1,6 +1,6 @@
 """Answers as a user meets them: `Posterior` (a table that knows where it came from) and `Explanation`."""
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
 from itertools import islice
 from math import exp, isnan
 from typing import TYPE_CHECKING, Any
@@ -191,6 +191,16 @@ class Marginals(dict[str, Posterior]):
         pairs = [(name, state) for name, p in self.items() for state in p]
         index = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])
         return pd.Series(np.concatenate([np.zeros(0), *map(np.asarray, self.values())]), index, name="p")
+
+    def plot(
+        self,
+        names: str | Sequence[str] | None = None,
+        *,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw each posterior in a panel of its own; see `markovia.plotting.plot_marginals`."""
+        return ports.call("plot-marginals", self, names, ax=ax, title=title)
 
     def __str__(self) -> str:
         width = max(map(len, self), default=0)

@@ -13,8 +13,8 @@ from markovia.plotting.density_plot import plot_density as plot_density
 from markovia.plotting.dot import to_dot as to_dot
 from markovia.plotting.draws_plot import plot_draws as plot_draws
 from markovia.plotting.edge_confidence_plot import plot_edge_confidence as plot_edge_confidence
-from markovia.plotting.effect_plot import plot_effect as plot_effect
-from markovia.plotting.estimate_plot import (
+from markovia.plotting.effects.paths import plot_effect as plot_effect
+from markovia.plotting.effects.estimates import (
     plot_balance as plot_balance,
     plot_effect_report as plot_effect_report,
     plot_effects as plot_effects,
@@ -38,6 +38,21 @@ from markovia.plotting.groups.topics_over_time import (
     plot_topics_over_time as plot_topics_over_time,
     plot_words_over_time as plot_words_over_time,
 )
-from markovia.plotting.posterior_plot import plot_posterior as plot_posterior
+from markovia.plotting.heat_map import plot_table as plot_table
+from markovia.plotting.posterior_plot import (
+    plot_bounds as plot_bounds,
+    plot_marginals as plot_marginals,
+    plot_posterior as plot_posterior,
+)
 from markovia.plotting.rank_plot import plot_ranks as plot_ranks
+from markovia.plotting.series.bands import (
+    plot_band as plot_band,
+    plot_forecast as plot_forecast,
+    plot_state_path as plot_state_path,
+)
+from markovia.plotting.series.probabilities import (
+    plot_beliefs as plot_beliefs,
+    plot_hidden_states as plot_hidden_states,
+)
+from markovia.plotting.series.slices import plot_dynamic as plot_dynamic
 from markovia.plotting.style import theme as theme

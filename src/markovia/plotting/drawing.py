@@ -12,7 +12,7 @@ import numpy as np
 from markovia.graphs.mixed import Mark
 from markovia.plotting import scene as sc
 from markovia.plotting import style
-from markovia.plotting.edge_labels import label_places
+from markovia.plotting.edge_labels import label_places, points_along
 from markovia.plotting.labels import outline, text_height, text_width
 from markovia.plotting.layout import Layout
 from markovia.plotting.matplotlib_axes import new_axes
@@ -31,6 +31,7 @@ LARGEST_SCALE = 1.4  # a few nodes are drawn larger
 SMALLEST_SCALE = 0.6  # letters of 6 points; a figure that needs smaller ones grows instead
 ARROW = 11.0
 CIRCLE = 0.045
+CUT = 0.09
 MOST_TEXTS = 300  # letters of more nodes are outlines: matplotlib sets a thousand texts in many seconds
 HALF_LETTER = 0.36 / 72.0  # from the line that letters stand on to their middle, in inches a point
 
@@ -163,7 +164,8 @@ def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> No
     else:
         patch = Rectangle(corner, width, height)
     patch.set(facecolor=fill, edgecolor=node.highlight or border, zorder=3, gid=f"node:{node.name}")
-    proportions.keep(patch.set_linewidth, 2.2 if node.observed or node.highlight else 1.2)
+    strong = node.observed or node.set_from_outside or node.highlight
+    proportions.keep(patch.set_linewidth, 2.2 if strong else 1.2)
     ax.add_artist(patch)
     ink = style.FACTOR_INK if node.shape == "square" else style.INK
     top = y + (height / 2 - 0.65 * sc.PADDING if node.bars else node.title_height / 2)
@@ -198,7 +200,9 @@ def _draw_bars(ax: "Axes", proportions: Any, node: sc.Node, left: float, top: fl
         track.set(edgecolor=style.FAINT, gid=f"track:{node.name}")
         proportions.keep(track.set_linewidth, 0.5)
         ax.add_artist(track)
-        colour = style.BAR_OBSERVED if node.observed else style.BAR
+        colour = (
+            style.BAR_OBSERVED if node.observed else style.SET_BORDER if node.set_from_outside else style.BAR
+        )
         full = Rectangle((start, y - thick / 2), length * min(max(bar.p, 0.0), 1.0), thick, facecolor=colour)
         full.set(zorder=5, linewidth=0.0, gid=f"bar:{node.name}")
         ax.add_artist(full)
@@ -231,6 +235,8 @@ def _write(
 
 
 def _colours(node: sc.Node) -> tuple[str, str]:
+    if node.set_from_outside:
+        return style.SET_FILL, style.SET_BORDER
     if node.observed:
         return style.OBSERVED_FILL, style.OBSERVED_BORDER
     if node.shape == "square":
@@ -262,7 +268,7 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
         (True, True): "<|-|>",
     }[edge.mark_a is Mark.ARROW, edge.mark_b is Mark.ARROW]
     # an edge of several highlighted trails shows all their colours side by side
-    colours = edge.highlights or [style.EDGE]
+    colours = edge.highlights or [style.FAINT if edge.cut else style.EDGE]
     for k, colour in reversed(list(enumerate(colours))):
         arrow = FancyArrowPatch(
             path=Path(route, codes),
@@ -272,8 +278,8 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
             capstyle="butt",
         )
         arrow.set(zorder=2.0 + 0.2 * bool(edge.highlights), gid="edge" if not k else "edge-underlay")
-        if edge.dashed:
-            arrow.set_linestyle((0, (4, 2.5)))
+        if edge.dashed or edge.cut:
+            arrow.set_linestyle((0, (1.2, 2.0)) if edge.cut else (0, (4, 2.5)))
         width = (2.4 if edge.highlights else 1.2) + 2.8 * k
         if edge.share is not None:
             width = 0.6 + 2.6 * edge.share
@@ -281,6 +287,22 @@ def _draw_edge(ax: "Axes", proportions: Any, edge: sc.Edge, route: Array) -> Non
         proportions.keep(arrow.set_linewidth, width)
         proportions.keep(arrow.set_mutation_scale, ARROW)
         ax.add_artist(arrow)
+    if edge.cut:
+        _cross_out(ax, proportions, route)
+
+
+def _cross_out(ax: "Axes", proportions: Any, route: Array) -> None:
+    """Draw a bar across the middle of an edge."""
+    from matplotlib.lines import Line2D
+
+    points = points_along(route)
+    k = len(points) // 2
+    middle, along = (points[k - 1] + points[k]) / 2, points[k] - points[k - 1]
+    across = np.array([-along[1], along[0]]) / max(float(np.linalg.norm(along)), 1e-9) * CUT
+    ends = np.stack([middle - across, middle + across])
+    bar = Line2D(*ends.T, color=style.SET_BORDER, zorder=2.3, gid="cut")
+    proportions.keep(bar.set_linewidth, 2.0)
+    ax.add_artist(bar)
 
 
 def _draw_shares(

@@ -175,7 +175,7 @@ def _forest(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any)
             markersize=5,
         )
     ax.set_yticks(range(len(shown)), [label for label, _ in shown], parse_math=False)
-    ax.invert_yaxis()
+    ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_title("90% and 50% intervals")
     return ax
 
@@ -202,6 +202,8 @@ def _pair(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -
                 place.set_ylabel(shown[i][0], parse_math=False)
             if i == len(shown) - 1:
                 place.set_xlabel(shown[j][0], parse_math=False)
+    if bad is not None and bad.any():
+        axes[0, 0].legend(frameon=False, fontsize=style.SMALL_FONT_SIZE, loc="upper right")
     return axes
 
 

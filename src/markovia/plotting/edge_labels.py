@@ -51,17 +51,22 @@ def label_places(
     return places
 
 
+def points_along(route: Array) -> Array:
+    """Return the two points of a straight edge, or points along Bézier curves."""
+    if len(route) == 2:
+        return route
+    t = np.linspace(0.0, 1.0, SAMPLES)[:, None]
+    return np.concatenate(
+        [
+            (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t**2 * c + t**3 * d
+            for a, b, c, d in (route[k : k + 4] for k in range(0, len(route) - 1, 3))
+        ]
+    )
+
+
 def _along(route: Array) -> Array:
     """Return points along a route, the middle first, then the same a little to its sides."""
-    points = route
-    if len(route) > 2:
-        t = np.linspace(0.0, 1.0, SAMPLES)[:, None]
-        points = np.concatenate(
-            [
-                (1 - t) ** 3 * a + 3 * (1 - t) ** 2 * t * b + 3 * (1 - t) * t**2 * c + t**3 * d
-                for a, b, c, d in (route[k : k + 4] for k in range(0, len(route) - 1, 3))
-            ]
-        )
+    points = points_along(route)
     far = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
     share = 0.5 + np.linspace(0.0, 0.5, SAMPLES)[1:-1] * np.tile([-1.0, 1.0], SAMPLES)[: SAMPLES - 2]
     at = np.concatenate([[0.5], share]) * far[-1]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Finding, Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
@@ -19,8 +20,10 @@ from markovia.graphs.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.models.graphical.base import GraphicalModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
+from markovia.plotting.labels import shorten
 from markovia.plotting.layout import Layout, arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.plate_layout import Plate, plate_layout
@@ -42,7 +45,9 @@ def plot_model(
     *,
     ax: "Axes | None" = None,
     given: Mapping[str, Any] | str | Iterable[str] | None = None,
+    do: Mapping[str, Any] | None = None,
     posteriors: bool = False,
+    distributions: bool = False,
     layout: Positions = "auto",
     highlight: Highlight = None,
     title: str | None = None,
@@ -62,8 +67,12 @@ def plot_model(
         Where to draw; a new figure of a fitting size by default.
     given
         Evidence as in `query`, or only the names of observed variables. Observed nodes are shaded.
+    do
+        Variables that are set from outside, with their states, as in `bn.do(...)`: the arrows into them are cut.
     posteriors
         Draw every variable's distribution given the evidence inside its box.
+    distributions
+        Write under each name what the node is: the name of its distribution, or the size of its table.
     layout
         "layered", "spring", "grid", "auto" (what fits the graph), or a position (x, y) for every node.
     highlight
@@ -104,11 +113,31 @@ def plot_model(
     2
     """
     check_axes(ax)
+    picture, observed = model_scene(
+        model, given=given, do=do, posteriors=posteriors, distributions=distributions, engine=engine,
+        max_states=max_states, title=title,
+    )  # fmt: skip
+    return draw_scene(picture, ax, observed, highlight, layout, seed, progress)
+
+
+def model_scene(
+    model: GraphicalModel,
+    *,
+    given: Mapping[str, Any] | str | Iterable[str] | None = None,
+    do: Mapping[str, Any] | None = None,
+    posteriors: bool = False,
+    distributions: bool = False,
+    engine: str | Engine = "auto",
+    max_states: int = 8,
+    title: str | None = None,
+) -> tuple[Scene, list[str]]:
+    """Return what a picture of a model shows, and the names of the observed variables."""
     if max_states < 2:
         raise InvalidArgument(f"max_states= is at least 2, not {max_states}")
-    picture = _scene(model.graph)
+    picture = graph_scene(model.graph)
     picture.title = model.name if title is None else title
     findings, observed = _observed(model, given)
+    after = _cut_off(picture, model, do) if do else model
     nodes = {n.name: n for n in picture.nodes if n.shape != "square"}
     if model.has_quantities:
         _note_plates(picture, model, given)
@@ -116,7 +145,7 @@ def plot_model(
         if given is not None and not isinstance(given, Mapping):
             raise InvalidArgument("posteriors=True needs the observed states: given={'name': state, ...}")
         asked = [n for n in model.variables if n not in observed] if model.has_quantities else model.variables
-        answers = model.marginals(given=given, targets=asked, engine=engine) if len(model) else {}
+        answers = after.marginals(given=given, targets=asked, engine=engine) if len(model) else {}
         for name, answer in answers.items():
             if not isinstance(answer, Posterior):
                 nodes[name].note, nodes[name].shape = answer.line(), "box"
@@ -127,7 +156,10 @@ def plot_model(
     if not posteriors or model.has_quantities:
         for name, finding in findings.items():
             nodes[name].note = _said(finding)
-    return _drawn(picture, ax, observed, highlight, layout, seed, progress)
+    if distributions:
+        for name, node in nodes.items():
+            node.note = node.note or form_of(model, name)
+    return picture, observed
 
 
 @guided
@@ -173,13 +205,13 @@ def plot_graph(
     check_axes(ax)
     if isinstance(graph, GraphicalModel):
         raise InvalidArgument("plot_graph() draws graphs; for a model use model.plot()")
-    picture = _scene(graph)
+    picture = graph_scene(graph)
     picture.title = title
     observed = [] if given is None else [given] if isinstance(given, str) else list(given)
-    return _drawn(picture, ax, observed, highlight, layout, seed, progress)
+    return draw_scene(picture, ax, observed, highlight, layout, seed, progress)
 
 
-def _drawn(
+def draw_scene(
     picture: Scene,
     ax: "Axes | None",
     observed: list[str],
@@ -187,7 +219,9 @@ def _drawn(
     layout: Positions,
     seed: int,
     progress: bool | None,
+    placed: Layout | None = None,
 ) -> "Axes":
+    """Shade and colour what is observed and highlighted, place what is not `placed`, and draw."""
     edges = [(e.a, e.b) for e in picture.edges]
     names = [n.name for n in picture.nodes]
     plated = bool(picture.plates) and layout == "auto"
@@ -201,7 +235,9 @@ def _drawn(
         picture.nodes[number[name]].observed = True
     _colour_trails(picture, number, trails)
     with progress_bar(progress, STEPS, name="drawing") as advance:
-        if plated:
+        if placed is not None:
+            arranged = placed
+        elif plated:
             arranged = Layout(plate_layout(picture.sizes, edges, picture.plates), (None,) * len(edges))
         else:
             arranged = arrange(
@@ -227,6 +263,54 @@ def _observed(
     for name in names:
         model.variable(name)
     return {}, names
+
+
+def _cut_off(picture: Scene, model: GraphicalModel, do: Mapping[str, Any]) -> GraphicalModel:
+    """Mark the nodes that are set from outside and the edges that this cuts, and return the model after it."""
+    if not isinstance(model, BayesianNetwork):
+        raise InvalidArgument(f"do= sets variables of a directed model, and this is a {type(model).__name__}")
+    after = model.do(do)
+    for node in picture.nodes:
+        if node.name in do:
+            node.set_from_outside = True
+            said = do[node.name]
+            node.note = (
+                f"do({shorten(str(said), 14)})" if np.ndim(said) == 0 and not isinstance(said, dict) else "do"
+            )
+    for edge in picture.edges:
+        edge.cut = picture.nodes[edge.b].name in do
+    return after
+
+
+def form_of(model: GraphicalModel, name: str) -> str:
+    """Return what a node is in a few words: the name of its distribution, or the size of its table.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> form_of(mk.examples.sprinkler(), "wet")
+    '4 x 2 table'
+    """
+    if not isinstance(model, BayesianNetwork):
+        return ""
+    node = model[name]
+    if isinstance(node, FunctionNode):
+        return _distribution_name(node.form)
+    if node.kind != "table":
+        return {"gaussian": "linear Gaussian"}.get(node.kind, node.kind.replace("_", "-"))
+    return f"{node.n_rows:,} x {len(node.variable)} table"
+
+
+def _distribution_name(form: Any) -> str:
+    """Return the name of a distribution, or those that a function names; "function" where it names none."""
+    if isinstance(form, np.ndarray):
+        return "set"
+    if not callable(form) or hasattr(form, "log_prob"):
+        return type(form).__name__
+    import numpyro.distributions as known
+
+    named = getattr(getattr(form, "__code__", None), "co_names", ())
+    return " or ".join(n for n in named if n == "Ordered" or hasattr(known, n)) or "function"
 
 
 def _said(finding: Finding) -> str:
@@ -288,7 +372,8 @@ def _colour_trails(picture: Scene, number: Mapping[str, int], trails: list[Trail
             edges[0].highlights.append(colour)
 
 
-def _scene(graph: Any) -> Scene:
+def graph_scene(graph: Any) -> Scene:
+    """Return what a picture of a graph shows."""
     if isinstance(graph, DAG):
         return _plain(graph.nodes, [(a, b, Mark.TAIL, Mark.ARROW) for a, b in graph.edges], downwards=True)
     if isinstance(graph, UndirectedGraph):

@@ -61,13 +61,22 @@ def panel_each(
 
 
 def panels(
-    rows: int, columns: int, width: float, height: float, used: int | None = None
+    rows: int,
+    columns: int,
+    width: float,
+    height: float,
+    *,
+    used: int | None = None,
+    heights: tuple[float, ...] | None = None,
 ) -> "np.ndarray[Any, Any]":
     """Return an array (rows, columns) of axes on a new figure of a size in inches; those beyond `used` are hidden."""
     check_axes(None)
     from matplotlib import pyplot as plt
 
-    _, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained", squeeze=False)
+    size = (width, height)
+    _, axes = plt.subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, height_ratios=heights
+    )
     for k, ax in enumerate(axes.flat):
         style.bare(ax).set_visible(used is None or k < used)
     found: np.ndarray[Any, Any] = axes

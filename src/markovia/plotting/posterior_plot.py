@@ -1,30 +1,42 @@
-"""Pictures of posteriors: bars for one variable, a heat map for two."""
+"""Pictures of posteriors of states: bars for one variable, a heat map for two, bounds, and panels of many."""
 
-from math import ceil
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.posterior import Posterior
 from markovia.plotting import style
+from markovia.plotting.heat_map import (
+    LINE,
+    LONGEST_LABEL,
+    TITLE_SIZE,
+    every,
+    heat_map,
+    inches,
+    percentage,
+    sized_axes,
+)
 from markovia.plotting.labels import shorten, text_width
-from markovia.plotting.matplotlib_axes import check_axes
+from markovia.plotting.matplotlib_axes import check_axes, panel_each
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LONGEST_LABEL = 24
 LONGEST_TITLE = 34
-TITLE_SIZE = 12.0
-MOST_WRITTEN_CELLS = 400
-LINE = 0.18  # inches from one label to the next
-SLANTED_LINE = 0.28
-WIDEST_PERCENTAGE = 0.5
+MOST_PANELS = 40
+MOST_BARS = 12
+"""Bars in one of several panels."""
 
 
 @guided
 def plot_posterior(posterior: Posterior, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
     """Draw a posterior: horizontal bars with percentages, or a heat map for two variables.
+
+    The bars of an approximate answer have error bars: what its engine says it may be off (`info.error`).
 
     Parameters
     ----------
@@ -62,10 +74,126 @@ def plot_posterior(posterior: Posterior, *, ax: "Axes | None" = None, title: str
             f"posterior.marginal([{posterior.names[0]!r}, {posterior.names[1]!r}]).plot()"
         )
     title = _title(posterior) if title is None else title
-    drawn = _bars if len(posterior.variables) == 1 else _heat_map
-    ax = drawn(posterior, ax, text_width(title, TITLE_SIZE))
+    if len(posterior.variables) == 2:
+        down, across = posterior.variables
+        rows, columns = ([str(s) for s in v.states] for v in (down, across))
+        return heat_map(
+            posterior.values, rows, columns, (down.name, across.name), ax=ax, title=title, written=percentage
+        )
+    values = np.asarray(posterior.values, dtype=np.float64)
+    error = 0.0 if posterior.info.exact else float(posterior.info.error)
+    ends = np.clip(values - error, 0.0, 1.0), np.clip(values + error, 0.0, 1.0)
+    texts = [percentage(float(p)) for p in values]
+    labels = [str(s) for s in posterior.states]
+    ax = _bars(labels, values, ends, texts, posterior.names[0], ax, text_width(title, TITLE_SIZE))
     ax.set_title(title, parse_math=False, wrap=True)
     return ax
+
+
+@guided
+def plot_bounds(found: Any, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+    """Draw bounds on probabilities: for each state a bar from the lower to the upper bound.
+
+    Parameters
+    ----------
+    found
+        Bounds from `bn.counterfactual(...)`.
+    ax, title
+        As in `plot_posterior`.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import markovia as mk
+    >>> bn = mk.BayesianNetwork()
+    >>> bn.add("drug", p=[0.5, 0.5])
+    >>> bn.add("cured", parents=["drug"], p=[[0.7, 0.3], [0.4, 0.6]])
+    >>> bounds = bn.counterfactual("cured", given={"drug": 0, "cured": 0}, do={"drug": 1})
+    >>> [t.get_text() for t in bounds.plot().texts]
+    ['14.3% to 57.1%', '42.9% to 85.7%']
+    """
+    check_axes(ax)
+    low, high = found.lower.ravel(), found.upper.ravel()
+    labels = [", ".join(map(str, states)) for states in product(*(v.states for v in found.variables))]
+    texts = [f"{percentage(a)} to {percentage(b)}" for a, b in zip(low, high, strict=True)]
+    said = f"bounds on P({', '.join(found.names)})"
+    title = shorten(said, LONGEST_TITLE + 20) if title is None else title
+    ax = _bars(
+        labels, low, (low, high), texts, ", ".join(found.names), ax, text_width(title, TITLE_SIZE), spans=True
+    )
+    ax.set_title(title, parse_math=False, wrap=True)
+    return ax
+
+
+@guided
+def plot_marginals(
+    marginals: Mapping[str, Any],
+    names: str | Sequence[str] | None = None,
+    *,
+    ax: "Axes | None" = None,
+    title: str | None = None,
+) -> Any:
+    """Draw the posterior of each variable in a panel of its own: bars for states, densities for numbers.
+
+    Parameters
+    ----------
+    marginals
+        The answer of `marginals`.
+    names
+        Which variables; all by default, at most forty.
+    ax
+        Where to draw, for one variable; a new figure by default.
+    title
+        Text above all; the evidence by default, "" for none.
+
+    Returns
+    -------
+    matplotlib.axes.Axes or array of them
+        One for each variable.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import markovia as mk
+    >>> axes = mk.examples.asia().marginals(given={"xray": "yes"}).plot(["lung", "bronc"])
+    >>> [ax.get_title() for ax in axes.flat], axes[0, 0].figure.get_suptitle()
+    (['lung', 'bronc'], 'given xray=yes')
+    """
+    chosen = list(marginals) if names is None else [names] if isinstance(names, str) else list(names)
+    for name in chosen:
+        if name not in marginals:
+            raise InvalidArgument(f"there is no answer about {name!r}; ask for it: marginals(targets=[...])")
+    if not chosen or len(chosen) > MOST_PANELS:
+        raise InvalidArgument(
+            f"{len(chosen)} panels cannot be seen; choose 1 to {MOST_PANELS} variables with names="
+        )
+    states = [len(p) if isinstance(p, Posterior) else 4 for p in (marginals[n] for n in chosen)]
+    axes = panel_each(ax, len(chosen), "variables", (2.9, 0.75 + 0.24 * max(3, min(MOST_BARS, max(states)))))
+    for place, name in zip(axes.flat, chosen, strict=False):
+        found = marginals[name]
+        if isinstance(found, Posterior):
+            plot_posterior(found, ax=place, title=shorten(name, 26))
+            place.set(xlabel="", ylabel="")
+            place.set_xticks([0.0, 0.5, 1.0])
+        else:
+            _one_density(found, place, shorten(name, 26))
+        place.title.set_fontsize(style.FONT_SIZE)
+    info = marginals[chosen[0]].info
+    said = f"given {info.evidence()}" if info.given and title is None else title
+    if said and ax is None:
+        axes.flat[0].figure.suptitle(said, fontsize=style.FONT_SIZE, parse_math=False)
+    return axes if ax is None else ax
+
+
+def _one_density(found: Any, ax: "Axes", title: str) -> None:
+    """Draw the posterior of one number: a curve, or for draws of an array the first number's."""
+    if hasattr(found, "draws"):
+        found.plot([next(iter(found.names))], kind="density", ax=ax, title=title)
+    else:
+        found.plot(ax=ax, title=title)
+    ax.set(xlabel="", ylabel="", yticks=[])
 
 
 def _title(posterior: Posterior) -> str:
@@ -76,92 +204,55 @@ def _title(posterior: Posterior) -> str:
     return f"P({asked} | {posterior.info.evidence(max(LONGEST_TITLE - len(asked), LONGEST_LABEL))})"
 
 
-def _bars(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
-    labels = [shorten(str(s), LONGEST_LABEL) for s in posterior.states]
-    values = [float(p) for p in posterior.values]
-    name = shorten(posterior.names[0], LONGEST_LABEL)
+def _bars(
+    states: Sequence[str],
+    values: Any,
+    ends: tuple[Any, Any],
+    texts: Sequence[str],
+    name: str,
+    ax: "Axes | None",
+    room: float,
+    *,
+    spans: bool = False,
+) -> "Axes":
+    """Draw a bar a state, up to its value or over its span, with what is written behind it; ends that differ are errors."""
+    labels = [shorten(s, LONGEST_LABEL) for s in states]
+    name = shorten(name, LONGEST_LABEL)
+    widest = max(text_width(t, style.FONT_SIZE) for t in texts)
     if ax is None:
         left = 0.4 + max(text_width(t, style.FONT_SIZE) for t in labels)
         # the name stands upright beside the bars, the title lies above them
         high = max(0.3 * len(labels), text_width(name, style.FONT_SIZE))
-        ax, (_, height) = _new_axes(max(3.6, room + 0.1), high, left, 0.8)
+        ax, (_, height) = sized_axes(max(3.1 + widest, room + 0.1), high, left, 0.8)
     else:
-        _, height = _inches(ax)
-    every = _every(height / len(labels), LINE)
+        _, height = inches(ax)
+    skip = every(height / len(labels), LINE)
+    places = np.arange(len(labels))
+    low, high_ends = ends
+    starts, lengths = (low, high_ends - low) if spans else (0.0, values)
     ax.barh(
-        range(len(labels)), values, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8, height=0.7
+        places, lengths, left=starts, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8, height=0.7
     )
-    for place in range(0, len(labels), every):
+    if not spans and bool((high_ends > low).any()):
+        ax.hlines(places, low, high_ends, color=style.INK, linewidth=1.2, zorder=3)
+        ax.plot(
+            np.concatenate([low, high_ends]), np.tile(places, 2), "|", color=style.INK, markersize=6, zorder=3
+        )
+    for place in range(0, len(labels), skip):
         ax.annotate(
-            f"{100 * values[place]:.1f}%",
-            (values[place], place),
+            texts[place],
+            (float(high_ends[place]), place),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
         )
-    ax.set_yticks(range(0, len(labels), every), labels[::every], parse_math=False)
+    ax.set_yticks(range(0, len(labels), skip), labels[::skip], parse_math=False)
     ax.invert_yaxis()
-    # room for "100.0%" behind the longest bar that can be
-    ax.set_xlim(0.0, 1.18)
+    # room for what is written behind the longest bar that can be
+    wide, _ = inches(ax)
+    share = min((widest + 0.15) / max(wide, 1.0), 0.45)
+    ax.set_xlim(0.0, max(1.18, 1.0 / (1.0 - share)))
     ax.set_xticks([0.0, 0.25, 0.5, 0.75, 1.0])
     ax.set_xlabel("probability")
     ax.set_ylabel(name, parse_math=False)
-    style.bare(ax)
-    return ax
-
-
-def _heat_map(posterior: Posterior, ax: "Axes | None", room: float) -> "Axes":
-    down, across = posterior.variables
-    rows = [shorten(str(s), LONGEST_LABEL) for s in down.states]
-    columns = [shorten(str(s), LONGEST_LABEL) for s in across.states]
-    widest = max(text_width(t, style.FONT_SIZE) for t in columns)
-    if ax is None:
-        left = 1.0 + max(text_width(t, style.FONT_SIZE) for t in rows)
-        high = max(0.5 * len(rows), text_width(shorten(down.name, LONGEST_LABEL), style.FONT_SIZE))
-        below = 1.2 + (0.6 * widest if widest > 0.62 else 0.0)
-        ax, (width, height) = _new_axes(max(0.75 * len(columns), room), high, left, below)
-    else:
-        width, height = _inches(ax)
-    cell = width / len(columns), height / len(rows)
-    slanted = widest > 0.83 * cell[0]
-    across_every, down_every = _every(cell[0], SLANTED_LINE) if slanted else 1, _every(cell[1], LINE)
-    values = posterior.values
-    highest = float(values.max())
-    ax.imshow(values, cmap=style.ramp(), vmin=0.0, vmax=max(highest, 1e-12), aspect="auto")
-    ax.set_xticks(range(0, len(columns), across_every), columns[::across_every], parse_math=False)
-    if slanted:
-        ax.tick_params(axis="x", labelrotation=40)
-        for label in ax.get_xticklabels():
-            label.set(ha="right", rotation_mode="anchor")
-    ax.set_yticks(range(0, len(rows), down_every), rows[::down_every], parse_math=False)
-    ax.set_xlabel(shorten(across.name, LONGEST_LABEL), parse_math=False)
-    ax.set_ylabel(shorten(down.name, LONGEST_LABEL), parse_math=False)
-    ax.tick_params(length=0)
-    if values.size <= MOST_WRITTEN_CELLS and cell[0] >= WIDEST_PERCENTAGE and cell[1] >= LINE:
-        for i in range(len(rows)):
-            for j in range(len(columns)):
-                p = float(values[i, j])
-                ink = style.BACKGROUND if p > 0.6 * highest else style.INK
-                ax.text(j, i, f"{100 * p:.1f}%", ha="center", va="center", color=ink, fontsize=9)
-    return ax
-
-
-def _every(step: float, least: float) -> int:
-    """Say which labels fit: every first, every second, ... so that none touches the next."""
-    return ceil(least / step)
-
-
-def _inches(ax: "Axes") -> tuple[float, float]:
-    """Return the width and the height of given axes."""
-    extent, figure = ax.get_window_extent(), ax.get_figure(root=True)
-    dpi = figure.dpi if figure is not None else 72.0
-    return extent.width / dpi, extent.height / dpi
-
-
-def _new_axes(width: float, height: float, left: float, below: float) -> "tuple[Axes, tuple[float, float]]":
-    """Return axes of about this size with room beside and below, on a figure that fits a screen, and their size."""
-    from matplotlib import pyplot as plt
-
-    wide, high = min(width + left, 16.0), min(height + below, 20.0)
-    _, ax = plt.subplots(figsize=(wide, high), layout="constrained")
-    return ax, (wide - left, high - below)
+    return style.bare(ax)

@@ -36,11 +36,16 @@ class Bar:
 
 @dataclass
 class Node:
-    """A node: its name for the user, its text, its shape, and its bars if it is a monitor."""
+    """A node: its name for the user, its text if that is not the name, its shape, and its bars if it is a monitor.
+
+    It is observed, or `set_from_outside` by an intervention, or neither.
+    """
 
     name: str
     shape: Shape = "box"
     observed: bool = False
+    set_from_outside: bool = False
+    text: str = ""
     note: str = ""
     bars: list[Bar] = field(default_factory=list)
     highlight: str | None = None
@@ -48,7 +53,7 @@ class Node:
     @cached_property
     def lines(self) -> list[str]:
         """The name, wrapped."""
-        return wrap(self.name, width=24 if self.bars or self.shape == "ellipse" else 16)
+        return wrap(self.text or self.name, width=24 if self.bars or self.shape == "ellipse" else 16)
 
     @cached_property
     def font_size(self) -> float:
@@ -95,7 +100,8 @@ class Node:
 class Edge:
     """An edge between two nodes (by number) with a mark at each end.
 
-    A `share` between 0 and 1 makes it thinner and paler, and is written beside it where `labelled`.
+    A `share` between 0 and 1 makes it thinner and paler, and is written beside it where `labelled`. An edge that an
+    intervention `cut` is faint, dotted, and crossed out.
     """
 
     a: int
@@ -106,6 +112,7 @@ class Edge:
     highlights: list[str] = field(default_factory=list)
     share: float | None = None
     labelled: bool = False
+    cut: bool = False
 
 
 @dataclass

@@ -10,7 +10,7 @@ from markovia.causal import effect_paths
 from markovia.errors import InvalidGraph
 from markovia.graphs import Mark, MixedGraph, latent_projection
 from markovia.plotting import plot_effect
-from markovia.plotting.effect_plot import path_colours
+from markovia.plotting.effects.paths import path_colours
 
 CAUSAL, BIASING = path_colours()
 

@@ -26,8 +26,8 @@ def test_uneven_ranks_are_seen(ranks, fine):
     found = Calibration({"mu": ranks, "other": RNG.integers(0, 100, size=400)}, 99, "nuts")
     assert found.calibrated is fine
     assert ("NOT" in repr(found)) is not fine
-    figure = found.plot(bins=10)
-    assert [ax.get_title() for ax in figure.axes] == ["mu", "other"]
+    axes = found.plot(bins=10)
+    assert [ax.get_title() for ax in axes.flat] == ["mu", "other"]
     assert found.to_pandas().shape == (400, 2)
 
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.result import Info
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import aligned, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 class BoundedPosterior:
@@ -91,6 +93,11 @@ class BoundedPosterior:
             states = key if isinstance(key, tuple) else (key,)
             rows.append([*map(str, states), f"{low:.4g}", f"{high:.4g}"])
         return [*self.names, "lower", "upper"], rows
+
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+        """Draw a bar from bound to bound for each state; see `markovia.plotting.plot_bounds`."""
+        drawn: Axes = ports.call("plot-bounds", self, ax=ax, title=title)
+        return drawn
 
     def __str__(self) -> str:
         header, rows = self._rows()

@@ -4,14 +4,20 @@ A path is causal if all its edges point from treatment to outcome. Any other pat
 given what is adjusted for. Paths are `Trail`s, shortest first; a bidirected edge is walked as `<->`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from markovia.causal.problem import Problem
-from markovia.errors import InvalidGraph
+from markovia.errors import InvalidArgument, InvalidGraph
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.named import Names
+from markovia.graphs.plot_options import Positions
 from markovia.graphs.trails import Trail, every_trail
+from markovia.runtime import ports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,27 @@ class EffectPaths:
     open: tuple[Trail, ...]
     blocked: tuple[Trail, ...]
     complete: bool = True
+    problem: Problem | None = field(default=None, repr=False, compare=False)
+
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        layout: Positions = "auto",
+        title: str = "",
+        legend: bool = True,
+        seed: int = 0,
+    ) -> "Axes":
+        """Draw the graph with these paths in colour; see `markovia.plotting.plot_effect`."""
+        if self.problem is None:
+            raise InvalidArgument(
+                "these paths do not know their graph; draw it with mk.plotting.plot_effect(graph, ...)"
+            )
+        asked = self.problem.graph, self.problem.treatment, self.problem.outcome, self.problem.given
+        drawn: Axes = ports.call(
+            "plot-effect", *asked, ax=ax, layout=layout, title=title, legend=legend, seed=seed
+        )
+        return drawn
 
     def __str__(self) -> str:
         lines = []
@@ -96,7 +123,7 @@ def effect_paths(
                     shown = _without_hidden_nodes(trail, hidden)
                     (causal if set(shown.arrows) == {"->"} else others).append(shown)
     found = (tuple(t for t in others if t.is_open), tuple(t for t in others if not t.is_open))
-    return EffectPaths(tuple(causal), *found, complete)
+    return EffectPaths(tuple(causal), *found, complete, problem)
 
 
 def _with_hidden_nodes(graph: MixedGraph) -> tuple[DAG, set[str]]:

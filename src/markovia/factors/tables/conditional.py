@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,12 @@ from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVari
 from markovia.factors.tables.factor import Factor, check_non_negative
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import html_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Codes = NDArray[np.integer[Any]]
 ROW_TOLERANCE = 1e-6
@@ -125,6 +129,11 @@ class Conditional(ABC):
             and set(self.parents) == set(other.parents)
             and self.factor().allclose(other.factor(), rtol=0.0, atol=atol)
         )
+
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+        """Draw the table as a heat map, a row for each states of the parents; see `markovia.plotting.plot_table`."""
+        drawn: Axes = ports.call("plot-table", self, ax=ax, title=title)
+        return drawn
 
     def __repr__(self) -> str:
         if self.n_rows * len(self.variable) > MOST_ENTRIES:

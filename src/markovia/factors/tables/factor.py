@@ -16,10 +16,12 @@ from numpy.typing import ArrayLike
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
 from markovia.factors.tables.rendering import render_table, table_html
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 MAX_AXES = 64
 MAX_ENTRIES = 2**30
@@ -441,6 +443,11 @@ class Factor:
             tuple(s[k] for s, k in zip(states, i, strict=True)): float(self.values[i])
             for i in np.ndindex(*self.shape)
         }
+
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
+        """Draw the table as a heat map; see `markovia.plotting.plot_table`."""
+        drawn: Axes = ports.call("plot-table", self, ax=ax, title=title)
+        return drawn
 
     def __repr__(self) -> str:
         head = f"Factor({', '.join(repr(n) for n in self.names)})"

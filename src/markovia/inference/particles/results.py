@@ -11,6 +11,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.particles.filtering import Cloud, Record
 from markovia.inference.particles.laws import ALONE, value_of
 from markovia.inference.particles.moves import FINE, NAN_MOVED, NAN_SEEN, UNSEEN
+from markovia.inference.sequences.drawn_paths import DrawnForecast, DrawnPath
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array, Flags, Ints
 
@@ -26,7 +27,7 @@ UNREACHED_CURE = (
 
 
 @dataclass(frozen=True, repr=False)
-class ParticleFiltered:
+class ParticleFiltered(DrawnPath):
     """The states given what was observed up to each step, by particles; lists have one entry a sequence.
 
     An entry is an array with one row a step, or a mapping of such by name where states have names.
@@ -80,7 +81,7 @@ class ParticleFiltered:
 
 
 @dataclass(frozen=True, repr=False)
-class ParticleSmoothed:
+class ParticleSmoothed(DrawnPath):
     """The states given whole sequences, by particles; lists have one entry a sequence.
 
     Attributes
@@ -107,7 +108,7 @@ class ParticleSmoothed:
 
 
 @dataclass(frozen=True, repr=False)
-class ParticleForecast:
+class ParticleForecast(DrawnForecast):
     """What comes after each sequence; lists have one entry a sequence, with one row a step ahead.
 
     Attributes

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from markovia.inference.sequences.drawn_paths import DrawnPath
 from markovia.inference.sequences.innovation_tests import InnovationTests, innovation_tests
 from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_space import StateSpace
@@ -20,7 +21,7 @@ def of_rows(matrices: Array, x: Array, t: Ints) -> Array:
 
 
 @dataclass(frozen=True, repr=False)
-class Filtered:
+class Filtered(DrawnPath):
     """The states given what was observed up to each step; one array a sequence.
 
     Attributes
@@ -142,7 +143,7 @@ class Filtered:
 
 
 @dataclass(frozen=True, repr=False)
-class Smoothed:
+class Smoothed(DrawnPath):
     """The states given whole sequences; one array a sequence.
 
     Attributes

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from markovia.inference.sequences.drawn_paths import DrawnPath
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array
 
 
 @dataclass(frozen=True, repr=False)
-class FilteredStates:
+class FilteredStates(DrawnPath):
     """The states given what was observed up to each step; one array a sequence.
 
     Attributes
@@ -66,7 +67,7 @@ class FilteredStates:
 
 
 @dataclass(frozen=True, repr=False)
-class SmoothedStates:
+class SmoothedStates(DrawnPath):
     """The states given whole sequences; one array a sequence.
 
     Attributes

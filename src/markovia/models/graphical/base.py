@@ -635,7 +635,9 @@ class GraphicalModel(ABC):
         *,
         ax: "Axes | None" = None,
         given: Mapping[str, Any] | str | Iterable[str] | None = None,
+        do: Mapping[str, Any] | None = None,
         posteriors: bool = False,
+        distributions: bool = False,
         layout: Positions = "auto",
         highlight: Highlight = None,
         title: str | None = None,
@@ -646,8 +648,9 @@ class GraphicalModel(ABC):
     ) -> "Axes":
         """Draw the graph, by itself or with posteriors in its nodes; see `markovia.plotting.plot_model`."""
         drawn: Axes = ports.call(
-            "plot-model", self, ax=ax, given=given, posteriors=posteriors, layout=layout, highlight=highlight,
-            title=title, engine=engine, max_states=max_states, seed=seed, progress=progress,
+            "plot-model", self, ax=ax, given=given, do=do, posteriors=posteriors, distributions=distributions,
+            layout=layout, highlight=highlight, title=title, engine=engine, max_states=max_states, seed=seed,
+            progress=progress,
         )  # fmt: skip
         return drawn
 

@@ -4,8 +4,8 @@ A model says how its data is seen (`_ask`); the answers are exact recursions alo
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,13 @@ from markovia.inference.sequences.hidden_chain import Filtered, HiddenChain, Obs
 from markovia.inference.sequences.parallel_chain import parallel_best, parallel_sums
 from markovia.inference.sequences.parallel_kalman import Parallel
 from markovia.learning.sequences.baum_welch import refuse
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check
 from markovia.runtime.keyword_advice import guided
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Asked(NamedTuple):
@@ -150,6 +154,25 @@ class StateQuestions:
         if (log_probs == -np.inf).any():
             refuse(asked.chain.filter(asked.seen).stuck, asked.data.at)
         return asked.data.split(asked.path(paths))
+
+    @guided
+    def plot(
+        self,
+        sequences: Any,
+        lengths: Iterable[int] | None = None,
+        *,
+        by: str | None = None,
+        inputs: Any = None,
+        sequence: int = 0,
+        names: Sequence[str] | None = None,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw a series over its most probable states, with their probabilities; see `plotting.plot_hidden_states`."""
+        return ports.call(
+            "plot-hidden-states", self, sequences, lengths, by=by, inputs=inputs, sequence=sequence, names=names, ax=ax,
+            title=title,
+        )  # fmt: skip
 
     def k_best(
         self,

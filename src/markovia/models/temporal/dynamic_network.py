@@ -23,6 +23,7 @@ from markovia.errors import (
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
+from markovia.graphs.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.learning.tables.fit_record import Fit
@@ -470,9 +471,27 @@ class DynamicBayesianNetwork:
 
     # -- the rest --------------------------------------------------------------------------------------------------
 
-    def plot(self, steps: int = 2, **options: Any) -> "Axes":
-        """Draw the process unrolled over some steps; the options are those of `BayesianNetwork.plot`."""
-        return self.unroll(steps).plot(**options)
+    def plot(
+        self,
+        steps: int = 2,
+        *,
+        ax: "Axes | None" = None,
+        given: Mapping[str, Any] | str | Iterable[str] | None = None,
+        posteriors: bool = False,
+        layout: Positions = "auto",
+        highlight: Highlight = None,
+        title: str | None = None,
+        engine: str | Engine = "auto",
+        max_states: int = 8,
+        seed: int = 0,
+        progress: bool | None = None,
+    ) -> "Axes":
+        """Draw the process over some steps, a frame around each; see `markovia.plotting.plot_dynamic`."""
+        drawn: Axes = ports.call(
+            "plot-dynamic", self, steps, ax=ax, given=given, posteriors=posteriors, layout=layout, highlight=highlight,
+            title=title, engine=engine, max_states=max_states, seed=seed, progress=progress,
+        )  # fmt: skip
+        return drawn
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the process to a `.json` file, which `mk.load` reads; to other formats only `unroll(steps)` goes."""

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from markovia.data.sequences import Sequences
+from markovia.inference.sequences.drawn_paths import DrawnForecast
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array
 
 
 @dataclass(frozen=True)
-class Forecast:
+class Forecast(DrawnForecast):
     """What comes after each sequence: one array a sequence, with one row a step ahead.
 
     Attributes

@@ -57,6 +57,7 @@ def _matrix(posterior: PartitionPosterior, ax: "Axes") -> None:
 def _number(posterior: PartitionPosterior, ax: "Axes") -> None:
     found = posterior.n_clusters()
     numbers = [int(k) for k in found.variables[0].states]
+    ax.set_xlim(numbers[0] - 1.5, numbers[-1] + 1.5)
     ax.bar(numbers, found.values, color=style.NODE_BORDER, width=0.7)
     ax.set_xticks(numbers if len(numbers) <= 12 else numbers[:: -(-len(numbers) // 12)])
     ax.set_xlabel("number of groups")

@@ -17,7 +17,7 @@ def plot_topic_tree(
     places = _heights(model.parents_.tolist())
     leaves = int((model.levels_ == model.depth - 1).sum())
     if ax is None:
-        ax = new_axes(3.0 * model.depth, max(0.30 * n * leaves, 2.0))
+        ax = new_axes(3.0 * model.depth, max(0.30 * n * leaves, 2.0), top=0.4 if title else 0.0)
     words, top = model.top_words(n), float(model.documents_[0])
     for node, parent in enumerate(model.parents_.tolist()):
         x, y = float(model.levels_[node]), places[node]
@@ -32,12 +32,22 @@ def plot_topic_tree(
             "edgecolor": style.NODE_BORDER,
         }
         text = "\n".join([f"{int(model.documents_[node])} documents", *words[node]])
-        ax.text(x, y, text, ha="center", va="center", fontsize=8, bbox=box, zorder=2)
+        ax.text(
+            x,
+            y,
+            text,
+            ha="center",
+            va="center",
+            fontsize=style.SMALL_FONT_SIZE,
+            parse_math=False,
+            bbox=box,
+            zorder=2,
+        )
     ax.set_xlim(-0.45, model.depth - 0.55)
     ax.set_ylim(-0.7, max(places) + 0.7)
     ax.set_axis_off()
     if title is not None:
-        ax.set_title(title)
+        ax.set_title(title, parse_math=False)
     return ax
 
 

@@ -74,14 +74,16 @@ def plot_topic_map(model: TopicModel, *, ax: "Axes | None" = None, title: str | 
     )  # fmt: skip
     for k, (x, y) in enumerate(places):
         ax.annotate(str(k), (x, y), ha="center", va="center", fontsize=style.FONT_SIZE, color=style.INK)
+        below = -3 - float(np.sqrt(sizes[k] / np.pi))
         ax.annotate(
-            " ".join(shorten(w, 12) for w in model.top_words(2)[k]), (x, y), xytext=(0, -17), ha="center", va="top",
-            textcoords="offset points", fontsize=style.SMALL_FONT_SIZE - 1.5, color=style.EDGE, parse_math=False,
+            " ".join(shorten(w, 12) for w in model.top_words(2)[k]), (x, y), xytext=(0, below), ha="center", va="top",
+            textcoords="offset points", fontsize=style.SMALL_FONT_SIZE, color=style.EDGE, parse_math=False,
         )  # fmt: skip
     ax.margins(0.18)
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_aspect("equal", "datalim")
+    ax.spines[:].set_visible(False)
     ax.set_title(title if title is not None else "topics by the words they share", parse_math=False)
     return ax
 

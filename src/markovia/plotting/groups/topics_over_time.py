@@ -45,6 +45,7 @@ def plot_words_over_time(
         ax.fill_between(model.times_, low, high, color=colour, alpha=0.15, linewidth=0.0)
         ax.plot(model.times_, path, color=colour, linewidth=1.6)
     ends = {word: float(model.word_path(word)[topic].iloc[-1]) for word in words}
+    _whole_times(ax, model.times_)
     _name_ends(ax, model.times_[-1], ends)
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("probability of the word")
@@ -71,11 +72,18 @@ def plot_topics_over_time(
     for c, k in enumerate(np.argsort(-np.ptp(shares, axis=0), kind="stable")[:MOST]):
         ax.plot(steps, shares[:, k], color=style.series(c), linewidth=1.6)
         ends[f"{k}: {' '.join(model.top_words(2)[k])}"] = float(shares[-1, k])
+    _whole_times(ax, steps)
     _name_ends(ax, steps[-1], ends)
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("mean share of documents")
     ax.set_title(title if title is not None else "topics over time", parse_math=False)
     return ax
+
+
+def _whole_times(ax: "Axes", times: Any) -> None:
+    """Mark only whole numbers where times are whole numbers."""
+    if np.issubdtype(np.asarray(times).dtype, np.integer):
+        ax.locator_params(axis="x", integer=True)
 
 
 def _name_ends(ax: "Axes", last: Any, ends: dict[str, float]) -> None:

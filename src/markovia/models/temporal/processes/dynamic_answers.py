@@ -10,10 +10,12 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 class Beliefs(Mapping[str, list[Array]]):
@@ -93,6 +95,17 @@ class Beliefs(Mapping[str, list[Array]]):
             parts[n, "mean"] = self.mean[n][sequence]
             parts[n, "sd"] = np.sqrt(self.var[n][sequence])
         return pd.DataFrame(parts)
+
+    def plot(
+        self,
+        names: str | Sequence[str] | None = None,
+        *,
+        sequence: int = 0,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the distributions over the steps; see `markovia.plotting.plot_beliefs`."""
+        return ports.call("plot-beliefs", self, names, sequence=sequence, ax=ax, title=title)
 
     def __repr__(self) -> str:
         named = ", ".join([*self, *self.mean])

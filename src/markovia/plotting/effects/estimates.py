@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.plotting import style
+from markovia.plotting.heat_map import inches
+from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import panels, plain_axes
 
 if TYPE_CHECKING:
@@ -64,15 +66,29 @@ def plot_sensitivity(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     lines = ax.contour(across, up, height, 8, colors=style.EDGE, linewidths=0.7)
     ax.clabel(lines, fontsize=style.SMALL_FONT_SIZE, fmt="%.2g")
     ax.contour(across, up, height, [0.0], colors=style.HIGHLIGHTS[0], linewidths=2)
-    for name, (a, y) in zip(found.benchmarks.index, found.benchmarks.to_numpy(), strict=True):
-        ax.plot([a], [y], "D", color=style.NODE_BORDER, markersize=4)
-        ax.annotate(
-            str(name), (a, y), xytext=(4, 3), textcoords="offset points", fontsize=style.SMALL_FONT_SIZE
-        )
+    ax.set(xlim=(-0.02 * top, top), ylim=(-0.02 * top, top))
+    _name_points(ax, [str(name) for name in found.benchmarks.index], found.benchmarks.to_numpy())
     ax.set_xlabel("partial R² of the confounder with the treatment")
     ax.set_ylabel("with the outcome")
     ax.set_title("estimate left (thick: none)", fontsize=style.FONT_SIZE)
     return ax
+
+
+def _name_points(ax: "Axes", names: Sequence[str], points: Any) -> None:
+    """Mark points, each with its name at its right, as low as it goes without touching a name below."""
+    points = np.asarray(points, dtype=np.float64)
+    _, height = inches(ax)
+    low, high = ax.get_ylim()
+    line = 1.45 * style.SMALL_FONT_SIZE / 72.0 * (high - low) / height
+    taken = -np.inf
+    for k in np.argsort(points[:, 1], kind="stable"):
+        x, y = (float(v) for v in points[k])
+        taken = max(y + 0.4 * line, taken + line)
+        ax.plot([x], [y], "D", color=style.NODE_BORDER, markersize=4)
+        ax.annotate(
+            shorten(names[k], 24), (x, taken), xytext=(6, 0), textcoords="offset points", va="center",
+            fontsize=style.SMALL_FONT_SIZE, parse_math=False,
+        )  # fmt: skip
 
 
 def plot_synthetic_control(found: Any, *, ax: "Axes | None" = None) -> "Axes":

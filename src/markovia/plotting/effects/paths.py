@@ -14,7 +14,7 @@ from markovia.graphs.named import Names
 from markovia.graphs.plot_options import Positions
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
-from markovia.plotting.graph_plot import _scene
+from markovia.plotting.graph_plot import graph_scene
 from markovia.plotting.layout import arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Scene
@@ -73,7 +73,7 @@ def plot_effect(
     check_axes(ax)
     problem = Problem.of(graph, treatment, outcome, given)
     paths = effect_paths(graph, treatment, outcome, given, limit=limit)
-    picture = _scene(problem.graph)
+    picture = graph_scene(problem.graph)
     picture.title = title
     for node in picture.nodes:
         if node.name in problem.given:

@@ -1,0 +1,44 @@
+"""What results over time share: the picture of a state's path, and of a forecast."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from markovia.runtime import ports
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class DrawnPath:
+    """States over time, with `plot`."""
+
+    def plot(
+        self,
+        parts: Sequence[int | str] | None = None,
+        *,
+        sequence: int = 0,
+        level: float = 0.95,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the numbers of the state over time with their bands; see `markovia.plotting.plot_state_path`."""
+        return ports.call("plot-state-path", self, parts, sequence=sequence, level=level, ax=ax, title=title)
+
+
+class DrawnForecast:
+    """What comes after a sequence, with `plot`."""
+
+    def plot(
+        self,
+        observed: Any = None,
+        parts: Sequence[int | str] | None = None,
+        *,
+        sequence: int = 0,
+        last: int | None = None,
+        ax: "Axes | None" = None,
+        title: str | None = None,
+    ) -> Any:
+        """Draw the forecast with its intervals after what was observed; see `markovia.plotting.plot_forecast`."""
+        return ports.call(
+            "plot-forecast", self, observed, parts, sequence=sequence, last=last, ax=ax, title=title
+        )

@@ -1,0 +1,1 @@
+"""Pictures of causal effects: the paths that carry them, and what was estimated."""

@@ -1,0 +1,483 @@
+"""One example or more of every function of `mk.plotting`, small enough to be drawn in a moment.
+
+A new picture has to be added here; `tests/plotting/test_every_picture.py` fails without, and checks what is drawn.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import markovia as mk
+import markovia.distributions as dist
+from markovia.inference.differentiable.draw_stats import DrawStats
+from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.result import Info
+from markovia.models.graphical.calibration import Calibration
+from markovia.models.mixtures.partitions import PartitionPosterior
+
+PICTURES: dict[str, Callable[[], Any]] = {}
+P = mk.plotting
+
+
+def picture(draw: Callable[[], Any]) -> Callable[[], Any]:
+    """Keep an example under its name: the plotting function, and after two underscores which example of it."""
+    PICTURES[draw.__name__] = draw
+    return draw
+
+
+@cache
+def rows() -> Any:
+    return mk.examples.asia().sample(300, seed=1)
+
+
+# -- models and graphs --------------------------------------------------------------------------------------------------
+
+
+@picture
+def plot_model():
+    return mk.examples.asia().plot(given={"xray": "yes", "dysp": [0.2, 0.9]})
+
+
+@picture
+def plot_model__posteriors():
+    return mk.examples.asia().plot(given={"xray": "yes"}, do={"either": "no"}, posteriors=True)
+
+
+@picture
+def plot_model__trails():
+    bn = mk.examples.asia()
+    return bn.plot(highlight=bn.open_trails("lung", "bronc", given=["dysp"]), title="")
+
+
+@picture
+def plot_model__plates():
+    m = mk.BayesianNetwork()
+    m.add("mu", dist.Normal(0, 5))
+    m.add("tau", dist.HalfCauchy(5))
+    m.add("theta", lambda mu, tau: dist.Normal(mu, tau), plate="school")
+    m.add("y", lambda theta, sigma: dist.Normal(theta, sigma), plate="school")
+    return m.plot(given={"y": np.zeros(8)}, distributions=True)
+
+
+@picture
+def plot_model__factor_graph():
+    return mk.examples.misconception().to_factor_graph().plot()
+
+
+@picture
+def plot_graph():
+    return mk.graphs.MixedGraph(["a --> b", "b o-> c", "c <-> d", "a o-o d", "d --- e"]).plot(
+        given="b", title="marks"
+    )
+
+
+@picture
+def plot_graph__junction_tree():
+    return mk.examples.asia().junction_tree().plot()
+
+
+@picture
+def plot_dynamic():
+    process = mk.DynamicBayesianNetwork()
+    process.add(
+        "load", states=["low", "high"], parents=["load@-1"], p=[[0.9, 0.1], [0.2, 0.8]], initial=[0.7, 0.3]
+    )
+    process.add(
+        "bearing", states=["good", "worn"], parents=["bearing@-1", "load"],
+        p=[[[0.99, 0.01], [0.93, 0.07]], [[0, 1], [0, 1]]], initial=[[0.98, 0.02], [0.98, 0.02]],
+    )  # fmt: skip
+    process.add(
+        "hot", states=["no", "yes"], parents=["load", "bearing"],
+        p=[[[0.95, 0.05], [0.7, 0.3]], [[0.6, 0.4], [0.15, 0.85]]],
+    )  # fmt: skip
+    process.add("noise", states=["no", "yes"], parents=["bearing"], p=[[0.9, 0.1], [0.4, 0.6]])
+    return process.plot(given={"hot@1": "yes"}, posteriors=True)
+
+
+@picture
+def plot_dynamic__three_steps():
+    return umbrella().plot(3, given=["umbrella@0", "umbrella@1"])
+
+
+def umbrella() -> Any:
+    process = mk.DynamicBayesianNetwork()
+    process.add(
+        "rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.7, 0.3], [0.3, 0.7]], initial=[0.5, 0.5]
+    )
+    process.add("umbrella", states=["no", "yes"], parents=["rain"], p=[[0.8, 0.2], [0.1, 0.9]])
+    return process
+
+
+@picture
+def plot_comparison():
+    other = mk.graphs.DAG([("asia", "tub"), ("lung", "smoke"), ("smoke", "dysp")], nodes=rows().columns)
+    return mk.graphs.compare_graphs(other, mk.examples.asia().graph).plot()
+
+
+@cache
+def confidence() -> Any:
+    return mk.bootstrap_structure(rows(), replicates=5, seed=0)
+
+
+@picture
+def plot_edge_confidence():
+    return confidence().plot()
+
+
+@picture
+def plot_effect():
+    return mk.causal.effect_paths("x -> m -> y; x <- z -> y; x <-> w -> y", "x", "y", given="z").plot(
+        title="an effect"
+    )
+
+
+# -- tables and posteriors ----------------------------------------------------------------------------------------------
+
+
+@picture
+def plot_table():
+    return mk.examples.student()["grade"].plot()
+
+
+@picture
+def plot_table__factor():
+    a, b = mk.Variable("a", ["a long name of a state", "another"]), mk.Variable("c", 3)
+    return mk.Factor([a, b], [[30, 5, 0.25], [1, 10, 2]]).plot()
+
+
+@picture
+def plot_posterior():
+    return mk.examples.student().query("grade", given={"letter": "strong"}).plot()
+
+
+@picture
+def plot_posterior__errors():
+    engine = mk.engines.LikelihoodWeighting(draws=200, seed=0)
+    return mk.examples.asia().query("dysp", given={"smoke": "yes"}, engine=engine).plot()
+
+
+@picture
+def plot_posterior__two():
+    return mk.examples.student().query(["grade", "intelligence"]).plot()
+
+
+@picture
+def plot_marginals():
+    return mk.examples.asia().marginals(given={"xray": "yes"}).plot()
+
+
+@picture
+def plot_bounds():
+    bn = mk.BayesianNetwork()
+    bn.add("drug", p=[0.5, 0.5])
+    bn.add("cured", states=["no", "yes"], parents=["drug"], p=[[0.7, 0.3], [0.4, 0.6]])
+    return bn.counterfactual("cured", given={"drug": 0, "cured": "no"}, do={"drug": 1}).plot()
+
+
+@picture
+def plot_density():
+    m = mk.BayesianNetwork()
+    m.add("valve", {"open": 0.7, "stuck": 0.3})
+    flow = {"open": mk.LinearGaussian(5, {}, 1), "stuck": mk.LinearGaussian(1, {}, 0.5)}
+    m.add("flow", flow, parents=["valve"])
+    m.add("level", mk.LinearGaussian(2, {"flow": 1.5}, 1))
+    return m.query(["flow", "level"]).plot()
+
+
+# -- draws and how computations went --------------------------------------------------------------------------------------
+
+
+@cache
+def posterior() -> DrawnPosterior:
+    rng = np.random.default_rng(0)
+    tau = np.exp(rng.normal(1, 0.6, (4, 200)))
+    theta = rng.normal(5, 1, (4, 200, 1)) + tau[..., None] * rng.normal(size=(4, 200, 2))
+    energy = rng.normal(10, 2, (4, 200))
+    stats = DrawStats(log_density=-energy, diverging=tau < 1.0, energy=energy)
+    return DrawnPosterior(["tau", "theta"], {"tau": tau, "theta": theta}, Info("nuts"), stats=stats)
+
+
+for _kind in ("trace", "density", "rank", "autocorrelation"):
+    PICTURES[f"plot_draws__{_kind}"] = lambda kind=_kind: posterior().plot("tau", kind=kind)
+for _kind in ("forest", "pair", "energy"):
+    PICTURES[f"plot_draws__{_kind}"] = lambda kind=_kind: posterior().plot(kind=kind)
+
+
+@picture
+def plot_draws__predictive():
+    rng = np.random.default_rng(1)
+    drawn = DrawnPosterior(["y"], {"y": rng.normal(size=(2, 50, 30))}, Info("nuts"))
+    return drawn.plot(kind="predictive", observed=rng.normal(size=30))
+
+
+@cache
+def chains() -> Any:
+    return mk.examples.sprinkler().query("rain", engine=mk.engines.Gibbs(draws=200, seed=0)).info.diagnostics
+
+
+@picture
+def plot_trace():
+    return chains().plot_trace()
+
+
+@picture
+def plot_autocorrelation():
+    return chains().plot_autocorrelation("rain=yes")
+
+
+@picture
+def plot_convergence():
+    grid = mk.generators.ising_grid(4, 4, coupling=0.6, field=0.1)
+    return P.plot_convergence(
+        {
+            schedule: grid.query("x0_0", engine=mk.engines.LoopyBP(schedule=schedule, damping=0.2))
+            for schedule in ("sequential", "flooding", "residual")
+        }
+    )
+
+
+@picture
+def plot_convergence__bound():
+    grid = mk.generators.ising_grid(4, 4, coupling=0.4, field=0.1)
+    return grid.query("x0_0", engine="mean-field").info.plot_convergence(title="mean field")
+
+
+@picture
+def plot_ranks():
+    ranks = {name: np.random.default_rng(0).integers(0, 101, 200) for name in ("mu", "tau")}
+    return Calibration(ranks, 100, mk.engines.NUTS()).plot()
+
+
+@picture
+def plot_calibration():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    return mk.learning.calibration(rng.random(200) < p**1.3, p).plot()
+
+
+@picture
+def plot_bias_variance():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=20)
+    several = {
+        f"depth {k}": mk.learning.squared_decomposition(truth + rng.normal(1 / k, k / 3, (10, 20)), truth)
+        for k in (1, 2, 3)
+    }
+    return P.plot_bias_variance(several)
+
+
+# -- series ---------------------------------------------------------------------------------------------------------------
+
+
+@picture
+def plot_hidden_states():
+    params = {"means": [[0.0], [4.0], [8.0]], "covariances": [[[1.0]]] * 3}
+    moves = 0.9 * np.eye(3) + 0.1 / 3
+    hmm = mk.HMM(3, emission="gaussian", start=[1, 0, 0], transition=moves, emission_params=params)
+    series, _ = hmm.sample(80, seed=3)
+    return hmm.plot(series, names=["calm", "busy", "wild"], title="a machine")
+
+
+@picture
+def plot_beliefs():
+    return umbrella().smooth({"umbrella": ["yes", "yes", "no", "no", "yes"]}).plot()
+
+
+@cache
+def walk() -> Any:
+    model = mk.LinearStateSpace([[1, 1], [0, 1]], 0.05 * np.eye(2), [[1, 0]], 1.0, np.zeros(2), np.eye(2))
+    series = model.sample(60, seed=0)[0][0]
+    series[20:25] = np.nan
+    return model, series
+
+
+@picture
+def plot_state_path():
+    model, series = walk()
+    return model.smooth(series).plot()
+
+
+@picture
+def plot_forecast():
+    model, series = walk()
+    return model.forecast(series, 12, level=0.8).plot(series, last=40)
+
+
+@picture
+def plot_band():
+    x = np.linspace(0, 6, 60)
+    at = np.array([0.5, 1.2, 2.4, 3.1, 5.0])
+    wide = 0.1 + 0.6 * np.abs(x[:, None] - at).min(axis=1)
+    return P.plot_band(
+        x, np.sin(x), np.sin(x) - wide, np.sin(x) + wide, observed=np.sin(at), at=at, title="a curve"
+    )
+
+
+# -- hidden groups --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def cloud() -> Any:
+    rng = np.random.default_rng(0)
+    return np.concatenate([rng.normal(m, 1.0, (60, 2)) for m in ((0, 0), (5, 1), (2, 6))])
+
+
+@cache
+def mixture() -> Any:
+    return mk.GaussianMixture(3, random_state=0).fit(cloud())
+
+
+@picture
+def plot_clusters():
+    return mixture().plot(cloud(), title="three groups")
+
+
+@cache
+def choice() -> Any:
+    return mk.choose_components(mk.GaussianMixture(random_state=0), cloud(), range(1, 5))
+
+
+@picture
+def plot_component_choice():
+    return choice().plot()
+
+
+@picture
+def plot_partition():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 20) + np.zeros((30, 1), dtype=int)
+    labels[rng.random(labels.shape) < 0.1] = 3
+    return PartitionPosterior(labels).plot()
+
+
+@picture
+def plot_process():
+    return mk.processes.ChineseRestaurant(2.0).plot(50)
+
+
+@picture
+def plot_process__sticks():
+    return mk.processes.GEM(2.0).plot()
+
+
+@cache
+def features() -> Any:
+    parts = np.random.default_rng(0).normal(size=(40, 6)) * 0.1
+    parts[:20, :3] += 3
+    parts[10:30, 3:] -= 2
+    return mk.LatentFeatures(max_iter=20, random_state=0).fit(parts)
+
+
+@picture
+def plot_latent_features():
+    return features().plot(shape=(2, 3))
+
+
+@picture
+def plot_latent_features__lines():
+    return features().plot()
+
+
+TEXTS = [["cat", "dog", "fur"] * 3, ["sun", "rain", "wind"] * 3, ["cat", "sun", "fur"] * 3] * 6
+
+
+@cache
+def topics() -> Any:
+    return mk.LDA(3, max_iter=40, doc_topic_prior=0.1, topic_word_prior=0.1, random_state=0).fit(TEXTS)
+
+
+@picture
+def plot_topics():
+    return topics().plot_topics(3, title="three topics")
+
+
+@picture
+def plot_topic_map():
+    return topics().plot_map()
+
+
+@picture
+def plot_documents():
+    return topics().plot_documents(TEXTS[:6])
+
+
+@cache
+def tree() -> Any:
+    return mk.HierarchicalLDA(depth=2, max_iter=20, random_state=0).fit(TEXTS)
+
+
+@picture
+def plot_topic_tree():
+    return tree().plot_tree(3, title="a tree")
+
+
+@cache
+def over_time() -> Any:
+    years = np.repeat([2000, 2001, 2002], 6)
+    return mk.DynamicTopics(2, tol=0.1, random_state=0).fit(TEXTS, years), years
+
+
+@picture
+def plot_words_over_time():
+    return over_time()[0].plot_words(0, 4)
+
+
+@picture
+def plot_topics_over_time():
+    model, years = over_time()
+    return model.plot_shares(TEXTS, years)
+
+
+# -- causes and effects -----------------------------------------------------------------------------------------------------
+
+
+@cache
+def effect() -> Any:
+    world = mk.causal.simulated_worlds.lalonde_like(300, seed=1)
+    return mk.causal.effect(world.frame, world.graph, "t", "y", method="regression")
+
+
+@picture
+def plot_effects():
+    return effect().plot()
+
+
+@picture
+def plot_balance():
+    return effect().balance().plot()
+
+
+@picture
+def plot_sensitivity():
+    return effect().sensitivity().plot()
+
+
+@cache
+def report() -> Any:
+    return effect().report(repetitions=5)
+
+
+@picture
+def plot_effect_report():
+    return report().plot()
+
+
+@picture
+def plot_synthetic_control():
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    years = np.arange(2000, 2015)
+    common = np.cumsum(rng.normal(size=15))
+    frame = pd.DataFrame(
+        [
+            {"region": f"u{u}", "year": y, "sales": s + 3.0 * (u == 0 and y >= 2010)}
+            for u in range(8)
+            for y, s in zip(years, common * (0.6 + u / 8) + rng.normal(0, 0.3, 15), strict=True)
+        ]
+    )
+    return mk.causal.synthetic_control(
+        frame, "sales", unit="region", time="year", treated="u0", start=2010
+    ).plot()
