@@ -26,7 +26,7 @@ def draw_all(folder: Path, only: str = "") -> None:
     """Take all pictures, or those whose name holds a word."""
     folder.mkdir(exist_ok=True)
     with chromium() as browser, tempfile.TemporaryDirectory() as place:
-        for scene in (tour, trails, intervention, editor, small_screen, report, widget):
+        for scene in (tour, trails, intervention, editor, learning, small_screen, report, widget):
             if only in scene.__name__:
                 scene(browser, folder, Path(place))
 
@@ -61,8 +61,7 @@ def intervention(browser: Any, folder: Path, place: Path) -> None:
         observe(page, "bronc", "yes")
         page.click('[data-name="bronc"] [data-state="yes"]', modifiers=["Alt"])
         page.wait_for_selector('[data-name="bronc"].mk-done')
-        page.keyboard.press("Escape")
-        page.keyboard.press("Escape")
+        page.mouse.click(60, 690)
         keep(page, folder / "studio_do.png")
 
 
@@ -73,6 +72,20 @@ def editor(browser: Any, folder: Path, place: Path) -> None:
         page.click("[role=tab]:has-text('Edit')")
         page.wait_for_timeout(300)
         keep(page, folder / "studio_edit.png")
+
+
+def learning(browser: Any, folder: Path, place: Path) -> None:
+    """Draw a graph learned from a table, with the bootstrap's confidence as widths."""
+    mk.examples.asia().sample(3000, seed=0).to_csv(place / "clinic.csv", index=False)
+    with studio(place, "asia") as address, window(browser, address) as page:
+        page.click("[role=tab]:has-text('Learn')")
+        page.set_input_files(".mk-choice input[type=file]", place / "clinic.csv")
+        page.wait_for_selector("text=Learn the graph >> visible=true")
+        page.fill("label:has-text('Resamplings') input", "20")
+        page.click("text=Learn the graph")
+        page.wait_for_selector(".mk-job table, .mk-job .mk-why, .mk-job .mk-table", timeout=90_000)
+        page.wait_for_timeout(800)
+        keep(page, folder / "studio_learn.png")
 
 
 def small_screen(browser: Any, folder: Path, place: Path) -> None:

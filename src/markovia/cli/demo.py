@@ -34,7 +34,11 @@ def demo(as_json: options.Json = False) -> None:
     _tell_joint(answers["joint"])
     _tell_files(answers["files"])
     _tell_impossible(answers["impossible"])
-    say("", "Next: markovia query asia lung --given smoke=yes    markovia examples    markovia --help")
+    say(
+        "",
+        "Next: markovia studio asia    opens this network in the browser: click what you saw",
+        "      markovia query asia lung --given smoke=yes    markovia examples    markovia --help",
+    )
 
 
 def _tell_model(facts: dict[str, Any]) -> None:
