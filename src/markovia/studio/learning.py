@@ -185,14 +185,12 @@ def batch(
 
 
 def columns_model(data: Any, names: Sequence[str], numbers: Sequence[str] = ()) -> Any:
-    """Return a network of columns without edges, each with the distribution it has in the table: where to draw knowledge."""
-    from markovia.data.frames import as_frame
-    from markovia.models.graphical.bayesian_network import BayesianNetwork
+    """Return a network of columns without edges, each as it is distributed in the table: where to draw knowledge."""
+    from markovia.data.reading_mixed import read_mixed
+    from markovia.structure.task.result import LearnedStructure
 
-    frame = as_frame(data)[list(names)]
-    return BayesianNetwork(DAG([], nodes=list(names))).fit(
-        frame.astype(dict.fromkeys(numbers, float)), missing="em"
-    )
+    rows = read_mixed(data, names=list(names), continuous=list(numbers))
+    return LearnedStructure(DAG([], nodes=list(names)), "none", data=rows).fit()
 
 
 def edges_of(graph: Any) -> list[dict[str, str]]:

@@ -25,6 +25,8 @@ KEPT = 20
 """How many tables are remembered."""
 LONG = 24
 """Columns whose cells are longer than this on average are text."""
+MANY = 20
+"""Whole numbers with more values than this are taken for numbers; words with five times as many for text."""
 
 
 class Column(msgspec.Struct):
@@ -125,11 +127,15 @@ def _described(path: Path, name: str, texts: bool) -> Table:
 
 
 def _column(name: str, kind: str, cells: Any) -> Column:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
     distinct, missing = int(cells.nunique()), int(cells.isna().sum())
-    if kind == CONTINUOUS:
+    whole = is_numeric_dtype(cells) and not is_bool_dtype(cells)
+    if kind == CONTINUOUS or (whole and distinct > MANY):
         return Column(name, "number", distinct, missing)
     written = cells.dropna().astype(str)
-    if len(written) and written.str.len().mean() > LONG and distinct > SHOWN:
+    long = len(written) and written.str.len().mean() > LONG and distinct > SHOWN
+    if long or distinct > 5 * MANY:
         return Column(name, "text", distinct, missing)
     few = sorted(written.unique())[:SHOWN] if distinct <= SHOWN else []
     return Column(name, "states", distinct, missing, few)

@@ -3,7 +3,7 @@ import { button, field, fill, h, icon, number, percent, select, table } from "./
 import { edgeKey } from "./store.js";
 import { chart } from "./chart.js";
 import { runJob } from "./job_view.js";
-import { currentTable, nameSelect, onTable, tableChoice } from "./table_choice.js";
+import { currentTable, made, nameSelect, onTable, showColumns, tableChoice } from "./table_choice.js";
 
 /**
  * @typedef {import("./main.js").Context} Context
@@ -39,8 +39,6 @@ function structureSection(element, context, known) {
   /** @type {Known[]} */
   let knowledge = [];
   let drawing = "";
-  /** Models that this panel made, which may take what is learned next as an undoable step. @type {Set<string>} */
-  const ours = new Set();
   const settings = { method: "hill-climb", score: "", test: "", alpha: "0.05", parents: "", bootstrap: "", prior: "none", missing: "error", options: "" };
   /** @type {Record<string, string>} */
   let kinds = {};
@@ -114,7 +112,7 @@ function structureSection(element, context, known) {
       !names.length ? h("p", { class: "mk-hint" }, "Choose a table first.") : drawable()
         ? [h("div", { class: "mk-row" }, pen("required", "Draw required edges"), pen("forbidden", "Draw forbidden edges")),
           drawing ? h("p", { class: "mk-hint" }, `Drag from the dot under a node to another node: that edge is ${drawing}.`) : null]
-        : h("div", { class: "mk-row" }, button("Show the columns, to draw on them", showColumns)),
+        : h("div", { class: "mk-row" }, button("Show the columns, to draw on them", showAll)),
       names.length ? h("details", { class: "mk-fold" }, h("summary", null, icon("chevron"), "Or choose from lists"), h("div", { class: "mk-fold-body" },
         h("div", { class: "mk-row" }, nameSelect("From", names, "", (value) => { wanted.from = value; }), "→", nameSelect("To", names, "", (value) => { wanted.to = value; })),
         h("div", { class: "mk-row" }, select(["required", "forbidden"], wanted.kind, (value) => { wanted.kind = value; }, { "aria-label": "Kind of knowledge" }),
@@ -145,17 +143,11 @@ function structureSection(element, context, known) {
     drawKnown();
   }
 
-  async function showColumns() {
+  async function showAll() {
     const now = currentTable();
     if (!now) return;
-    try {
-      const view = await api.post(`/api/data/${now.id}/columns`, { columns: taken(), continuous: numbers() });
-      ours.add(view.id);
-      await actions.show(view);
-      shareKnowledge();
-    } catch (error) {
-      actions.complain(error);
-    }
+    await showColumns(context, now, taken(), numbers());
+    shareKnowledge();
   }
 
   /** The options as typed: JSON where that can be read, else text. @returns {Record<string, any>} */
@@ -178,17 +170,16 @@ function structureSection(element, context, known) {
     const method = known.methods.find((each) => each.name === settings.method);
     const scored = method?.takes === "score" || method?.takes === "both";
     const tested = method?.takes === "test" || method?.takes === "both";
-    const whole = now.columns.every((column) => kinds[column.name] === column.kind);
     const pairs = (/** @type {string} */ kind) => knowledge.filter((edge) => edge.kind === kind && kinds[edge.from] !== "out" && kinds[edge.to] !== "out").map((edge) => [edge.from, edge.to]);
     const open = store.state.view;
     await runJob(context, result, {
       kind: "structure", data: now.id, method: settings.method,
       score: scored && settings.score ? settings.score : null, test: tested && settings.test ? settings.test : null,
       alpha: tested ? Number(settings.alpha) || 0.05 : null, max_parents: scored && settings.parents !== "" ? Number(settings.parents) : null,
-      required: pairs("required"), forbidden: pairs("forbidden"), columns: whole ? null : taken(),
-      continuous: whole || method?.numbers ? null : numbers(), missing: settings.missing, prior: settings.prior,
+      required: pairs("required"), forbidden: pairs("forbidden"), columns: taken(),
+      continuous: method?.numbers ? null : numbers(), missing: settings.missing, prior: settings.prior,
       bootstrap: settings.bootstrap ? Number(settings.bootstrap) : null, options: typed(),
-      into: open && ours.has(open.id) && drawable() ? open.id : null,
+      into: open && made.has(open.id) && drawable() ? open.id : null,
     }, async (found) => {
       await openLearned(found);
       return learned(found);
@@ -198,7 +189,7 @@ function structureSection(element, context, known) {
 
   /** @param {any} found */
   async function openLearned(found) {
-    ours.add(found.model);
+    made.add(found.model);
     await actions.show(await api.view(found.model), { camera: null });
     const weights = Object.fromEntries((found.confidence ?? []).flatMap((/** @type {any} */ row) =>
       [[edgeKey(row.from, row.to), row.strength], [edgeKey(row.to, row.from), row.strength]]));

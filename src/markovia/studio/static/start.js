@@ -1,5 +1,6 @@
 // The first screen, and the ways to bring a model in and out: drop, examples, folder, recent, recovered, save.
 import { ask, button, dialog, download, field, fill, h, icon, select, toast } from "./dom.js";
+import { isTable, openTable } from "./table_choice.js";
 
 /** @typedef {import("./main.js").Context} Context */
 
@@ -9,10 +10,11 @@ import { ask, button, dialog, download, field, fill, h, icon, select, toast } fr
  * @param {any} start
  * @param {() => void} close
  */
-export function sources({ actions }, start, close) {
+export function sources(context, start, close) {
+  const { actions } = context;
   const pick = h("input", { type: "file", class: "mk-sr", "aria-label": "A model file from this computer", onchange: () => {
     const file = pick.files?.[0];
-    if (file) { close(); actions.upload(file); }
+    if (file) { close(); bring(context, file); }
   } });
   /** @param {string} title @param {any[]} entries */
   const group = (title, entries) => (entries.length ? h("section", { class: "mk-sources" }, h("h3", null, title), h("div", { class: "mk-cards" }, entries)) : null);
@@ -22,7 +24,7 @@ export function sources({ actions }, start, close) {
   const suffixes = (start.formats?.read ?? []).map((/** @type {any} */ format) => format.suffix).join(" ");
   return h("div", { class: "mk-open" },
     h("label", { class: "mk-drop", onclick: (/** @type {MouseEvent} */ event) => { if (event.target !== pick) { event.preventDefault(); pick.click(); } } },
-      icon("open"), h("strong", null, "Drop a model here, or choose a file"), h("span", null, suffixes), pick),
+      icon("open"), h("strong", null, "Drop a model or a table here, or choose a file"), h("span", null, `${suffixes}; to learn from: .csv .tsv .parquet .txt`), pick),
     group("Recovered", (start.recovered ?? []).map((/** @type {any} */ each) => card(each.name, `not saved · ${when(each.when)}`, { recover: each.id }))),
     group("In this folder", (start.folder ?? []).map((/** @type {string} */ name) => card(name, "file", { file: name }))),
     group("Recent", (start.recent ?? []).map((/** @type {any} */ each) => card(each.name ?? each, "file", { file: each.file ?? each }))),
@@ -31,6 +33,11 @@ export function sources({ actions }, start, close) {
       const name = await ask("New model", "Its name", "model");
       if (name) { close(); actions.open({ new: name }); }
     }, { icon: "plus", class: "mk-primary" })));
+}
+
+/** Open a file: a model, or a table to learn from. @param {Context} context @param {File} file */
+function bring(context, file) {
+  return isTable(file.name) ? openTable(context, file) : context.actions.upload(file);
 }
 
 /** @param {string | number} moment */
@@ -96,7 +103,7 @@ export async function saveDialog({ api, actions, store }) {
  * @param {HTMLElement} element
  * @param {Context} context
  */
-export function acceptDrops(element, { actions }) {
+export function acceptDrops(element, context) {
   const carries = (/** @type {DragEvent} */ event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
   let depth = 0;
   const mark = () => element.classList.toggle("mk-dropping", depth > 0);
@@ -109,6 +116,6 @@ export function acceptDrops(element, { actions }) {
     const file = event.dataTransfer?.files[0];
     if (!file || event.defaultPrevented) return;
     event.preventDefault();
-    actions.upload(file);
+    bring(context, file);
   });
 }

@@ -37,15 +37,56 @@ export function isTable(name) {
  */
 export async function takeTable({ api, actions }, file) {
   try {
-    const made = /** @type {Table} */ (await api.data(file));
-    tables = [...tables, made];
-    choose(made.id);
-    return made;
+    const taken = /** @type {Table} */ (await api.data(file));
+    tables = [...tables, taken];
+    choose(taken.id);
+    return taken;
   } catch (error) {
     actions.complain(error);
     return null;
   }
 }
+
+/** Models that were made of tables; they may take what is learned next as an undoable step. @type {Set<string>} */
+export const made = new Set();
+
+/**
+ * Show columns as nodes without edges.
+ * @param {Context} context
+ * @param {Table} now
+ * @param {string[]} columns
+ * @param {string[]} numbers
+ */
+export async function showColumns({ api, actions }, now, columns, numbers) {
+  try {
+    const view = await api.post(`/api/data/${now.id}/columns`, { columns, continuous: numbers });
+    made.add(view.id);
+    await actions.show(view);
+  } catch (error) {
+    actions.complain(error);
+  }
+}
+
+/**
+ * Begin with a table: its columns on the graph and the panel that learns, or the families for texts.
+ * @param {Context} context
+ * @param {File} file
+ */
+export async function openTable(context, file) {
+  const now = await takeTable(context, file);
+  if (!now) return;
+  const columns = now.columns.filter((column) => column.kind !== "text");
+  if (columns.length && columns.length <= MOST) {
+    await showColumns(context, now, columns.map((column) => column.name), columns.filter((column) => column.kind === "number").map((column) => column.name));
+    context.store.set({ panel: "learn" });
+  } else {
+    await context.actions.open({ new: now.name.replace(/\.[^.]*$/, "") });
+    context.store.set({ panel: "families" });
+  }
+}
+
+/** Columns that are shown at once. */
+const MOST = 300;
 
 /** @param {string} id */
 function choose(id) {
