@@ -30,6 +30,12 @@ def geweke_scores(
     return found
 
 
+def standard_score(draws: Iterable[float], expected: float) -> float:
+    """Return how many standard errors the mean of dependent draws is away from what it should be."""
+    x = np.asarray(list(draws), dtype=float)
+    return float((x.mean() - expected) / np.sqrt(x.var() / ess(x[None], "mean")))
+
+
 def total_variation(draws: Iterable[Hashable], exact: Mapping[Hashable, float]) -> float:
     """Return half the sum of distances between frequencies of draws and probabilities."""
     seen = Counter(draws)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from markovia.inference.collapsed.hdp_topics import DirectAssignment, Franchise, HDPPriors, WordCounts
-from sampler_checks import canonical, geweke_scores, set_partitions, total_variation
+from sampler_checks import canonical, geweke_scores, set_partitions, standard_score, total_variation
 
 SAMPLERS = [DirectAssignment, Franchise]
 WORDS, OFFSETS = np.array([0, 1, 0, 0, 1]), np.array([0, 2, 5])
@@ -20,8 +20,8 @@ def seating(partition, concentration):
 
 
 def exact_posterior(alpha, gamma, eta, v=2):
-    """Return p(partition of all words by topic | words) by adding up all seatings of a franchise."""
-    found = {}
+    """Return p(partition of all words by topic | words) and E(tables | words) by adding up all seatings of a franchise."""
+    found, tables = {}, 0.0
     first, second = set_partitions(2), set_partitions(3)
     for a in first:
         for b in second:
@@ -38,8 +38,9 @@ def exact_posterior(alpha, gamma, eta, v=2):
                     )
                 key = canonical(topics)
                 found[key] = found.get(key, 0.0) + exp(log_prob)
+                tables += (n_a + n_b) * exp(log_prob)
     total = sum(found.values())
-    return {key: p / total for key, p in found.items()}
+    return {key: p / total for key, p in found.items()}, tables / total
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)
@@ -48,12 +49,16 @@ def test_topics_of_a_tiny_corpus_have_the_posterior_found_by_enumeration(kind, a
     rng = np.random.default_rng(1)
     sampler = kind(WORDS, OFFSETS, 2, HDPPriors(alpha, gamma, eta))
     sampler.start(0, rng)
-    draws = []
+    draws, tables = [], []
     for _ in range(5_000):
         sampler.sweep(rng)
         draws.append(canonical(sampler.topics_of_words()))
+        tables.append(float(sampler.tables.sum()))
+    exact, expected = exact_posterior(alpha, gamma, eta)
     # 52 partitions and 5,000 draws, little correlated: about 0.025 is the noise of sampling
-    assert total_variation(draws[100:], exact_posterior(alpha, gamma, eta)) < 0.04
+    assert total_variation(draws[100:], exact) < 0.04
+    # every chance of a new table and of a new topic moves the number of tables
+    assert abs(standard_score(tables[100:], expected)) < 4.0
 
 
 def stats(topics, words, alpha, gamma, eta):

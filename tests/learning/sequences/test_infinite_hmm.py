@@ -9,7 +9,7 @@ import pytest
 from markovia.learning.components.discrete import Categorical
 from markovia.learning.components.families import Observations
 from markovia.learning.sequences.infinite_hmm import BeamSampler, InfinitePriors, WeakLimit
-from sampler_checks import canonical, geweke_scores, set_partitions, total_variation
+from sampler_checks import canonical, geweke_scores, set_partitions, standard_score, total_variation
 
 ALPHA, GAMMA, ETA, V = 1.5, 1.0, 0.7, 2
 SYMBOLS, OFFSETS = np.array([0, 1, 0, 0, 1]), np.array([0, 3, 5])
@@ -39,9 +39,8 @@ def moves_of(states, offsets):
     return found
 
 
-def path_log_prob(states, dishes):
-    """Return log p(path) by adding up all numbers of tables; `dishes(served)` is log p of tables among dishes."""
-    moves = moves_of(states, OFFSETS)
+def moves_log_prob(moves, dishes):
+    """Return log p(moves) by adding up all numbers of tables; `dishes(served)` is log p of tables among dishes."""
     rows = {before for before, _ in moves}
     total = 0.0
     for tables in product(*[range(1, n + 1) for n in moves.values()]):
@@ -91,7 +90,9 @@ KNOWN = InfinitePriors(ALPHA, GAMMA, 0.0, {"concentration": ETA})
 
 
 def test_beam_sampling_has_the_posterior_of_partitions_found_by_enumeration():
-    exact = normalised({z: path_log_prob(z, infinite) + data_log_prob(z) for z in set_partitions(5)})
+    exact = normalised(
+        {z: moves_log_prob(moves_of(z, OFFSETS), infinite) + data_log_prob(z) for z in set_partitions(5)}
+    )
     assert len(exact) == 52
     # noise of sampling is about 0.025: 0.022 for as many independent draws
     found = drawn(BeamSampler(observed(SYMBOLS, OFFSETS), template(), KNOWN), n=10_000)
@@ -102,10 +103,34 @@ def test_the_weak_limit_has_the_posterior_of_its_finite_model_found_by_enumerati
     exact = {}
     for z in product(range(3), repeat=5):
         key = canonical(z)
-        exact[key] = exact.get(key, 0.0) + exp(path_log_prob(z, limited) + data_log_prob(z))
+        exact[key] = exact.get(key, 0.0) + exp(
+            moves_log_prob(moves_of(z, OFFSETS), limited) + data_log_prob(z)
+        )
     total = sum(exact.values())
     exact = {key: p / total for key, p in exact.items()}
     assert total_variation(drawn(WeakLimit(observed(SYMBOLS, OFFSETS), template(), KNOWN, 3)), exact) < 0.04
+
+
+@pytest.mark.parametrize(("kind", "dishes"), [("beam", infinite), ("weak-limit", limited)])
+def test_rows_of_moves_given_a_path_have_the_means_found_by_enumeration(kind, dishes):
+    """The mean of a row is the chance of one more move: p(path and that move) / p(path)."""
+    path, offsets = np.array([0, 0, 1, 1, 1, 0, 2, 1, 1, 2, 0, 0, 1]), np.array([0, 10, 13])
+    seen, rng = observed(path % V, offsets), np.random.default_rng(0)
+    sampler = (
+        BeamSampler(seen, template(), KNOWN) if kind == "beam" else WeakLimit(seen, template(), KNOWN, 3)
+    )
+    sampler.start(path, rng)
+    sampler._redrawn = lambda k, rng: sampler.emission  # rows do not depend on emissions
+    rows = []
+    for _ in range(8_000):
+        sampler._parameters(3, rng)
+        rows.append(sampler.rows[:, :3])
+    moves = moves_of(path.tolist(), offsets)
+    for j, before in enumerate([0, 1, 2, "start"]):
+        for k in range(3):
+            more = {**moves, (before, k): moves.get((before, k), 0) + 1}
+            expected = exp(moves_log_prob(more, dishes) - moves_log_prob(moves, dishes))
+            assert abs(standard_score([row[j, k] for row in rows], expected)) < 4.0, (before, k)
 
 
 def stats(states, symbols, alpha, gamma, rho):
@@ -123,8 +148,15 @@ def stats(states, symbols, alpha, gamma, rho):
     }
 
 
-@pytest.mark.parametrize("sticky", [False, True])
-@pytest.mark.parametrize("kind", ["beam", "weak-limit"])
+@pytest.mark.parametrize(
+    ("kind", "sticky"),
+    [
+        pytest.param("beam", False, marks=pytest.mark.slow),
+        pytest.param("beam", True, marks=pytest.mark.slow),
+        pytest.param("weak-limit", False, marks=pytest.mark.slow),
+        ("weak-limit", True),
+    ],
+)
 def test_draws_of_paths_and_data_in_turn_have_the_joint_law_of_the_prior(kind, sticky):
     rng, offsets, v, limit = np.random.default_rng(5), np.array([0, 4, 8]), 3, 4
     priors = InfinitePriors((3.0, 1.5), (3.0, 2.0), (2.0, 2.0) if sticky else 0.0, {"concentration": ETA})
