@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import markovia as mk
-from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.errors import InvalidArgument
 
 
 def images(seed=0, n=100):
@@ -94,8 +94,35 @@ def test_weighted_rows_score_as_gaussians_and_draws_agree_with_their_means(small
     np.testing.assert_allclose(model.score_samples([row])[0], np.log(total), rtol=1e-9)
     drawn = model.transform(np.tile(row, (60, 1))).mean(axis=0)  # 60 chains of 100 kept sweeps
     assert np.abs(drawn - mean / total).max() < 0.08
-    with pytest.raises(UnsupportedModel, match="missing cells"):
-        model.score([[0.5, np.nan, 0.0]])
+    side = np.linspace(-8.0, 8.0, 161)  # a missing cell is summed out
+    whole = model.score_samples(np.column_stack([np.full(161, 0.5), side, np.full(161, 0.8)]))
+    expected = np.log(np.exp(whole).sum() * (side[1] - side[0]))
+    assert model.score([[0.5, np.nan, 0.8]]) == pytest.approx(expected, abs=0.2)
+
+
+@pytest.mark.parametrize("weights", ["binary", "gaussian"])
+def test_scores_that_are_estimated_are_near_those_of_all_combinations(small, monkeypatch, weights):
+    x, _ = small
+    model = mk.LatentFeatures(weights, max_iter=40, n_init=1, random_state=0).fit(x)
+    rows = x[:20].copy()
+    rows[::4, 1] = np.nan if weights == "binary" else rows[::4, 1]
+    exact = model.score_samples(rows)
+    monkeypatch.setattr("markovia.models.mixtures.latent_features.MOST_ENUMERATED", 0)
+    estimated = model.score_samples(rows)
+    assert np.abs(estimated - exact).max() < 0.5
+    assert abs((estimated - exact).mean()) < 0.05
+    np.testing.assert_array_equal(model.score_samples(rows), estimated)
+
+
+def test_a_feature_that_no_other_new_row_has_keeps_its_chance(small, monkeypatch):
+    x, _ = small
+    model = mk.LatentFeatures(max_iter=40, n_init=1, random_state=0).fit(x)
+    model.chances_ = np.linspace(0.5, 0.05, model.n_components_)
+    row = model.components_.sum(axis=0, keepdims=True) * 0.6
+    exact = model.transform(row)
+    monkeypatch.setattr("markovia.models.mixtures.latent_features.MOST_ENUMERATED", 0)
+    monkeypatch.setattr("markovia.models.mixtures.latent_features.SWEEPS", 6_000)
+    np.testing.assert_allclose(model.transform(row), exact, atol=0.06)
 
 
 def test_a_run_that_was_cut_ends_like_one_that_was_not(small, tmp_path):

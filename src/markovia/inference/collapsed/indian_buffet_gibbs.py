@@ -157,7 +157,7 @@ class IndianBuffetGibbs:
             rows_kernel = either(f"{_KERNELS}:given_values", rows * (k + 1) * 4 * wide)
             hyper = alpha, noise, spread
             rest = (
-                z.sum(axis=0),
+                z.sum(axis=0) + others,
                 size,
                 chances,
                 self.weighted,

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.indian_buffet_gibbs import IndianBuffetGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
 from markovia.models.classifiers.input_checks import kept_on_failure, numbers
@@ -21,6 +21,8 @@ MOST_ENUMERATED = 12
 """Features up to which all of a row's combinations are weighed one by one."""
 SWEEPS = 200
 """Sweeps over new rows where there are too many combinations, half of them to warm up."""
+STEPS, CHAINS = 60, 8
+"""Steps from the prior to the posterior of a row's features, and chains a row, where scores are estimated."""
 SHARED = 2
 """Rows that a feature needs to be counted: one that a single row has comes and goes with the noise."""
 PILOT = 150
@@ -224,12 +226,9 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             kinds, logs = self._kinds(x)
             p = np.exp(logs - logs.max(axis=1, keepdims=True))
             return np.asarray(p @ kinds / p.sum(axis=1, keepdims=True))
-        seen, rng = ~np.isnan(x), np.random.default_rng(0)
-        found = np.zeros((len(x), self.n_components_))
-        sampler = IndianBuffetGibbs(
-            np.where(seen, x, 0.0), "gibbs", self.weights == "gaussian", ~seen, 1.0, self.noise_std_**2, 1.0
-        )
-        sampler.z, sampler.w, sampler.a = np.zeros_like(found), np.zeros_like(found), self.components_.copy()
+        rng, found = np.random.default_rng(0), np.zeros((len(x), self.n_components_))
+        seen = ~np.isnan(x)
+        sampler = self._held(x)
         for sweep in range(SWEEPS if found.size else 0):
             if not seen.all():
                 noise = self.noise_std_ * rng.standard_normal(x.shape)
@@ -238,22 +237,61 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             found += sampler.w / (SWEEPS // 2) if sweep >= SWEEPS // 2 else 0.0
         return found
 
+    def _held(self, x: Array) -> IndianBuffetGibbs:
+        """Return a sampler of new rows, which have no feature yet, given the features found."""
+        seen, none = ~np.isnan(x), np.zeros((len(x), self.n_components_))
+        weighted, noise = self.weights == "gaussian", self.noise_std_**2
+        found = IndianBuffetGibbs(np.where(seen, x, 0.0), "gibbs", weighted, ~seen, 1.0, noise, 1.0)
+        found.z, found.w, found.a = none, none.copy(), self.components_.copy()
+        return found
+
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
         """Return the rows that features make, without noise."""
         check_is_fitted(self)
         return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_)
 
     def score_samples(self, X: Any) -> Array:  # noqa: N803
-        """Return log p(x) of each row given the features found, summed over all combinations of them (at most 2^12)."""
+        """Return log p(x) of each row given the features found.
+
+        With at most 12 features all their combinations are summed. With more, or gaussian weights of rows with missing
+        cells, it is estimated by annealed importance
+        sampling (Neal 2001): the mean weight of chains that go from the prior of features to their posterior; the estimate
+        of p(x) has no bias, its logarithm lies a little low. The same rows get the same estimates.
+        """
         check_is_fitted(self)
         x = numbers(self, X, reset=False)
-        if self.n_components_ > MOST_ENUMERATED:
-            raise UnsupportedModel(
-                f"score sums over all combinations of at most {MOST_ENUMERATED} features; here are {self.n_components_}"
-            )
+        if self.n_components_ > MOST_ENUMERATED or (self.weights == "gaussian" and np.isnan(x).any()):
+            return self._annealed(x)
         logs = self._kinds(x)[1]
         top = logs.max(axis=1)
         return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
+
+    def _annealed(self, x: Array) -> Array:
+        """Return estimates of log p(x): rows with the same missing cells run together, each `CHAINS` times."""
+        rng, found = np.random.default_rng(0), np.empty(len(x))
+        patterns, which = np.unique(np.isnan(x), axis=0, return_inverse=True)
+        steps = np.linspace(0.0, 1.0, STEPS + 1)[1:] ** 3  # slow where the first features are chosen
+        for p, gaps in enumerate(patterns):
+            mine = which.ravel() == p
+            rows = np.repeat(x[mine][:, ~gaps], CHAINS, axis=0)
+            sampler = self._held(rows)
+            sampler.a = np.ascontiguousarray(self.components_[:, ~gaps])
+            sampler.z = (rng.random(sampler.z.shape) < self.chances_).astype(np.float64)
+            sampler.w = sampler.z * (
+                rng.standard_normal(sampler.z.shape) if self.weights == "gaussian" else 1.0
+            )
+            noise, weights, before = self.noise_std_**2, np.zeros(len(rows)), 0.0
+            for heat in steps:  # the likelihood to a power is a normal density with more noise
+                square = ((rows - sampler.w @ sampler.a) ** 2).sum(axis=1)
+                weights -= (
+                    0.5 * (heat - before) * (square / noise + rows.shape[1] * np.log(2.0 * np.pi * noise))
+                )
+                sampler.hyper[1], before = noise / heat, heat
+                sampler.draw_rows(rng, self.chances_, others=2)
+            logs = weights.reshape(-1, CHAINS)
+            top = logs.max(axis=1)
+            found[mine] = top + np.log(np.exp(logs - top[:, None]).mean(axis=1))
+        return found
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """Return the mean of `score_samples`."""
@@ -280,8 +318,6 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             means = kinds @ self.components_
             square = (known**2).sum(axis=1, keepdims=True) - 2.0 * known @ means.T + seen @ (means**2).T
             return kinds, logs - 0.5 * square / noise
-        if not seen.all():
-            raise UnsupportedModel("rows with missing cells have no score with weights='gaussian'")
         square = (x**2).sum(axis=1)
         for i, kind in enumerate(kinds):  # x ~ N(0, noise I + A' A) for the features of this combination
             a = self.components_[kind > 0]
