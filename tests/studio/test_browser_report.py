@@ -1,5 +1,6 @@
 """Reports and the widget in a browser: they ask nobody, answer as the library does, and names stay names."""
 
+import re
 import shutil
 from contextlib import contextmanager
 
@@ -126,6 +127,9 @@ def test_pictures_are_saved_whole(browser, tmp_path):
         drawing = (tmp_path / "asia.svg").read_text(encoding="utf-8")
         assert all(f">{name}</text>" in drawing for name in mk.examples.asia().variables)
         assert "var(--" not in drawing
+        widths = [float(w) for w in re.findall(r' width="([\d.]+)"', drawing)]
+        lung = mk.examples.asia().query("lung", given={"xray": "yes"})["yes"]
+        assert min(abs(w - 138 * lung) for w in widths) < 0.1  # of a bar that is 138 pixels long
         assert "class=" not in drawing
         with page.expect_download() as saved:
             page.click("text=PNG")

@@ -12,9 +12,6 @@ import markovia as mk
 from command_line import answer, complaint, run
 from hostile_names import HOSTILE, hostile_network
 from markovia.studio import report as reports
-from markovia.studio.endpoints import Call
-from markovia.studio.messages import Finding, Question
-from markovia.studio.workspace import Workspace
 
 
 class Elements(HTMLParser):
@@ -150,12 +147,24 @@ def test_the_command_writes_a_file_and_says_what_it_can(tmp_path):
 
 
 def test_the_server_makes_the_same_report():
-    workspace = Workspace()
-    document = workspace.add(mk.examples.asia(), "asia")
-    (endpoint,) = reports.ENDPOINTS
-    assert (endpoint.method, endpoint.path) == ("POST", "/api/models/{id}/report")
-    file = endpoint.handle(
-        Call(workspace, {"id": document.id}, body=Question(given={"xray": Finding(state="yes")}))
-    )
-    assert (file.name, file.media) == ("asia.html", "text/html")
-    assert content_of(file.data.decode())["given"] == {"xray": {"state": "yes"}}
+    from starlette.testclient import TestClient
+
+    from markovia.studio.app import create
+
+    with TestClient(create(token="secret"), headers={"authorization": "Bearer secret"}) as client:
+        name = client.post("/api/models", json={"example": "asia"}).json()["id"]
+        made = client.post(f"/api/models/{name}/report", json={"given": {"xray": {"state": "yes"}}})
+        assert made.headers["content-type"].startswith("text/html")
+        assert 'filename="asia.html"' in made.headers["content-disposition"]
+        assert content_of(made.text)["given"] == {"xray": {"state": "yes"}}
+        assert (
+            client.post(
+                f"/api/models/{name}/report", json={"given": {"xray": {"state": "maybe"}}}
+            ).status_code
+            == 400
+        )
+        both = {"lung": {"state": "yes"}, "either": {"state": "no"}}
+        assert (
+            "probability zero"
+            in client.post(f"/api/models/{name}/report", json={"given": both}).json()["error"]
+        )

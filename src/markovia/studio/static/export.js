@@ -83,6 +83,8 @@ async function drawn({ store, actions }, box) {
 function dress(copy, element) {
   const style = getComputedStyle(element);
   for (const key of STYLES) copy.setAttribute(key, style.getPropertyValue(key));
+  const own = /** @type {SVGElement} */ (element).style; // the length of a bar, say, which is still growing there
+  for (const key of own) copy.setAttribute(key, own.getPropertyValue(key).replace(/px$/, ""));
   for (const attribute of ["style", "class", "tabindex", "role", "aria-label", "aria-roledescription"]) copy.removeAttribute(attribute);
 }
 

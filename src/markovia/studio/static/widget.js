@@ -19,7 +19,9 @@ export function render({ model, el }) {
   const content = model.get("_content");
   const stage = dom.h("div", { class: "mk-widget-stage" });
   const side = dom.h("div", { class: "mk-widget-side" });
-  const root = dom.h("div", { class: "mk mk-widget", "data-theme": themeOf(document) },
+  // keys mean something to the notebook too: digits and Delete are for the network while it has the focus
+  const root = dom.h("div", { class: "mk mk-widget", "data-theme": themeOf(document), "data-lm-suppress-shortcuts": "true",
+    onkeydown: (/** @type {KeyboardEvent} */ event) => event.stopPropagation() },
     dom.h("div", { class: "mk-widget-parts" }, stage, side));
   root.style.setProperty("--height", `${model.get("_height")}px`);
   el.append(root);
