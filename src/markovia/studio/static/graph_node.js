@@ -97,7 +97,7 @@ export class NodeDrawing {
     this.before = svg("path", { class: "mk-curve-before" });
     this.curve = svg("path", { class: "mk-curve" });
     this.mark = svg("path", { class: "mk-curve-mark" });
-    this.words = svg("text", { class: "mk-value mk-moments", x: width / 2, y: height - 6 });
+    this.words = svg("text", { class: "mk-value mk-moments", x: SIDE + 4, y: height - 6 });
     this.group.append(this.area, this.before, this.curve, this.mark, this.words);
   }
 

@@ -259,8 +259,9 @@ export function createActions(store, api) {
     }
   }
 
-  /** Keep the findings of now under a name. @param {string} name */
-  function keepScenario(name) {
+  /** Keep the findings of now, once they are answered, under a name. @param {string} name */
+  async function keepScenario(name) {
+    await current;
     const kept = { name, ...evidence(), marginals: state.marginals, logEvidence: state.logEvidence };
     store.set({ scenarios: [...state.scenarios.filter((other) => other.name !== name), kept] });
   }
