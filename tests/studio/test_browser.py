@@ -60,9 +60,10 @@ def choose(page, name):
     if page.locator(".mk-start").is_hidden():
         page.get_by_role("button", name="Open", exact=True).click()
     page.locator(".mk-source:visible", has_text=re.compile(f"^{re.escape(name)}")).first.click()
-    page.locator(
-        ".mk-model-name", has_text=re.compile(f"^{name.removesuffix('.json')}$", re.IGNORECASE)
-    ).wait_for()
+    named = re.compile(f"^{name.removesuffix('.json')}$", re.IGNORECASE)
+    page.locator(".mk-model-name", has_text=named).wait_for(
+        timeout=60_000
+    )  # what numbers need is imported on first use
     settled(page)
 
 
@@ -143,7 +144,7 @@ def test_numbers_have_curves_values_and_intervals(page, folder):
     bn = mk.load(folder / "river.json")
     assert len(page.locator('.mk-node[data-name="rain"] .mk-curve').get_attribute("d")) > 200
     page.locator('.mk-node[data-name="river"] .mk-title').click()
-    page.get_by_label("Value of river").fill("4")
+    page.get_by_label("Value of river", exact=True).fill("4")
     page.get_by_role("button", name="Observe", exact=True).last.click()
     page.locator('.mk-node[data-name="river"].mk-seen').wait_for()
     settled(page)
