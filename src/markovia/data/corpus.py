@@ -19,13 +19,14 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 BATCH = 1_024
 """Documents of a piece of a stream."""
 
 
 @dataclass(frozen=True, eq=False)
-class Corpus:
+class Corpus(InNotebooks):
     """Documents as positions of words in a vocabulary.
 
     Attributes

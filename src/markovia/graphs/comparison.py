@@ -20,6 +20,7 @@ from markovia.graphs.mixed import Mark, MixedGraph, edge_string
 from markovia.graphs.plot_options import Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +69,7 @@ class EdgeDifference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GraphComparison:
+class GraphComparison(InNotebooks):
     """A learned graph beside the true one.
 
     Attributes

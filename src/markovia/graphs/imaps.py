@@ -21,6 +21,7 @@ from markovia.graphs.named import Names, as_names, need
 from markovia.graphs.semigraphoid import closure
 from markovia.graphs.separation import d_separated, separated
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.shown import InNotebooks
 
 Oracle: TypeAlias = Callable[[frozenset[str], frozenset[str], frozenset[str]], bool]
 
@@ -89,7 +90,7 @@ class StatementOracle:
 
 
 @dataclass(frozen=True)
-class MinimalIMap:
+class MinimalIMap(InNotebooks):
     """A minimal I-map, and the questions that were asked to find it with their answers."""
 
     graph: DAG

@@ -15,12 +15,13 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.named import Names, as_names, checked_name, need
 from markovia.graphs.separation import reachable
 from markovia.graphs.undirected import UndirectedGraph
+from markovia.runtime.shown import InNotebooks
 
 LARGEST_ENUMERATION = 4_000_000  # triples of sets to look at
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class Independence:
+class Independence(InNotebooks):
     """The statement that x and y are independent given `given`; x and y can be exchanged.
 
     Parameters

@@ -21,10 +21,11 @@ from markovia.errors import InvalidArgument, InvalidGraph
 from markovia.graphs._search import reach
 from markovia.graphs.directed import DAG
 from markovia.graphs.named import Names, need
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class Junction:
+class Junction(InNotebooks):
     """An inner node of a trail and what it does there.
 
     `kind` is chain, fork or collider; `open` says whether the trail passes; `witness` is the observed node
@@ -48,7 +49,7 @@ class Junction:
 
 
 @dataclass(frozen=True)
-class Trail:
+class Trail(InNotebooks):
     """A trail through a DAG, seen with some nodes observed.
 
     `arrows[k]` is `"->"` or `"<-"` between `nodes[k]` and `nodes[k + 1]`; `junctions` describes the inner

@@ -14,7 +14,7 @@ from markovia.factors.tables.variable import State, Variable
 from markovia.inference.result import Info
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.shown import html_table
+from markovia.runtime.shown import Share, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,10 @@ class Posterior:
         return f"{self}\n[{self.info}]"
 
     def _repr_html_(self) -> str:
-        return table_html(self.variables, self._factor.values, "p", note=_note(self.info))
+        if len(self.variables) > 1:
+            return table_html(self.variables, self._factor.values, "p", note=_note(self.info))
+        rows = ((state, f"{p:.6g}", Share(p)) for state, p in self.items())
+        return html_table([self.names[0], "p", ""], rows, note=_note(self.info))
 
     def _probability(self, states: Mapping[str, State]) -> float:
         for name in states:
@@ -228,6 +231,12 @@ class Marginals(dict[str, Posterior]):
 
 class RowMarginals(dict[str, "pd.DataFrame"]):
     """Posteriors for rows of evidence: by variable, a frame with one column a state."""
+
+    def _repr_html_(self) -> str:
+        frame = self.to_pandas()
+        header = ["row", *(f"{name}={state}" for name, found in self.items() for state in found.columns)]
+        rows = zip(frame.index, frame.to_numpy(), strict=True)
+        return html_table(header, ([at, *(f"{p:.4g}" for p in row)] for at, row in rows))
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return one frame with columns (variable, state)."""

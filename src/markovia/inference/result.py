@@ -12,6 +12,7 @@ from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.factor import Factor
 from markovia.runtime import ports
 from markovia.runtime.array_types import Ints
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +72,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Info:
+class Info(InNotebooks):
     """The provenance of an answer.
 
     Attributes

@@ -20,7 +20,7 @@ from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import LEVEL, Choice, Whole, check
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
-from markovia.runtime.shown import aligned
+from markovia.runtime.shown import InNotebooks, aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ SMALLER = ("bic", "aic", "icl")
 
 
 @dataclass(frozen=True)
-class ComponentChoice:
+class ComponentChoice(InNotebooks):
     """What each number of components was worth.
 
     Attributes

@@ -16,7 +16,8 @@ def svg(drawn: Any) -> str:
     import matplotlib.pyplot as plt
 
     with plt.ioff():
-        figure = drawn.plot().figure
+        axes = drawn.plot()
+        figure = getattr(axes, "figure", None) or next(iter(axes)).figure
     text = StringIO()
     figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
     plt.close(figure)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State
 from markovia.graphs.named import Names, as_names
+from markovia.runtime.shown import html_text
 from markovia.structure.ci_tests.ci_tests import bind_test
 from markovia.structure.learn import with_alpha
 from markovia.structure.task.settings import Reading
@@ -33,6 +34,9 @@ class IndependenceTest(NamedTuple):
     dof: float
     independent: bool
     test: str
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 def independence_test(

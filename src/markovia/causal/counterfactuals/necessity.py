@@ -25,13 +25,13 @@ from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.posterior import Posterior
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.runtime.shown import aligned
+from markovia.runtime.shown import InNotebooks, aligned
 
 Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Causation:
+class Causation(InNotebooks):
     """Probabilities of causation, each a pair of bounds; the two are one number where it is determined.
 
     Attributes

@@ -10,7 +10,7 @@ import numpy as np
 
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
-from markovia.runtime.shown import aligned
+from markovia.runtime.shown import InNotebooks, aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ ORDERS = 200
 
 
 @dataclass(frozen=True)
-class Attribution:
+class Attribution(InNotebooks):
     """Shares by cause, with standard errors (zero where the answer is exact); `total` is what they sum to.
 
     Examples

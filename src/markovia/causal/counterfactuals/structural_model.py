@@ -21,6 +21,7 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.one_line import parse_one_line
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import html_picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,6 +135,9 @@ class StructuralModel:
     def variables(self) -> list[str]:
         """The names of the variables, parents before children."""
         return list(self._equations or self._waiting)
+
+    def _repr_html_(self) -> str:
+        return html_picture(self.graph, len(self.graph.nodes), repr(self))
 
     @property
     def graph(self) -> DAG:

@@ -23,6 +23,7 @@ from markovia.graphs.named import Names, as_names
 from markovia.runtime import ports
 from markovia.runtime.checks import check_choice
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ def difference_in_differences(
 
 
 @dataclass(frozen=True)
-class StaggeredEffects:
+class StaggeredEffects(InNotebooks):
     """Effects where treatment starts at different times; prints as a table.
 
     Attributes
@@ -223,7 +224,7 @@ def staggered_differences(
 
 
 @dataclass(frozen=True)
-class SyntheticControl:
+class SyntheticControl(InNotebooks):
     """A treated unit against its synthetic control; prints, and `plot()` draws both with the placebos.
 
     Attributes
@@ -354,7 +355,7 @@ def effect_over_time(
 
 
 @dataclass(frozen=True)
-class Mediation:
+class Mediation(InNotebooks):
     """Natural effects of a treatment: `total` is the sum of `direct` and `indirect`, each an `Effect`."""
 
     total: Effect

@@ -7,7 +7,7 @@ import numpy as np
 
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.shown import aligned
+from markovia.runtime.shown import InNotebooks, aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ OUTSIDE = 0.01
 
 
 @dataclass(frozen=True)
-class Overlap:
+class Overlap(InNotebooks):
     """Probabilities of being in either arm.
 
     Attributes
@@ -54,7 +54,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Balance:
+class Balance(InNotebooks):
     """Standardised differences of means between two arms, before and after weighting; `plot()` is the love plot."""
 
     columns: tuple[str, ...]

@@ -15,6 +15,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 MEASURES = ("difference", "ratio", "odds ratio")
 
@@ -39,7 +40,7 @@ class ArmMeans(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(InNotebooks):
     """A number with its error.
 
     Attributes

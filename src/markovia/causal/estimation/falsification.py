@@ -19,13 +19,14 @@ from markovia.graphs.independencies import Independence
 from markovia.graphs.named import Names
 from markovia.runtime.checks import check_count, check_level
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 from markovia.structure.ci_tests.ci_tests import bind_test
 from markovia.structure.learn import with_alpha
 from markovia.structure.task.settings import Reading
 
 
 @dataclass(frozen=True)
-class Falsification:
+class Falsification(InNotebooks):
     """Whether the data speak against a graph.
 
     Attributes

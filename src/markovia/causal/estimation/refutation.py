@@ -22,12 +22,13 @@ from markovia.graphs.named import Names, as_names
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Refutation:
+class Refutation(InNotebooks):
     """One attempt.
 
     Attributes

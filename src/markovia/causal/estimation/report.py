@@ -11,10 +11,11 @@ from markovia.causal.estimation.sensitivity import Sensitivity, sensitivity
 from markovia.errors import MarkoviaError
 from markovia.runtime import ports
 from markovia.runtime.seeds import Seed
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(InNotebooks):
     """All that was found out about an effect; `print` it, `plot()` draws it.
 
     `graph` is the test of the graph, or says why there is none.

@@ -21,6 +21,7 @@ from markovia.causal.estimation.nuisance import propensity, with_intercept
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class Sensitivity(InNotebooks):
     """How much hidden confounding an effect withstands.
 
     Attributes

@@ -24,6 +24,7 @@ from markovia.graphs.causal.admg import Admg
 from markovia.graphs.masks import members
 from markovia.graphs.named import Names
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +87,7 @@ class Range:
         return iter((self.lower, self.upper))
 
 
-class EffectBounds:
+class EffectBounds(InNotebooks):
     """Bounds on what an outcome would be under each value of the treatments.
 
     Attributes

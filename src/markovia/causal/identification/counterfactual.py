@@ -26,6 +26,7 @@ from markovia.graphs.named import Names, as_names
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime.clock import now
+from markovia.runtime.shown import InNotebooks
 
 
 def identify_counterfactual(
@@ -88,7 +89,7 @@ def identify_counterfactual(
 
 
 @dataclass(frozen=True)
-class CounterfactualEstimand:
+class CounterfactualEstimand(InNotebooks):
     """A counterfactual probability that is identified, as `identify_counterfactual` returns it.
 
     Attributes
@@ -299,7 +300,7 @@ def effect_on_treated(
 
 
 @dataclass(frozen=True)
-class NaturalEffects:
+class NaturalEffects(InNotebooks):
     """Natural direct and indirect effects, as formulas of the outcome's distribution in four worlds.
 
     Attributes

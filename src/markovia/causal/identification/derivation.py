@@ -18,6 +18,7 @@ from typing import Any
 from markovia.causal.identification.expressions import Expression, P, Product, Quotient, Sum, product
 from markovia.causal.identification.id_algorithm import Identifier, Kernel, Regime
 from markovia.graphs.causal.admg import Admg
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(InNotebooks):
     """Steps in order; those on parts of the formula come after the step that makes the part."""
 
     steps: tuple[Step, ...]

@@ -15,6 +15,7 @@ from markovia.graphs.named import Names
 from markovia.graphs.plot_options import Positions
 from markovia.graphs.trails import Trail, every_trail
 from markovia.runtime import ports
+from markovia.runtime.shown import html_picture, html_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,6 +60,10 @@ class EffectPaths:
             "plot-effect", *asked, ax=ax, layout=layout, title=title, legend=legend, seed=seed
         )
         return drawn
+
+    def _repr_html_(self) -> str:
+        nodes = 0 if self.problem is None else len(self.problem.graph.nodes)
+        return html_picture(self, nodes, "") + html_text(str(self))
 
     def __str__(self) -> str:
         lines = []

@@ -15,10 +15,11 @@ from markovia.graphs.independencies import Independence
 from markovia.graphs.mixed import MixedGraph
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
 from markovia.inference.posterior import Posterior
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class Estimand:
+class Estimand(InNotebooks):
     """An effect that is identified, as `identify` returns it.
 
     Attributes

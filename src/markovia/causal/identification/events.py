@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from markovia.errors import InvalidArgument
+from markovia.runtime.shown import InNotebooks
 
 
-class Event:
+class Event(InNotebooks):
     """A variable in the world where others are set from outside.
 
     Parameters

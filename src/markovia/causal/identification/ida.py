@@ -35,13 +35,14 @@ from markovia.graphs.masks import PartlyDirected, mask_of, members
 from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.named import Names
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class PossibleEffects:
+class PossibleEffects(InNotebooks):
     """The effects that the members of a class of linear models have.
 
     Attributes

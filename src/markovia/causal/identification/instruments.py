@@ -20,6 +20,7 @@ from markovia.errors import InvalidArgument
 from markovia.graphs.causal.separators import Cuts
 from markovia.graphs.masks import members
 from markovia.graphs.named import Names
+from markovia.runtime.shown import html_text
 
 
 class Instrument(NamedTuple):
@@ -27,6 +28,9 @@ class Instrument(NamedTuple):
 
     name: str
     given: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 def instruments(

@@ -22,6 +22,7 @@ from markovia.graphs.causal.admg import Admg
 from markovia.graphs.masks import members
 from markovia.graphs.named import Names, as_names
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 MOST_ORDERS = 5040
 
@@ -40,7 +41,7 @@ class Completeness:
 
 
 @dataclass(frozen=True)
-class Recovered:
+class Recovered(InNotebooks):
     """How a distribution is recovered from rows with gaps.
 
     Attributes

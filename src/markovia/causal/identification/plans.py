@@ -23,10 +23,11 @@ from markovia.graphs.named import Names, as_names
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime.clock import now
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class PlanEstimand:
+class PlanEstimand(InNotebooks):
     """The effect of plans on an outcome, as `identify_plan` returns it.
 
     Attributes

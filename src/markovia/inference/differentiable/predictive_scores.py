@@ -17,13 +17,14 @@ from markovia.inference.differentiable.drawn_posterior import DrawnPosterior, ar
 from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True)
-class PredictiveScore:
+class PredictiveScore(InNotebooks):
     """The expected log density of new data under a model.
 
     Attributes

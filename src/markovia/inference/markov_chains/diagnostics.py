@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +187,7 @@ def burn_in_advice(traces: ArrayLike) -> int:
 
 
 @dataclass(frozen=True)
-class Diagnostics:
+class Diagnostics(InNotebooks):
     """How a run of Markov chains went.
 
     Attributes

@@ -11,11 +11,12 @@ import numpy as np
 from markovia.errors import TooLarge
 from markovia.inference.engine import engine_names, get_engine
 from markovia.inference.posterior import Posterior
+from markovia.runtime.shown import InNotebooks
 
 PREFERENCE = ("variable-elimination", "junction-tree", "enumeration", "conditioning")
 
 
-class Agreement:
+class Agreement(InNotebooks):
     """Answers of independent engines to one question.
 
     Attributes

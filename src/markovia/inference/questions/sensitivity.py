@@ -25,7 +25,7 @@ from markovia.inference.exact.derivatives import MassGradient, mass_gradient
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Info
 from markovia.runtime.array_types import Array
-from markovia.runtime.shown import aligned, html_table
+from markovia.runtime.shown import InNotebooks, aligned, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ class Parameter(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SensitivityFunction:
+class SensitivityFunction(InNotebooks):
     """A posterior probability as a function of one table entry: `P(t) = (a t + b) / (c t + d)`.
 
     The coefficients are relative to the probability of the evidence now, so `c t + d` is one at the present value.

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from markovia.runtime import ports
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class DrawnPath:
+class DrawnPath(InNotebooks):
     """States over time, with `plot`."""
 
     def plot(
@@ -25,7 +26,7 @@ class DrawnPath:
         return ports.call("plot-state-path", self, parts, sequence=sequence, level=level, ax=ax, title=title)
 
 
-class DrawnForecast:
+class DrawnForecast(InNotebooks):
     """What comes after a sequence, with `plot`."""
 
     def plot(

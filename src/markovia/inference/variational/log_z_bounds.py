@@ -20,6 +20,7 @@ from markovia.inference.variational.structured_mean_field import StructuredMeanF
 from markovia.inference.variational.tree_reweighted import TreeReweighted
 from markovia.runtime.checks import SECONDS, check
 from markovia.runtime.clock import now
+from markovia.runtime.shown import InNotebooks
 
 RHO_STEPS = 30
 """Steps that improve the appearance probabilities when there is no time limit."""
@@ -28,7 +29,7 @@ CLUSTERED = 50_000
 
 
 @dataclass(frozen=True)
-class LogBounds:
+class LogBounds(InNotebooks):
     """A lower and an upper bound on log Z, and an estimate between them.
 
     Attributes

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from markovia.data.plain_columns import Data, need_rows, numbers, numeric_matrix, same_length
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ _COLLINEAR = 1e-10  # ratio of singular values below which double precision no l
 
 
 @dataclass(frozen=True, eq=False)
-class AssociationMatrix:
+class AssociationMatrix(InNotebooks):
     """A symmetric matrix of one measure between every two columns; ``matrix["a", "b"]`` is a float.
 
     Attributes

@@ -31,6 +31,7 @@ from markovia.data.plain_columns import Data, discrete_codes, is_numeric, numeri
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 Kernel: TypeAlias = Literal["rbf", "linear", "discrete"] | Callable[[Array, Array], ArrayLike]
 Bandwidth: TypeAlias = Literal["median"] | float
@@ -42,7 +43,7 @@ _TIE = 1e-12  # relative rounding below which two statistics count as equal
 
 
 @dataclass(frozen=True)
-class PermutationTest:
+class PermutationTest(InNotebooks):
     """The outcome of a permutation test.
 
     Attributes

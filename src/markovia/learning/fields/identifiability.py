@@ -20,13 +20,14 @@ from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import Feature
 from markovia.learning.fields.field_layout import Layout, layout_of_features
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 MOST = 4000
 """Weights of a connected part up to which singular values are taken."""
 
 
 @dataclass(frozen=True)
-class Identifiability:
+class Identifiability(InNotebooks):
     """How many of the weights are free, and which directions change no probability.
 
     Attributes

@@ -21,10 +21,11 @@ from markovia.learning.gaussian.covariance_selection import field_moments, selec
 from markovia.learning.tables.priors import Wishart
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True, eq=False)
-class FieldPosterior:
+class FieldPosterior(InNotebooks):
     """The posterior of a Gaussian field's precision K and mean; `posterior_` after a fit under `mk.priors.Wishart`.
 
     Attributes

@@ -20,6 +20,7 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ LOSSES = ("squared", "zero-one")
 
 
 @dataclass(frozen=True, eq=False)
-class BiasVariance:
+class BiasVariance(InNotebooks):
     """What a learner's expected error is made of, averaged over test points; prints as a table.
 
     Attributes

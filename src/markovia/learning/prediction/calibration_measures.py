@@ -18,6 +18,7 @@ from markovia.data.row_sources import row_weights
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,7 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(InNotebooks):
     """How well predicted probabilities agree with what happened; prints as a short report.
 
     Attributes

@@ -21,6 +21,7 @@ import numpy as np
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.multivariate_gaussian import MultivariateGaussian
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 DIRECT_UP_TO = 1_000
 """Unknown labels up to which sparse systems are factorised rather than iterated on."""
@@ -30,7 +31,7 @@ SOLVERS = ("auto", "direct", "cg")
 
 
 @dataclass(frozen=True, eq=False)
-class PropagatedLabels:
+class PropagatedLabels(InNotebooks):
     """The solution of label propagation.
 
     Attributes

@@ -20,6 +20,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.learning.regression.objectives import Objective, SoftmaxObjective
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def newton(
 
 
 @dataclass(frozen=True)
-class SoftmaxFit:
+class SoftmaxFit(InNotebooks):
     """A multinomial logistic fit.
 
     Attributes

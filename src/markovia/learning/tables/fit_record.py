@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from math import log, nan
 from typing import Any
 
+from markovia.runtime.shown import InNotebooks
+
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(InNotebooks):
     """The provenance of fitted parameters; prints as a short report.
 
     Attributes

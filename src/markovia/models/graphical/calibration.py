@@ -22,7 +22,7 @@ from markovia.runtime.array_types import Ints
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import generator
-from markovia.runtime.shown import aligned
+from markovia.runtime.shown import InNotebooks, aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ LEAST = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class Calibration(InNotebooks):
     """Ranks of true values among posterior draws.
 
     Attributes

@@ -17,10 +17,11 @@ from markovia.graphs.independencies import (
 )
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.directed_model import DirectedModel
+from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(InNotebooks):
     """One way in which two models differ."""
 
     where: str

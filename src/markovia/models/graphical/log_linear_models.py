@@ -10,6 +10,7 @@ from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.field_fit_verbs import listed_features, open_rows, owned_feature
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from markovia.learning.fields.log_linear_fit import FieldFit
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LogLinearResult:
+class LogLinearResult(InNotebooks):
     """A fitted log-linear model.
 
     Attributes

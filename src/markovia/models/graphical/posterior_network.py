@@ -29,6 +29,7 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +71,7 @@ class SampledPosterior(Posterior):
         return pd.DataFrame(table, index=index)
 
 
-class NetworkPosterior(TablePosterior):
+class NetworkPosterior(InNotebooks, TablePosterior):
     """The distribution of a network's tables after the data; `bn.posterior_` after a fit with a prior.
 
     Examples
@@ -187,7 +188,7 @@ class NetworkPosterior(TablePosterior):
         return twin
 
 
-class NumberPosterior:
+class NumberPosterior(InNotebooks):
     """The distribution of a mixed network's parameters after the data: `bn.posterior_` after a fit with a prior.
 
     Examples

@@ -18,6 +18,7 @@ from markovia.kernels.plain_code import either
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.checks import check_choice, check_count
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ USED = 200
 """Draws that it looks at, evenly spread."""
 
 
-class PartitionPosterior:
+class PartitionPosterior(InNotebooks):
     """Draws of the groups of rows.
 
     Parameters

@@ -41,6 +41,7 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.keyword_advice import guided
+from markovia.runtime.shown import html_picture
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -560,6 +561,9 @@ class DynamicBayesianNetwork:
         )
         self._fit = record, self._tables()
         return self
+
+    def _repr_html_(self) -> str:
+        return html_picture(self, 0 if self._waiting else 2 * len(self.variables), repr(self))
 
     def __repr__(self) -> str:
         more = f", order {self.order}" if self.order > 1 else ""

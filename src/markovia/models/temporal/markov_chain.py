@@ -26,9 +26,10 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Whole, check
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 
-class MarkovChain(FiniteChain):
+class MarkovChain(FiniteChain, InNotebooks):
     """A Markov chain on finitely many symbols, given or learned from sequences.
 
     Parameters

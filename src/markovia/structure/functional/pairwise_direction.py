@@ -16,6 +16,7 @@ from markovia.data.unit_scaling import unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_level
+from markovia.runtime.shown import InNotebooks
 from markovia.structure.ci_tests.gamma_hsic import HsicTest, gamma_hsic
 from markovia.structure.functional.pnl import post_nonlinear_noise
 from markovia.structure.functional.smooth_regression import smooth_fit
@@ -29,7 +30,7 @@ MODELS = ("anm", "pnl", "lingam")
 
 
 @dataclass(frozen=True)
-class PairwiseDirection:
+class PairwiseDirection(InNotebooks):
     """What two directions look like.
 
     Attributes

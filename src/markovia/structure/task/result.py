@@ -13,7 +13,7 @@ from markovia.graphs.plot_options import Highlight, Positions
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.shown import html_table
+from markovia.runtime.shown import html_picture, html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -298,7 +298,8 @@ class LearnedStructure:
         listed = self._listed()
         first, *rest = self._summary()
         small = "; ".join([*rest, *self.notes])
-        return html_table([], [[text] for _, _, text in listed], title=first, note=small)
+        picture = html_picture(self, len(self.graph.nodes), "")
+        return picture + html_table([], [[text] for _, _, text in listed], title=first, note=small)
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows that are not in memory do not travel; `fit` then asks for them."""

@@ -12,13 +12,14 @@ from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 
-class Beliefs(Mapping[str, list[Array]]):
+class Beliefs(Mapping[str, list[Array]], InNotebooks):
     """Distributions of variables at every step: `beliefs["rain"]` is a list of arrays (steps, states), one a sequence.
 
     Attributes

@@ -18,12 +18,13 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.processes.dynamic_evidence import read_columns
 from markovia.models.temporal.processes.dynamic_language import lagged, split_name
 from markovia.runtime.checks import check_count
+from markovia.runtime.shown import InNotebooks
 from markovia.structure.learn import learn_structure
 from markovia.structure.task.result import LearnedStructure
 
 
 @dataclass(frozen=True)
-class LearnedProcess:
+class LearnedProcess(InNotebooks):
     """A learned dynamic structure.
 
     Attributes
