@@ -48,6 +48,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/bayesian.py
 	$(BIN)/python benchmarks/sequences.py
 	$(BIN)/python benchmarks/causal.py
+	$(BIN)/python benchmarks/latent.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

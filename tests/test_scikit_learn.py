@@ -118,6 +118,7 @@ DOCUMENTS = {
 }
 """Estimators whose rows are documents: counts are whole numbers, and the checks make fractions."""
 SETTINGS = {
+    "DirichletProcessMixture": {"max_iter": 20},
     "BernoulliMixture": {"binarize": 0.5},
     "LatentFeatures": {"max_iter": 20, "n_init": 1},
     "PoissonFactorisation": {"max_iter": 20},
@@ -133,7 +134,13 @@ def test_every_estimator_is_in_the_list():
     assert found == set(ON_PURPOSE) | SEQUENCES | DOCUMENTS
 
 
-@pytest.mark.parametrize("name", ON_PURPOSE)
+SLOW = {"StudentTMixture": "GaussianMixture", "MixtureOfExperts": "RegressionMixture"}
+"""Estimators whose checks take long, and those with the same code around the fit that are always checked."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in ON_PURPOSE]
+)
 def test_the_checks_fail_only_where_the_list_says_so(name):
     checked(getattr(mk, name)(**SETTINGS.get(name, {})), ON_PURPOSE[name])
 

@@ -40,6 +40,8 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 BLOCK, WIDTH = 4096, 256
+HALVINGS = 20
+"""How often the interval of the log degrees of freedom is halved."""
 KERNELS = "markovia.kernels.sequences.gaussian_rows"
 
 
@@ -276,25 +278,32 @@ class StudentT(Components):
 
     def _with_df(self, rows: Any, weights: Array, size: Array) -> Self:
         """Return the same with the degrees of freedom, from 1 to 1,000, that make the rows most probable."""
-        from scipy.optimize import minimize_scalar
-        from scipy.special import gammaln
+        from scipy.special import digamma, gammaln
 
         d = rows.shape[1]
         squares, _ = distances(rows, self.means, self.scales)
-        df = self.df.copy()
-        for k in np.flatnonzero(size > NOTHING):
 
-            def loss(log_df: float, k: Any = k) -> float:
-                v = np.exp(log_df)
-                front = gammaln((v + d) / 2.0) - gammaln(v / 2.0) - 0.5 * d * np.log(v)
-                return float((v + d) / 2.0 * (weights[:, k] @ np.log1p(squares[:, k] / v)) - size[k] * front)
+        def summed(values: Array) -> Array:
+            return np.asarray(np.einsum("nk,nk->k", weights, values))
 
-            found = minimize_scalar(
-                loss, bounds=(0.0, np.log(1e3)), method="bounded", options={"xatol": 1e-6}
-            )
-            if found.fun < loss(float(np.log(df[k]))):
-                df[k] = np.exp(found.x)
-        return replace(self, df=df)
+        def loss(v: Array) -> Array:
+            front = gammaln((v + d) / 2.0) - gammaln(v / 2.0) - 0.5 * d * np.log(v)
+            return np.asarray((v + d) / 2.0 * summed(np.log1p(squares / v)) - size * front)
+
+        def rises(v: Array) -> Any:
+            """Say whether more degrees of freedom make the rows more probable."""
+            front = digamma((v + d) / 2.0) - digamma(v / 2.0) - d / v
+            inside = (v + d) / v * summed(squares / (v + squares)) - summed(np.log1p(squares / v))
+            return size * front + inside > 0.0
+
+        low, high = np.zeros(len(self.df)), np.full(len(self.df), np.log(1e3))
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            up = rises(np.exp(middle))
+            low, high = np.where(up, middle, low), np.where(up, high, middle)
+        found = np.exp((low + high) / 2.0)
+        better = (size > NOTHING) & (loss(found) < loss(self.df))
+        return replace(self, df=np.where(better, found, self.df))
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
         """Return an observation from each of some states."""

@@ -10,7 +10,6 @@ factors^2) a turn); nothing is filled in.
 References: Tipping and Bishop (1999), Rubin and Thayer (1982), Barber (2012), section 21.2.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,17 +47,17 @@ class Factors:
         q = self.loadings.shape[1]
         scaled = self.loadings / self.noise[:, None]
         squares = (scaled[:, :, None] * self.loadings[:, None, :]).reshape(-1, q * q)
-        whole = bool(there.all())
-        precision = np.eye(q) + (there[:1] if whole else there).astype(np.float64).dot(squares).reshape(
-            -1, q, q
-        )
-        spread = np.linalg.inv(precision)
-        means = (spread @ (apart @ scaled)[:, :, None])[:, :, 0]
-        lengths = (apart**2 / self.noise).sum(axis=1) - np.einsum(
-            "ni,nij,nj->n", means, np.broadcast_to(precision, (len(rows), q, q)), means
-        )
-        sizes = there @ np.log(2.0 * np.pi * self.noise) + np.linalg.slogdet(precision)[1]
-        return means, np.broadcast_to(spread, (len(rows), q, q)), -0.5 * (lengths + sizes)
+        # rows that show the same columns share a covariance
+        codes = there @ np.exp2(np.arange(there.shape[1])) if there.shape[1] < 53 else np.arange(len(there))
+        _, first, which = np.unique(codes, return_index=True, return_inverse=True)
+        kinds = there[first]
+        precision = np.eye(q) + (kinds.astype(np.float64) @ squares).reshape(-1, q, q)
+        spread = np.asarray(np.linalg.inv(precision), dtype=np.float64)[which]
+        pulled = apart @ scaled
+        means = (spread @ pulled[:, :, None])[:, :, 0]
+        lengths = (apart**2 / self.noise).sum(axis=1) - (means * pulled).sum(axis=1)
+        sizes = kinds @ np.log(2.0 * np.pi * self.noise) + np.linalg.slogdet(precision)[1]
+        return means, spread, -0.5 * (lengths + sizes[which])
 
 
 class FactorFit(NamedTuple):
@@ -129,32 +128,26 @@ def from_rows(
     clock: Clock | None = None,
 ) -> FactorFit:
     """Return the factors that make the cells that are there most probable, by EM from a start."""
-    made, history, converged = start, [_of_rows(start, rows, weights)], False
+    made, converged = start, False
+    value, after = _turn(start, rows, weights, one_noise)
+    history = [value]
     while not converged and len(history) <= max_iter and not (clock is not None and clock.over()):
-        made = _turn(made, rows, weights, one_noise)
-        history.append(_of_rows(made, rows, weights))
+        made = after
+        value, after = _turn(made, rows, weights, one_noise)
+        history.append(value)
         converged = history[-1] - history[-2] <= tol
     return FactorFit(made, history[1:], converged)
 
 
-def _of_rows(made: Factors, rows: Array, weights: Array) -> float:
-    return float(
-        weights @ np.concatenate([made.posteriors(part)[2] for part in _parts(rows)]) / weights.sum()
-    )
-
-
-def _parts(rows: Array) -> Iterator[Array]:
-    return (rows[first : first + BLOCK] for first in range(0, len(rows), BLOCK))
-
-
-def _turn(made: Factors, rows: Array, weights: Array, one_noise: bool) -> Factors:
-    """Regress each column on the factors and a one, over the rows that have it."""
+def _turn(made: Factors, rows: Array, weights: Array, one_noise: bool) -> tuple[float, Factors]:
+    """Return the log likelihood, and new factors: each column regressed on them and a one, over the rows that have it."""
     d, q = made.loadings.shape
     products, sums = np.zeros((d, (q + 1) ** 2)), np.zeros((d, q + 1))
-    squares, counts = np.zeros(d), np.zeros(d)
+    squares, counts, value = np.zeros(d), np.zeros(d), 0.0
     for first in range(0, len(rows), BLOCK):
         part, w = rows[first : first + BLOCK], weights[first : first + BLOCK, None]
-        means, spread, _ = made.posteriors(part)
+        means, spread, logs = made.posteriors(part)
+        value += float(w[:, 0] @ logs)
         given = np.concatenate([means, np.ones((len(part), 1))], axis=1)
         second = given[:, :, None] * given[:, None, :]
         second[:, :q, :q] += spread
@@ -169,7 +162,7 @@ def _turn(made: Factors, rows: Array, weights: Array, one_noise: bool) -> Factor
     noise = np.full(d, left.sum() / counts.sum()) if one_noise else left / counts
     spread_of = squares / counts - (sums[:, q] / counts) ** 2
     least = LEAST * np.where(spread_of > 0.0, spread_of, max(float(spread_of.max()), 1e-300))
-    return Factors(found[:, q], found[:, :q], np.maximum(noise, least))
+    return value / float(weights.sum()), Factors(found[:, q], found[:, :q], np.maximum(noise, least))
 
 
 def rotated(loadings: Array, gamma: float, turns: int = 500) -> Array:

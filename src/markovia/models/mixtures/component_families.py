@@ -41,8 +41,12 @@ class NumberRows:
     kind: str = "full"
     threshold: float | None = None
     rank: int = 1
-    tries: ClassVar[int] = TRIES
     start_prior: ClassVar[dict[str, Any]] = START_PRIOR
+
+    @property
+    def tries(self) -> int:
+        """How many starts it can afford: a step of Student's t takes several times one of a Gaussian."""
+        return TRIES // 2 if self.name == "student-t" else TRIES
 
     @property
     def priors(self) -> tuple[str, ...]:
