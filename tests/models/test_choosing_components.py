@@ -97,3 +97,17 @@ def test_a_posterior_over_partitions_says_how_probable_each_number_is():
         mk.choose_components(DrawsPartitions(), ROWS[:3], [5], criterion="dirichlet-process")
     with pytest.raises(InvalidArgument, match=r"as mk.DirichletProcessMixture, not FactorAnalysis"):
         mk.choose_components(mk.FactorAnalysis(), ROWS, [1], criterion="dirichlet-process")
+
+
+def test_the_number_of_topics_is_chosen_by_documents_that_were_not_learned_from():
+    rng = np.random.default_rng(0)
+    phi = rng.dirichlet(np.full(30, 0.05), 3)
+    counts = np.array([rng.multinomial(60, t @ phi) for t in rng.dirichlet(np.full(3, 0.3), 120)])
+    found = mk.choose_components(
+        mk.LDA(max_iter=60, random_state=0, progress=False), counts, [1, 3], criterion="held-out", seed=0
+    )
+    assert found.n_components == 3
+    assert found.best.components_.shape == (3, 30)
+    # the score is the log probability a word, of which the perplexity is the exponential
+    assert np.exp(-found.scores[1]) < 30
+    assert found.scores[1] > found.scores[0] + 0.1

@@ -184,13 +184,22 @@ def _groups() -> None:
 
 def _topics() -> None:
     from markovia.models.topics.hdp import HDP
+    from markovia.models.topics.hierarchical_lda import HierarchicalLDA
+    from markovia.models.topics.hmm_lda import HMMLDA
+    from markovia.models.topics.labelled import LabelledLDA
     from markovia.models.topics.lda import LDA
+    from markovia.models.topics.plsi import PLSI
 
-    counts = _bits(60, 20) * 3
-    for method in ("gibbs", "vb", "online"):
-        LDA(3, method=method, max_iter=2, random_state=0).fit(counts).transform(counts)
-    for method in ("direct", "franchise", "online"):
-        HDP(2, method=method, random_state=0).fit(counts)  # type: ignore[arg-type]
+    texts = [["a", "b", "a", "c"], ["b", "c", "d", "d"]] * 4
+    lda = LDA(2, max_iter=2).fit(texts)
+    lda.transform(texts)
+    lda.log_prob(texts, particles=1)
+    for model in (
+        LDA(2, method="uncollapsed", max_iter=2), LDA(2, method="vb", max_iter=2), HDP(2), HDP(2, method="franchise"),
+        HDP(1, method="online"), HierarchicalLDA(2, max_iter=1, n_init=1), HMMLDA(2, 2, max_iter=1), PLSI(2, max_iter=2),
+    ):  # fmt: skip
+        model.fit(texts)
+    LabelledLDA(max_iter=1).fit(texts, ["x", "y"] * 4)
 
 
 def _learn(data: Any, *methods: str, **options: Any) -> None:

@@ -8,7 +8,7 @@ from markovia.factors.processes.chinese_restaurant import ChineseRestaurant
 from markovia.factors.processes.law import labels_of, set_partitions
 from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
 from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs, FiniteCollapsedGibbs
-from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.concentrations import Concentration
 from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.learning.components.conjugate import conjugate_family
 from markovia.learning.latent.base_measures import ConjugateMeasure, DistributionMeasure

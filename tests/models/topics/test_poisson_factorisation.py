@@ -99,3 +99,13 @@ def test_a_saved_model_answers_the_same(tmp_path):
     model = mk.PoissonFactorisation(3, max_iter=10, random_state=0).fit(counts)
     model.save(tmp_path / "factors.json")
     assert (mk.load(tmp_path / "factors.json").transform(counts) == model.transform(counts)).all()
+
+
+def test_a_corpus_is_read_as_its_counts_and_new_documents_in_the_same_words():
+    texts = ["cat dog cat", "dog cat dog", "sun rain sun", "rain sun rain"] * 10
+    corpus = mk.Corpus.read(texts)
+    model = mk.PoissonFactorisation(2, max_iter=30, random_state=0).fit(corpus)
+    same = mk.PoissonFactorisation(2, max_iter=30, random_state=0).fit(corpus.counts())
+    assert (model.components_ == same.components_).all()
+    new = model.transform(mk.Corpus.read(["sun cat bird", "cat"]))  # other words, and in another order
+    assert np.allclose(new, model.transform([[1, 0, 0, 1], [1, 0, 0, 0]]))

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.concentrations import Concentration
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import kernel_seed

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.concentrations import Concentration
 from markovia.inference.collapsed.conjugate_rows import ConjugateRows
 from markovia.runtime.array_types import Ints
 from markovia.runtime.seeds import kernel_seed

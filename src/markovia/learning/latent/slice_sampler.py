@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.concentrations import Concentration
 from markovia.learning.components.conjugate import ConjugateFamily, Params
 from markovia.learning.latent.uncollapsed_gibbs import drawn_labels, one_hot, stick_weights
 from markovia.runtime.array_types import Array, Ints

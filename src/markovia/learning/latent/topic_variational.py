@@ -199,3 +199,31 @@ def climbed(
             model.learn_priors(found.state, learned)
     assert state is not None
     return state, history, converged
+
+
+def online_step(
+    components: Array, prior: Array, word_prior: Array, counts: Any, share: float, n: float, **rule: Any
+) -> tuple[Array, float]:
+    """Move topics towards a piece of documents, counted as if all n were like it; return them and the piece's bound.
+
+    Parameters
+    ----------
+    components, word_prior
+        Dirichlet parameters of topics, topics x words, and of their prior, topics x (1 or words).
+    share
+        How far to move, from 0 to 1.
+    rule
+        Of `document_posteriors`.
+    """
+    from scipy.special import psi
+
+    there, places = np.unique(
+        counts.indices, return_inverse=True
+    )  # only these words' expectations are needed
+    own = components.T[there]
+    piece = type(counts)((counts.data, places, counts.indptr), shape=(counts.shape[0], len(there)))
+    table = np.exp(psi(own) - psi(components.sum(axis=1)))
+    found = document_posteriors(piece, table, prior, **rule)
+    moved = (1.0 - share) * components + share * word_prior
+    moved[:, there] += (share * n / max(counts.shape[0], 1)) * found.stats.T
+    return moved, documents_bound(found, np.asarray(counts.sum(axis=1), dtype=np.float64).ravel(), prior)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.concentrations import Concentration
 from markovia.learning.components.conjugate import ConjugateFamily, Params
 from markovia.learning.components.conjugate_draws import dirichlet_rows
 from markovia.learning.components.discrete import chosen

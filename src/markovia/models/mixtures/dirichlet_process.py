@@ -12,7 +12,7 @@ from sklearn.base import ClusterMixin
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
 from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
 from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs
-from markovia.inference.collapsed.concentration import Concentration
+from markovia.inference.collapsed.concentrations import Concentration
 from markovia.inference.collapsed.sampler_runs import SamplerRun, digest_of, run_sampler
 from markovia.learning.components.conjugate import PRIORS, ConjugateFamily, conjugate_family
 from markovia.learning.components.families import clusters

@@ -17,7 +17,7 @@ from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
 from markovia.inference.collapsed.topic_gibbs import CollapsedTopics
 from markovia.inference.collapsed.topic_uncollapsed import UncollapsedTopics
-from markovia.learning.latent.topic_variational import BoundedTopics, DocumentSteps, climbed
+from markovia.learning.latent.topic_variational import BoundedTopics, DocumentSteps, climbed, online_step
 from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.models.topics.base import read_documents, seed_of
 from markovia.models.topics.lda_priors import prior_counts, seeded_places, word_priors
@@ -42,6 +42,10 @@ LEARNED = 0.1
 """Where priors that are learned begin."""
 START = 50
 """Sweeps of the sampler from which "vb", "map" and "online" begin."""
+ENOUGH, SOFT = 200_000, 0.8
+"""Words from which "online" begins, and how much its first topics are drawn to how frequent words are."""
+FEW = 7
+"""Steps a document of "online": more of them gain less than more documents do."""
 
 
 @dataclass(eq=False, repr=False)
@@ -74,7 +78,7 @@ class LDA(TopicQuestions):
     learning_decay, learning_offset, batch_size, total_samples
         Of "online" and `partial_fit`, as in scikit-learn.
     max_doc_update_iter, mean_change_tol
-        Steps a document at most, and the mean change at which they end.
+        Steps a document at most (by default 100, and 7 where "online" learns), and the mean change at which they end.
     n_jobs
         Threads; the answer does not depend on it.
     random_state
@@ -123,7 +127,7 @@ class LDA(TopicQuestions):
     learning_offset: Tolerance = 10.0
     batch_size: Count = BATCH
     total_samples: Annotated[float | None, Interval(1.0, said="1 or more", none=True)] = None
-    max_doc_update_iter: Count = 100
+    max_doc_update_iter: CountOrNone = None
     mean_change_tol: Positive = 1e-3
     n_jobs: int | None = None
     random_state: Any = None
@@ -268,14 +272,22 @@ class LDA(TopicQuestions):
         with Clock(self.time_limit, self.progress, total=self._passes, unit="pass", name="LDA") as clock:
             self._state, history, converged = climbed(
                 model, corpus.counts(), corpus.lengths.astype(np.float64), learned, passes=self._passes, tol=self.tol,
-                most=self.max_doc_update_iter, change=self.mean_change_tol, clock=clock,
+                most=self.max_doc_update_iter or 100, change=self.mean_change_tol, clock=clock,
             )  # fmt: skip
         self._settle(model)
         self.doc_topic_ = self._state / self._state.sum(axis=1, keepdims=True)
         self._finish(history, converged, clock.reason)
 
     def _online(self, pieces: Corpus | CorpusStream, n: int, rng: np.random.Generator) -> None:
-        self._start_online(next(self._pieces(pieces, rng)), n, rng)
+        first, heard = [], 0
+        for piece in self._pieces(pieces, rng):
+            first.append(piece)
+            heard += len(piece.words)
+            if heard >= ENOUGH:
+                break
+        offsets = np.concatenate([[0], np.cumsum(np.concatenate([piece.lengths for piece in first]))])
+        words = np.concatenate([piece.words for piece in first])
+        self._start_online(Corpus(words, offsets, self.vocabulary_), n, rng)
         history: list[float] = []
         converged = False
         with Clock(self.time_limit, self.progress, total=self._passes, unit="pass", name="LDA") as clock:
@@ -298,20 +310,30 @@ class LDA(TopicQuestions):
         return (pieces[order[i : i + self.batch_size]] for i in range(0, len(order), self.batch_size))
 
     def _start_online(self, piece: Corpus, n: float, rng: np.random.Generator) -> None:
-        """Begin with the topics of a first piece, as if all documents were like it."""
+        """Begin with the topics of a first piece, as if all documents were like it.
+
+        Few documents have few of a topic's words: topics are drawn to how frequent words are, else they could not find
+        the others.
+        """
         model = self._started(piece, rng)
-        more = (model.components - model.word_prior) * (n / max(len(piece), 1))
-        self._settle(BoundedTopics(more + model.word_prior, model.prior, model.word_prior))
+        counts = (model.components - model.word_prior) * (n / max(len(piece), 1))
+        frequent = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / max(counts.sum(), 1.0)
+        model.set_components(SOFT * frequent + (1.0 - SOFT) * counts + model.word_prior)
+        self._settle(model)
         self.n_batch_iter_, self._seen = 1, 0
         self.n_iter_, self.converged_, self.stopped_, self.history_ = 1, False, None, []
 
     def _online_step(self, corpus: Corpus, n: float) -> float:
         """Move the topics towards a piece of documents, and return the piece's part of the bound."""
-        model, found = self._bounded(), self._steps(corpus, keep=True)
-        bound = model.objective(found, corpus.lengths.astype(np.float64)) - model.topics_bound()
-        step = (self.learning_offset + self.n_batch_iter_) ** -self.learning_decay
-        aim = model.word_prior + found.stats * (n / max(len(corpus), 1))
-        self.components_ = np.asarray(((1 - step) * model.components + step * aim).T)
+        share = (self.learning_offset + self.n_batch_iter_) ** -self.learning_decay
+        rule = {
+            "most": self.max_doc_update_iter or FEW,
+            "tol": self.mean_change_tol,
+            "threads": self._threads,
+        }
+        self.components_, bound = online_step(
+            self.components_, self.doc_topic_prior_, self.topic_word_prior_, corpus.counts(), share, n, **rule
+        )
         self.n_batch_iter_ += 1
         return bound
 
@@ -339,9 +361,9 @@ class LDA(TopicQuestions):
         state = self._steps(corpus).state
         return np.asarray(state / state.sum(axis=1, keepdims=True))
 
-    def _steps(self, corpus: Corpus, *, keep: bool = False) -> DocumentSteps:
-        most, tol = self.max_doc_update_iter, self.mean_change_tol
-        return self._bounded().steps(corpus.counts(), most=most, tol=tol, keep=keep)
+    def _steps(self, corpus: Corpus) -> DocumentSteps:
+        most, tol = self.max_doc_update_iter or 100, self.mean_change_tol
+        return self._bounded().steps(corpus.counts(), most=most, tol=tol, keep=False)
 
 
 def _kept(sampler: CollapsedTopics) -> dict[str, Array]:

@@ -38,7 +38,7 @@ class TopicQuestions(TopicModel):
     def _bounded(self) -> BoundedTopics:
         raise NotImplementedError
 
-    def _steps(self, corpus: "Corpus", *, keep: bool = False) -> DocumentSteps:
+    def _steps(self, corpus: "Corpus") -> DocumentSteps:
         raise NotImplementedError
 
     def perplexity(

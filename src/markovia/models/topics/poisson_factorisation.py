@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from markovia.data.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
@@ -93,7 +94,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         Parameters
         ----------
         X
-            (rows, columns) of whole numbers, 0 or more.
+            (rows, columns) of whole numbers, 0 or more, or a `Corpus`.
         y
             Ignored.
         """
@@ -118,13 +119,23 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
             self.n_components_ = order.size
         return self
 
+    def _table(self, counts: Any, *, reset: bool) -> Any:
+        """Return counts as a table of numbers; a corpus has a column for each word of the vocabulary."""
+        if not isinstance(counts, Corpus):
+            return numbers(self, counts, reset=reset, sparse=True)
+        if reset:
+            self.vocabulary_ = list(counts.vocabulary)
+        elif hasattr(self, "vocabulary_"):
+            counts = Corpus.read(counts, self.vocabulary_)
+        return numbers(self, counts.counts(), reset=reset, sparse=True)
+
     def _sampler(
         self, counts: Any, masses: Array, rng: np.random.Generator, *, reset: bool
     ) -> GammaPoissonGibbs:
         """Return a sampler at its start, for counts that were checked."""
         from scipy.sparse import coo_array
 
-        x = numbers(self, counts, reset=reset, sparse=True)
+        x = self._table(counts, reset=reset)
         held = coo_array(x)
         held.sum_duplicates()
         if np.isnan(held.data).any():
@@ -212,7 +223,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         from scipy.special import gammaln
 
         mean = np.maximum(self.inverse_transform(self.transform(X)), 1e-12)
-        x = numbers(self, X, reset=False, sparse=True)
+        x = self._table(X, reset=False)
         dense = x.toarray() if hasattr(x, "toarray") else x
         return float((dense * np.log(mean) - mean - gammaln(dense + 1.0)).mean())
 
