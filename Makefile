@@ -39,6 +39,8 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/graphs.py
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/studio.py
+	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/exact.py
 	$(BIN)/python benchmarks/gaussian.py --large
 	$(BIN)/python benchmarks/approximate.py

@@ -77,7 +77,7 @@ def open_model(call: Call) -> messages.View:
         document = work.new(body.new)
     else:
         document = work.recover(body.recover)
-    return view_of(document)
+    return view_of(document, call.workspace.limit)
 
 
 def upload(call: Call) -> messages.View:
@@ -132,14 +132,14 @@ def _stepped(call: Call, by: int) -> messages.View:
     document = call.workspace.document(call.path["id"])
     document.step(by)
     call.workspace.autosave(document)
-    return view_of(document)
+    return view_of(document, call.workspace.limit)
 
 
 def edit(call: Call) -> messages.View:
     """Change a model."""
     document = call.workspace.document(call.path["id"])
     document.change(lambda snapshot: edits.edited(snapshot, call.body))
-    view = view_of(document)
+    view = view_of(document, call.workspace.limit)
     call.workspace.autosave(document)
     return view
 

@@ -6,17 +6,21 @@ from itertools import product
 from math import prod
 from typing import Any, Literal
 
-from markovia.errors import UnsupportedModel
+from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional, LinearGaussian
 from markovia.factors.local_models.noisy import NoisyAndConditional, NoisyOrConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.inference.choosing.auto import TREE_RATE, kernels_loaded
+from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
+from markovia.inference.exact.junction_tree import JunctionTree
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.models.graphical.factor_graph import FactorGraph
+from markovia.models.graphical.model import Model
 from markovia.runtime import ports
-from markovia.studio.messages import Node, NodeParent, View, ViewEdge, ViewNode
+from markovia.studio.messages import Cost, Node, NodeParent, View, ViewEdge, ViewNode
 from markovia.studio.workspace import Document, Point, Snapshot, kind_of
 
 Kind = Literal["arrow", "line", "both", "circle"]
@@ -27,7 +31,7 @@ MOST_ENTRIES = 65_536
 """Entries of a table that is still shown."""
 
 
-def view_of(document: Document) -> View:
+def view_of(document: Document, limit: float = 30.0) -> View:
     """Return the document as it is drawn; nodes that have no position yet get one."""
     snapshot = document.now
     names, edges = graph_of(snapshot.model)
@@ -54,7 +58,22 @@ def view_of(document: Document) -> View:
         undo=document.can_undo,
         redo=document.can_redo,
         file=document.file,
+        cost=cost_of(model, limit),
     )
+
+
+def cost_of(model: Any, limit: float) -> Cost | None:
+    """Return what exact answers need; None for models without tables, or while the compiler is not there yet."""
+    if not isinstance(model, Model) or model.has_quantities or not kernels_loaded():
+        return None
+    try:
+        problem = model._problem(None)
+        if hopeless(problem, None):
+            return Cost(2.0**HOPELESS, exact=False)
+        total = JunctionTree().plan(problem).total
+    except MarkoviaError:
+        return None
+    return Cost(float(total), exact=3.0 * total / TREE_RATE <= limit)
 
 
 def graph_of(model: Any) -> tuple[list[str], list[ViewEdge]]:
