@@ -1,4 +1,4 @@
-"""Pictures of the pages on random partitions and latent features; everything is drawn from fixed seeds."""
+"""Pictures of the pages on clusters, random partitions and latent features; everything is drawn from fixed seeds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,6 +94,40 @@ def latent_images() -> Any:
     return figure
 
 
+def sure_clusters() -> Any:
+    """Show a mixture of two groups, and how sure rows are of their group; as in `guide/clustering_with_uncertainty.md`."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal([0, 0], 1, (100, 2)), rng.normal([4, 4], 1, (300, 2))])
+    mixture = mk.GaussianMixture(n_components=2, random_state=0).fit(rows)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
+    mixture.plot(rows, ax=left, title="components, and rows by how sure they are")
+    side = np.linspace(-4.0, 8.0, 160)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    large = int(mixture.weights_.argmax())
+    chance = mixture.predict_proba(grid)[:, large].reshape(160, 160)
+    shown = right.contourf(side, side, chance, levels=np.linspace(0, 1, 11), cmap="RdYlBu", alpha=0.7)
+    right.scatter(*rows.T, s=4, color="black", alpha=0.5)
+    right.set_title("probability of the larger group")
+    figure.colorbar(shown, ax=right, shrink=0.85)
+    for ax in (left, right):
+        ax.set(xlim=(-4, 8), ylim=(-4, 8), xlabel="x0", ylabel="x1")
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def infinite_mixture() -> Any:
+    """Show groups that were found, rows that belong together, and how many groups; as in `guide/infinite_mixtures.md`."""
+    rng = np.random.default_rng(0)
+    centres = np.array([[-4, 0], [0, 4], [4, 0], [0, -4]])
+    x = centres[rng.integers(0, 4, 300)] + rng.normal(0, 0.7, (300, 2))
+    found = mk.DirichletProcessMixture(max_iter=100, random_state=0).fit(x)
+    figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.4), layout="constrained")
+    found.plot(x, ax=axes[0], title="the point partition")
+    found.posterior_.plot(what="matrix", ax=axes[1])
+    found.posterior_.plot(what="number", ax=axes[2])
+    return figure
+
+
 FIGURES: tuple[Callable[[], Any], ...] = (
     broken_sticks,
     growing_tables,
@@ -101,4 +135,6 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     trees_and_links,
     buffets,
     latent_images,
+    sure_clusters,
+    infinite_mixture,
 )
