@@ -145,3 +145,50 @@ def test_one_row_and_equal_rows_are_one_group():
     assert mk.DirichletProcessMixture(max_iter=10, random_state=0).fit([[1.0, 2.0]]).n_components_ == 1
     found = mk.DirichletProcessMixture(max_iter=30, random_state=0).fit(np.ones((20, 2)))
     assert found.n_components_ == 1
+
+
+@pytest.mark.slow
+def test_a_cut_stick_in_a_network_predicts_as_all_partitions_do():
+    """The recipe of the guide: predictive densities of five rows, by sampling sticks and centres and by enumeration."""
+    import jax.numpy as jnp
+
+    import markovia.distributions as dist
+    from markovia.factors.processes.law import set_partitions
+
+    rows, at, spread = np.array([-3.0, -2.6, -2.2, 1.8, 2.5]), np.linspace(-7.0, 7.0, 8), 3.0
+
+    def weights(stick):
+        left = jnp.concatenate([jnp.ones(1), jnp.cumprod(1.0 - stick)])
+        return left * jnp.concatenate([stick, jnp.ones(1)])
+
+    model = mk.BayesianNetwork()
+    model.add("stick", dist.Beta(1.0, 1.0), plate={"piece": 7})
+    model.add("centre", dist.Normal(0.0, spread), plate={"group": 8})
+    model.add(
+        "x",
+        lambda stick, centre: dist.MixtureSameFamily(
+            dist.Categorical(weights(stick)), dist.Normal(centre, 1.0)
+        ),
+        plate={"row": 5},
+    )
+    draws = model.query(["stick", "centre"], given={"x": rows}, engine=mk.engines.NUTS(seed=0)).draws
+    sticks, centres = (np.asarray(draws[name]).reshape(-1, k) for name, k in (("stick", 7), ("centre", 8)))
+    shares = np.array([weights(stick) for stick in sticks[::4]])[:, None, :]
+    apart = at[:, None] - centres[::4, None, :]
+    found = (shares * np.exp(-0.5 * apart**2) / np.sqrt(2 * np.pi)).sum(axis=2)
+
+    law, logs, expected = mk.processes.ChineseRestaurant(1.0), [], []
+    for labels in set_partitions(5):
+        log, density = law.log_prob(labels), np.zeros(len(at))
+        for k in range(labels.max() + 2):
+            mine = rows[labels == k]
+            variance = 1.0 / (1.0 / spread**2 + len(mine))
+            mean = variance * mine.sum()
+            log += 0.5 * (np.log(variance / spread**2) + mean**2 / variance)
+            wide = 1.0 + variance
+            share = (len(mine) or 1.0) / 6.0
+            density += share * np.exp(-0.5 * (at - mean) ** 2 / wide) / np.sqrt(2 * np.pi * wide)
+        logs.append(log)
+        expected.append(density)
+    p = np.exp(np.array(logs) - max(logs))
+    np.testing.assert_allclose(found.mean(axis=0), p / p.sum() @ np.array(expected), atol=0.006)
