@@ -75,6 +75,9 @@ def test_a_report_answers_clicks_from_a_file(browser, tmp_path):
         page.click("text=Most probable explanation")
         assert "lung\tno" in page.inner_text("dialog").replace("\n", "\t")
         page.keyboard.press("Escape")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("#mk-paper .mk-node").count() == 8
+        assert page.locator("details:not([open])").count() == 0
         page.click("text=As asked")
         page.wait_for_function("document.querySelector('#mk-asked').textContent === 'xray = yes'")
 

@@ -46,6 +46,7 @@ Known: <strong id="mk-asked">{escape(known or "nothing observed")}</strong>.</p>
 <div class="mk-live-parts">
 <div id="mk-stage" class="mk-report-stage"></div>
 <div id="mk-side" class="mk-report-side"></div>
+<div id="mk-paper" class="mk-paper"></div>
 </div>
 </section>
 <section class="mk-text"><h2>Beliefs</h2>

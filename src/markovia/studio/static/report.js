@@ -3,6 +3,7 @@ import * as dom from "./dom.js";
 import { createStore, findingText } from "./store.js";
 import { createActions } from "./session.js";
 import { mountGraph } from "./graph.js";
+import { frameOf } from "./layout_view.js";
 import { findingsPanel } from "./panel_findings.js";
 import { localApi } from "./local_api.js";
 import { fileName, pngPicture, svgPicture } from "./export.js";
@@ -26,11 +27,25 @@ export async function begin() {
   tools(context, content);
   keepTable(store);
   await actions.show(content.view, { findings: content.given, interventions: content.do, prior: content.prior });
-  addEventListener("beforeprint", () => {
-    for (const folded of document.querySelectorAll("details")) folded.open = true;
-    context.graph.fit(false);
-  });
+  addEventListener("beforeprint", () => preparePaper(stage, content.view));
+  addEventListener("afterprint", () => document.getElementById("mk-paper")?.replaceChildren());
   document.body.dataset.ready = "true";
+}
+
+/**
+ * Paper has another size, and no script runs once it is laid out: a copy of the drawing takes whatever room there is.
+ * @param {HTMLElement} stage
+ * @param {import("./store.js").View} view
+ */
+function preparePaper(stage, view) {
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+  const world = /** @type {SVGGElement} */ (stage.querySelector(".mk-world"));
+  const copy = /** @type {Element} */ (world.cloneNode(true));
+  copy.removeAttribute("transform");
+  const drawn = new Set([...copy.querySelectorAll(".mk-node")].map((node) => node.getAttribute("data-name")));
+  const frame = frameOf(view.nodes.filter((node) => drawn.has(node.name)));
+  const paper = document.getElementById("mk-paper");
+  if (paper && frame) dom.fill(paper, dom.svg("svg", { viewBox: [frame.left - 8, frame.top - 8, frame.right - frame.left + 16, frame.bottom - frame.top + 16].join(" "), role: "img", "aria-label": "The network" }, copy));
 }
 
 /** @param {any} context @param {any} content */
