@@ -21,7 +21,7 @@ export async function runJob({ api, actions }, element, body, show) {
   const stop = button("Cancel", () => cancel(), { class: "mk-danger" });
   const head = h("div", { class: "mk-job-head" }, meter, stop);
   fill(element, head, note, found);
-  element.scrollIntoView({ block: "nearest" });
+  reveal(element, 90);
   /** @type {Job} */
   let job;
   try {
@@ -53,7 +53,6 @@ export async function runJob({ api, actions }, element, body, show) {
     return null;
   }
   head.remove();
-  const near = element.closest(".mk-panel");
   if (job.state === "done") {
     note.textContent = `done in ${duration(job.seconds)}`;
     fill(found, job.warnings.map((text) => h("p", { class: "mk-job-warning" }, text)), await show(job.result, job));
@@ -64,6 +63,18 @@ export async function runJob({ api, actions }, element, body, show) {
     note.remove();
     found.before(h("p", { class: "mk-job-failed", role: "alert" }, job.note));
   }
-  if (near && element.getBoundingClientRect().top > near.getBoundingClientRect().bottom - 120) element.scrollIntoView({ block: "center" });
+  reveal(element, 220);
   return job;
+}
+
+/**
+ * Scroll the panel so that at least so many pixels of an element are seen, or all of it.
+ * @param {HTMLElement} element
+ * @param {number} least
+ */
+function reveal(element, least) {
+  const panel = element.closest(".mk-panel");
+  if (!panel) return;
+  const box = element.getBoundingClientRect();
+  panel.scrollTop += Math.max(0, box.top + Math.min(least, box.height) - panel.getBoundingClientRect().bottom);
 }

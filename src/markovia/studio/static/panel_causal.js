@@ -189,7 +189,8 @@ function rowSection(element, context, question) {
     const facts = Object.entries(state.findings);
     const told = facts.length ? `Facts: ${facts.map(([name, finding]) => `${name} ${finding.state ?? finding.value ?? "…"}`).join(", ")}.`
       : "The findings are the facts of the row: observe some, on the graph.";
-    if (node?.states && !node.states.includes(other)) other = node.states[0];
+    if (node?.states && (!node.states.includes(other) || other === state.findings[question.treatment]?.state))
+      other = node.states.find((each) => each !== state.findings[question.treatment]?.state) ?? node.states[0];
     fill(form, h("p", { class: "mk-hint" }, told), firstRow(),
       question.treatment ? h("div", { class: "mk-pair" },
         field(`Had ${question.treatment} been`, node?.states ? select(node.states, other, (value) => { other = value; })

@@ -3,7 +3,7 @@ import { button, field, fill, h, icon, number, percent, select, table } from "./
 import { edgeKey } from "./store.js";
 import { chart } from "./chart.js";
 import { runJob } from "./job_view.js";
-import { currentTable, made, nameSelect, onTable, showColumns, tableChoice } from "./table_choice.js";
+import { count, currentTable, made, nameSelect, onTable, showColumns, tableChoice } from "./table_choice.js";
 
 /**
  * @typedef {import("./main.js").Context} Context
@@ -200,7 +200,7 @@ function structureSection(element, context, known) {
 
   /** @param {any} found */
   function learned(found) {
-    const facts = [`${found.edges.length} edges`, found.kind, found.score === null ? null : `${found.score_name} ${number(found.score)}`,
+    const facts = [count(found.edges.length, "edge"), found.kind, found.score === null ? null : `${found.score_name} ${number(found.score)}`,
       found.tests ? `${found.tests} tests (${found.test})` : null, found.optimal ? "proven best" : null, found.stopped ? `stopped: ${found.stopped}` : null];
     return [h("p", { class: "mk-verdict" }, facts.filter(Boolean).join(" · ")),
       found.notes.map((/** @type {string} */ note) => h("p", { class: "mk-note" }, note)),
@@ -250,9 +250,9 @@ function parameterSection(element, context) {
       if (store.state.view?.id === found.model) await actions.show(await api.view(found.model));
       const unseen = Object.values(found.unseen_rows).reduce((/** @type {number} */ sum, n) => sum + Number(n), 0);
       return [h("p", { class: "mk-verdict" }, `log likelihood ${number(found.log_likelihood)} · BIC ${number(found.bic)} · ${found.parameters} parameters`),
-        h("p", { class: "mk-facts" }, [`${found.rows.toLocaleString("en")} rows`, found.missing_cells ? `${found.missing_cells.toLocaleString("en")} missing cells` : null,
+        h("p", { class: "mk-facts" }, [count(found.rows, "row"), found.missing_cells ? count(found.missing_cells, "missing cell") : null,
           found.method, found.iterations > 1 ? `${found.iterations} iterations` : null, found.converged ? null : "not converged",
-          unseen ? `${unseen} rows of tables were never seen` : null].filter(Boolean).join(" · ")),
+          unseen ? `${count(unseen, "row")} of tables without a case` : null].filter(Boolean).join(" · ")),
         found.history.length > 1 ? chart({ label: `Log likelihood over ${found.history.length} iterations`, xLabel: "iteration", yLabel: "log likelihood",
           height: 150, legend: false, layers: [{ kind: "line", name: "log likelihood", y: found.history, x: found.history.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1) }] }) : null];
     });

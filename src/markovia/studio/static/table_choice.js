@@ -118,10 +118,13 @@ export function tableChoice(element, context, hint) {
   draw();
 }
 
+/** So many of a thing, in words. @param {number} n @param {string} thing */
+export const count = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
+
 /** @param {Table} now */
 function look(now) {
   const gaps = now.columns.reduce((sum, column) => sum + column.missing, 0);
-  return h("details", { class: "mk-fold" }, h("summary", null, icon("chevron"), `${now.rows.toLocaleString("en")} rows, ${now.columns.length} columns`,
+  return h("details", { class: "mk-fold" }, h("summary", null, icon("chevron"), `${count(now.rows, "row")}, ${count(now.columns.length, "column")}`,
     h("small", null, gaps ? `${gaps.toLocaleString("en")} cells are missing` : "no cell is missing")),
   h("div", { class: "mk-fold-body" },
     table(["Column", "Kind", "Values", "Missing"], now.columns.map((c) => [c.name, c.kind, c.states.length ? c.states.join(", ") : String(c.distinct), String(c.missing)]), "Columns"),
