@@ -6,6 +6,7 @@ import re
 import pytest
 
 import markovia as mk
+from places import BENCHMARKS
 from studio_page import chromium, opened, problems, shown, state, studio
 
 BARS = 0.06
@@ -365,3 +366,18 @@ def test_the_audit_sees_what_is_wrong(asia):
     told = json.dumps(problems(asia))
     for word in ("no name", "outside the window", "contrast", "overlap"):
         assert word in told
+
+
+@pytest.mark.slow
+def test_a_thousand_nodes_are_drawn_as_far_as_they_are_seen(browser, tmp_path):
+    file = BENCHMARKS / "bif" / "munin.bif.gz"
+    if not file.exists():
+        pytest.skip("the network munin is not on this machine")
+    with studio(tmp_path, str(file)) as where, opened(browser, where) as page:
+        page.locator(".mk-node").first.wait_for(timeout=60_000)
+        assert page.locator(".mk-node").count() == 1041
+        assert page.locator(".mk-world *").count() < 3000  # boxes alone
+        page.get_by_label("Find a node").fill("L_MED_LAT_WA")
+        page.locator('.mk-node[data-name="L_MED_LAT_WA"] .mk-row-state').first.wait_for()
+        assert page.locator(".mk-node").count() < 300  # what is out of sight is not there
+        assert page.evaluate("() => document.activeElement.dataset.name") == "L_MED_LAT_WA"

@@ -59,6 +59,16 @@ export function svg(tag, props, ...children) {
 }
 
 /**
+ * Set an attribute where it differs: a browser draws anew whatever is set, changed or not.
+ * @param {Element} element
+ * @param {string} name
+ * @param {string} value
+ */
+export function put(element, name, value) {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
+/**
  * Replace what an element holds.
  * @param {Element} element
  * @param {...any} children

@@ -1,6 +1,6 @@
 // The network as a drawing: monitors in every node, zoom, pan, drag, box selection, keys. It asks nothing of the server
 // itself; what a reader does goes through `actions`, so a report or a notebook mounts it with an api of its own.
-import { h, iconPath, svg } from "./dom.js";
+import { h, iconPath, put, svg } from "./dom.js";
 import { edgeKey } from "./store.js";
 import { cameraOn, edgePath, frameOf, inside, seen } from "./layout_view.js";
 import { FAR, FULL, NAMED, NodeDrawing } from "./graph_node.js";
@@ -158,14 +158,16 @@ export function mountGraph(element, { store, actions }) {
         edgeLayer.append(made);
       }
       const { line, head, middle } = edgePath(edge.from, edge.to);
-      made.setAttribute("class", classes.join(" "));
-      made.children[0].setAttribute("d", line);
+      put(made, "class", classes.join(" "));
+      put(made.children[0], "d", line);
       const back = edge.kind === "both" ? edgePath(edge.to, edge.from).head : "";
-      made.children[1].setAttribute("d", edge.kind === "line" || edge.kind === "circle" ? "" : head + back);
-      made.children[2].setAttribute("d", cut ? iconPath("scissors") : "");
-      made.children[2].setAttribute("transform", `translate(${middle.x - 8} ${middle.y - 8})`);
+      put(made.children[1], "d", edge.kind === "line" || edge.kind === "circle" ? "" : head + back);
+      put(made.children[2], "d", cut ? iconPath("scissors") : "");
+      put(made.children[2], "transform", `translate(${middle.x - 8} ${middle.y - 8})`);
       const weight = state.edgeWeights[edge.key];
-      /** @type {SVGElement} */ (made.children[0]).style.strokeWidth = weight === undefined ? "" : String(0.8 + 4.2 * weight);
+      const thick = weight === undefined ? "" : String(0.8 + 4.2 * weight);
+      const drawn = /** @type {SVGElement} */ (made.children[0]).style;
+      if (drawn.strokeWidth !== thick) drawn.strokeWidth = thick;
     }
     for (const [key, made] of edgeElements) {
       if (kept.has(key)) continue;
@@ -175,7 +177,7 @@ export function mountGraph(element, { store, actions }) {
     if (level === FAR) {
       if (!laidOutPath) farEdges.setAttribute("d", (laidOutPath = far || "M0 0"));
       farEdges.removeAttribute("visibility");
-    } else farEdges.setAttribute("visibility", "hidden");
+    } else put(farEdges, "visibility", "hidden");
   }
 
   /** The merged path of all edges, made anew when nodes move. */
@@ -184,7 +186,7 @@ export function mountGraph(element, { store, actions }) {
   /** One node is in the order of Tab; arrow keys move on. */
   function rove() {
     const there = state.focus !== null && drawings.has(state.focus) ? state.focus : drawings.keys().next().value;
-    for (const [name, drawing] of drawings) drawing.group.setAttribute("tabindex", name === there ? "0" : "-1");
+    for (const [name, drawing] of drawings) put(drawing.group, "tabindex", name === there ? "0" : "-1");
   }
 
   function takeView() {

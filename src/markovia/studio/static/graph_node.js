@@ -1,5 +1,5 @@
 // One node of the drawing: a title and a bar a state, or the curve of a density; from afar only its box.
-import { fill, iconPath, number, percent, svg } from "./dom.js";
+import { fill, iconPath, number, percent, put, svg } from "./dom.js";
 import { findingText } from "./store.js";
 import { shortened } from "./layout_view.js";
 
@@ -120,18 +120,18 @@ export class NodeDrawing {
     else if (state.marks) classes.push("mk-dim");
     if (this.node.note) classes.push("mk-noted");
     if (this.node.kind === "factor") classes.push("mk-factor");
-    this.group.setAttribute("class", classes.join(" "));
+    put(this.group, "class", classes.join(" "));
     const shade = state.shading ? Math.max(0, Math.min(1, state.shading.values[name] ?? 0)) : 0;
-    if (this.shade) this.shade.style.opacity = String(shade);
+    if (this.shade && this.shade.style.opacity !== String(shade)) this.shade.style.opacity = String(shade);
     if (this.level === FAR) {
       const box = /** @type {SVGElement} */ (this.group.firstChild);
       box.style.fillOpacity = state.shading ? String(0.15 + 0.85 * shade) : "";
       return;
     }
-    this.group.setAttribute("aria-label", this.describe(state, marginal));
+    put(this.group, "aria-label", this.describe(state, marginal));
     if (this.level !== FULL) return;
     const mark = done !== undefined ? "hammer" : finding?.weights ? "slider" : finding?.interval ? "range" : finding ? "eye" : "";
-    this.badge?.setAttribute("d", mark ? iconPath(mark) : "");
+    if (this.badge) put(this.badge, "d", mark ? iconPath(mark) : "");
     if (states) this.updateRows(states, marginal, reference[name], finding, done);
     else if (this.curve) this.updateCurve(marginal, reference[name], finding, done);
   }
@@ -149,15 +149,17 @@ export class NodeDrawing {
     for (let place = 0; place < this.rows.length; place += 1) {
       const { row, bar, tick, text, state } = this.rows[place];
       const p = fixed !== undefined ? Number(fixed === state) : marginal?.p?.[place];
-      bar.style.width = `${long * (p ?? 0)}px`;
+      const wide = `${(long * (p ?? 0)).toFixed(1)}px`;
+      if (bar.dataset.wide !== wide) bar.style.width = bar.dataset.wide = wide;
       const words = p === undefined ? "" : percent(p);
       if (text.textContent !== words) text.textContent = words;
       const was = reference?.p?.[place];
       const shown = was !== undefined && p !== undefined && Math.abs(was - p) > 0.004;
-      tick.style.opacity = shown ? "1" : "0";
-      if (was !== undefined) tick.setAttribute("x", String(SIDE + Math.max(0, Math.min(long - 2, long * was - 1))));
-      row.setAttribute("aria-pressed", String(fixed === state));
-      row.setAttribute("aria-label", `${this.node.name} ${state} ${words}`);
+      const opacity = shown ? "1" : "0";
+      if (tick.style.opacity !== opacity) tick.style.opacity = opacity;
+      if (was !== undefined) put(tick, "x", String(SIDE + Math.max(0, Math.min(long - 2, long * was - 1))));
+      put(row, "aria-pressed", String(fixed === state));
+      put(row, "aria-label", `${this.node.name} ${state} ${words}`);
     }
   }
 
@@ -182,18 +184,19 @@ export class NodeDrawing {
       const line = there.map(([at, density]) => `${x(at).toFixed(1)} ${(base - tall * Math.min(1, density / highest)).toFixed(1)}`).join("L");
       return closed ? `M${x(there[0][0]).toFixed(1)} ${base}L${line}L${x(there[there.length - 1][0]).toFixed(1)} ${base}Z` : `M${line}`;
     };
-    this.curve?.setAttribute("d", path(curve, true));
-    this.before?.setAttribute("d", reference?.curve && reference !== marginal ? path(reference.curve, false) : "");
+    if (!this.curve || !this.before || !this.mark) return;
+    put(this.curve, "d", path(curve, true));
+    put(this.before, "d", reference?.curve && reference !== marginal ? path(reference.curve, false) : "");
     let mark = "";
     if (value !== undefined) mark = `M${x(value)} ${TITLE + 3}V${base}`;
     else if (finding?.interval) {
       for (const end of finding.interval)
         if (end !== null) mark += `M${x(Math.max(range[0], Math.min(range[1], end)))} ${TITLE + 3}V${base}`;
     }
-    this.mark?.setAttribute("d", mark);
+    put(this.mark, "d", mark);
     const words = value !== undefined ? `= ${number(value)}`
       : marginal?.mean !== undefined ? `${number(marginal.mean)} ± ${number(marginal.sd)}` : "";
-    if (this.words) this.words.textContent = words;
+    if (this.words && this.words.textContent !== words) this.words.textContent = words;
   }
 
   /** The value of the number line under a point of the box. @param {number} offset  pixels from the box's left */
