@@ -126,7 +126,7 @@ class GroupMixture(_Unsaid):
                 n, k = _count(rows), self.n_components
                 sample = Sample(rows, read_weights(sample_weight, n), read_labels(y, n, k), _has_gaps(rows))
             refuse_few(sample.few.rows, self.n_components, sample.few.shares)
-            self._say_idle(sample.few.rows)
+            idle = self._says_idle(sample.few.rows)
             if self.method in posterior_mixtures.METHODS:
                 if sample.few is not sample:
                     raise InvalidArgument(
@@ -136,7 +136,7 @@ class GroupMixture(_Unsaid):
                 return self
             with Clock(self.time_limit, False):
                 best = self._learned(family, rule, sample)
-            self._take(best)
+            self._take(best, idle=idle)
         return self
 
     def _take_posterior(self, family: Any, sample: Sample) -> None:
@@ -264,14 +264,15 @@ class GroupMixture(_Unsaid):
             found = Groups(found.components, _checked_weights(weights, k))
         return found
 
-    def _take(self, best: GroupTraining) -> None:
+    def _take(self, best: GroupTraining, *, idle: bool = False) -> None:
         self._groups = best.groups
         self.weights_ = best.groups.weights
         self.history_ = best.history
         self.lower_bound_ = best.history[-1]
         self.n_iter_, self.converged_ = len(best.history), best.converged
         self._online = None
-        self._collapsed()
+        if not idle:
+            self._collapsed()
         self._say_unfinished(best.converged, best.reason)
 
     def _say_unfinished(self, converged: bool, reason: str | None) -> None:
@@ -282,8 +283,8 @@ class GroupMixture(_Unsaid):
                 stacklevel=5,
             )
 
-    def _say_idle(self, rows: Any) -> None:
-        """Say which columns and rows tell no components apart."""
+    def _says_idle(self, rows: Any) -> bool:
+        """Say which columns and rows tell no components apart, and whether there is such a column."""
         if isinstance(rows, np.ndarray) and self.component in ("gaussian", "student-t") and len(rows) > 1:
             same = np.flatnonzero(np.fmax.reduce(rows) == np.fmin.reduce(rows))
             if len(same):
@@ -292,13 +293,15 @@ class GroupMixture(_Unsaid):
                     f"apart, and only the floor reg_covar={self.reg_covar:g} keeps its variance up; leave it out",
                     stacklevel=outside(),
                 )
-        elif self.component == "multinomial":
+            return bool(len(same))
+        if self.component == "multinomial":
             empty = np.flatnonzero(np.asarray(rows.sum(axis=1)).ravel() == 0.0)
             if len(empty):
                 warnings.warn(
                     f"row {empty[0]} has no counts at all, as have {len(empty) - 1} others; it says nothing of components",
                     stacklevel=outside(),
                 )
+        return False
 
     def _collapsed(self) -> None:
         """Say which components have shrunk onto a point, where the likelihood has no highest value."""
