@@ -1,13 +1,16 @@
 """`markovia serve`: predictions are the library's, limits hold, metrics count, workers answer."""
 
+import http.client
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -146,3 +149,55 @@ def _answering(base):
         except OSError:
             time.sleep(0.2)
     raise AssertionError("no worker answers")
+
+
+@pytest.mark.slow
+def test_fifty_clients_at_once_see_no_error(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "markovia",
+        "studio",
+        str(tmp_path),
+        "--no-browser",
+        "--state",
+        str(tmp_path / "s"),
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+    try:
+        _, host, port, token = re.search(
+            r"(http)://([\d.]+):(\d+)/\?token=(\S+)", process.stdout.readline()
+        ).groups()
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        ask = partial(_asked, host, int(port), headers)
+        model = json.loads(ask("/api/models", {"example": "asia"})[1])["id"]
+        expected = mk.examples.asia().query("lung", given={"xray": "yes"})["yes"]
+        end = time.monotonic() + 3.0
+        wrong, right = [], []
+
+        def client():
+            while time.monotonic() < end:
+                status, data = ask(f"/api/models/{model}/marginals", {"given": {"xray": {"state": "yes"}}})
+                p = json.loads(data)["marginals"]["lung"]["p"][0] if status == 200 else None
+                (right if p == pytest.approx(expected) else wrong).append(status)
+
+        clients = [threading.Thread(target=client) for _ in range(50)]
+        for one in clients:
+            one.start()
+        for one in clients:
+            one.join()
+        assert not wrong
+        assert len(right) >= 50
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _asked(host, port, headers, path, body):
+    connection = http.client.HTTPConnection(host, port, timeout=60)
+    try:
+        connection.request("POST", path, json.dumps(body), headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()

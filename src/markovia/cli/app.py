@@ -76,7 +76,7 @@ _app = typer.Typer(
     invoke_without_command=True,
     epilog="MODEL is a file of any supported format (`markovia formats`), a bundled name (`markovia examples`), "
     "or - for standard input."
-    "\n\nEvery command takes --json and then prints one JSON document."
+    "\n\nEvery command that prints takes --json and then prints one JSON document."
     "\n\nStart with: markovia demo",
 )
 def markovia(
