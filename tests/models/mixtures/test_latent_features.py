@@ -29,7 +29,7 @@ def matched(components, parts):
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_four_features_of_noisy_images_are_found(seed):
     parts, has, x = images(seed)
     model = mk.LatentFeatures(random_state=seed).fit(x)
