@@ -204,6 +204,12 @@ def test_a_counterfactual_of_one_row_is_bounded_or_chosen(page):
     assert chosen["p"] == pytest.approx(exact.values.tolist())
 
 
+def test_models_without_directions_have_no_counterfactuals(page):
+    model = page.ask("/api/models", {"example": "misconception"})["id"]
+    said = page.ask(f"/api/models/{model}/counterfactual", {"targets": ["A"], "do": {"B": "1"}}, 400)
+    assert "directed network" in said["error"]
+
+
 def test_bayesian_examples_are_listed_and_one_source_is_asked_for(page):
     assert [e["name"] for e in page.ask("/api/bayesian")] == list(bayesian_models.EXAMPLES)
     assert "exactly one" in page.ask("/api/jobs", {"kind": "posterior"}, 400)["error"]

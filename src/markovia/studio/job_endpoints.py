@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.studio import answers, causality, learning
 from markovia.studio.bayesian_models import EXAMPLES
@@ -171,7 +172,7 @@ def _posterior(call: Call, asked: DrawPosterior) -> Job:
         source = {"regression": {**msgspec.structs.asdict(asked.regression), "data": path}}
     else:
         document = call.workspace.document(asked.model or "")
-        answers.findings(document.now.model, asked.given)  # says at once what is wrong with them
+        answers.findings(answers.networked(document.now.model), asked.given)  # says at once what is wrong
         source = {"model": _text(document), "given": asked.given}
     arguments = {"source": source, **_fields(asked, "draws", "warmup", "chains", "seed", "target_accept")}
     return _begin(call, asked, "families:posterior", arguments)
@@ -188,8 +189,10 @@ def _effect(call: Call, asked: EstimateEffect) -> Job:
 
 def batch(call: Call) -> Job:
     """Answer every row of a table, in a job."""
+    document = call.workspace.document(call.path["id"])
+    answers.networked(document.now.model)
     arguments = {
-        "model": _text(call.workspace.document(call.path["id"])),
+        "model": _text(document),
         "data": str(tables_of(call).path(call.body.data)),
         "targets": call.body.targets,
     }
@@ -321,6 +324,8 @@ def identify(call: Call) -> Identified:
 def counterfactual(call: Call) -> Worlds:
     """Answer what would have been for one unit."""
     model, asked = call.workspace.document(call.path["id"]).now.model, call.body
+    if not isinstance(model, BayesianNetwork):
+        raise UnsupportedModel("what would have been needs a directed network; this model has no directions")
     facts = answers.findings(model, asked.facts)
     do = {name: answers.setting(model, name, said) for name, said in asked.do.items()}
     return msgspec.convert(causality.counterfactual(model, asked.targets, facts, do, asked.mechanism), Worlds)
