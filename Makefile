@@ -51,6 +51,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/sequences.py
 	$(BIN)/python benchmarks/causal.py
 	$(BIN)/python benchmarks/latent.py
+	$(BIN)/python benchmarks/pictures.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -30,6 +30,7 @@ import figures_learning
 import figures_map
 import figures_nonparametric
 import figures_particles
+import figures_pictures
 import figures_processes
 import figures_state_space
 import figures_structure
@@ -175,6 +176,7 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_processes.FIGURES,
     *figures_state_space.FIGURES,
     *figures_particles.FIGURES,
+    *figures_pictures.FIGURES,
     *figures_nonparametric.FIGURES,
     *figures_infinite.FIGURES,
     *figures_topics.FIGURES,
@@ -197,7 +199,7 @@ def draw_all(folder: Path, suffix: str = ".svg") -> list[Path]:
         # the same bytes every time, so that an unchanged picture does not rebuild its page
         with plt.rc_context({"svg.hashsalt": "markovia"}):
             figure.savefig(
-                path, facecolor="white", dpi=150, metadata={"Date": None} if suffix == ".svg" else None
+                path, facecolor="auto", dpi=150, metadata={"Date": None} if suffix == ".svg" else None
             )
         plt.close(figure)
         written.append(path)
