@@ -98,18 +98,20 @@ export const batchQuestion = {
     const names = discreteNames(context);
     const targets = namePicker(names, store.state.selected.filter((name) => names.includes(name)), () => {}, "the answers");
     const file = h("input", { type: "file", class: "mk-input", accept: ".csv,.tsv,.parquet,.txt" });
+    const progress = h("progress", { max: "1", "aria-label": "Progress", hidden: true });
     const run = () => answer(async () => {
       if (!file.files?.[0]) throw new Error("choose a table of cases: one row a case, one column a variable; empty cells are unknown");
       if (!targets.value().length) throw new Error("name what to predict");
       const data = await api.data(file.files[0]);
       const job = await api.batch(store.state.view?.id, { data: data.id, targets: targets.value() });
-      const progress = h("progress", { max: "1", "aria-label": "Progress" });
-      const done = await api.follow(job.id, (/** @type {any} */ now) => { if (now.progress !== null) progress.value = now.progress; });
+      progress.hidden = false;
+      const done = await api.follow(job.id, (/** @type {any} */ now) => { if (now.progress !== null) progress.value = now.progress; })
+        .finally(() => { progress.hidden = true; });
       if (done.state !== "done") throw new Error(done.note || "the answers were not made");
       return [h("p", null, `${data.rows.toLocaleString("en")} cases answered.`),
         button("Download the answers", async () => download(data.name.replace(/\.[^.]*$/, "") + "-answers.csv", await api.jobFile(job.id)), { icon: "save", class: "mk-primary" })];
     });
-    form.append(field("Cases (CSV or Parquet)", file), field("Predict", targets), askButton(run, "Answer all"));
+    form.append(field("Cases (CSV or Parquet)", file), field("Predict", targets), askButton(run, "Answer all"), progress);
     return { run };
   },
 };

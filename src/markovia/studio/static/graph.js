@@ -157,11 +157,12 @@ export function mountGraph(element, { store, actions }) {
         edgeElements.set(edge.key, made);
         edgeLayer.append(made);
       }
-      const { line, head, middle } = edgePath(edge.from, edge.to);
+      const bare = edge.kind === "line" || edge.kind === "circle";
+      const { line, head, middle } = edgePath(edge.from, edge.to, bare);
       put(made, "class", classes.join(" "));
       put(made.children[0], "d", line);
       const back = edge.kind === "both" ? edgePath(edge.to, edge.from).head : "";
-      put(made.children[1], "d", edge.kind === "line" || edge.kind === "circle" ? "" : head + back);
+      put(made.children[1], "d", bare ? "" : head + back);
       put(made.children[2], "d", cut ? iconPath("scissors") : "");
       put(made.children[2], "transform", `translate(${middle.x - 8} ${middle.y - 8})`);
       const weight = state.edgeWeights[edge.key];

@@ -76,12 +76,13 @@ const r = (/** @type {number} */ x) => Math.round(10 * x) / 10;
  * The line of an edge, its arrow head and its middle.
  * @param {Box} from
  * @param {Box} to
+ * @param {boolean} [bare]  without a head, so that the line goes all the way
  * @returns {{line: string, head: string, middle: {x: number, y: number}}}
  */
-export function edgePath(from, to) {
+export function edgePath(from, to, bare = false) {
   const dx = to.x - from.x;
   const gap = Math.abs(to.y - from.y) - (from.height + to.height) / 2;
-  const length = 8;
+  const length = bare ? 0 : 8;
   if (gap > 14) {
     const down = Math.sign(to.y - from.y);
     const start = { x: from.x + clamp(dx * 0.18, from.width / 2 - 20), y: from.y + (down * from.height) / 2 };
