@@ -65,6 +65,7 @@ class Mixture(GroupMixture):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> rare = np.where(np.arange(400)[:, None] < 100, 0.9, 0.1)
     >>> answers = (rng.random((400, 5)) < rare).astype(int)
