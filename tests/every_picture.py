@@ -4,7 +4,7 @@ A new picture has to be added here; `tests/plotting/test_every_picture.py` fails
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,23 +36,23 @@ def rows() -> Any:
 
 
 @picture
-def plot_model():
+def plot_model() -> Any:
     return mk.examples.asia().plot(given={"xray": "yes", "dysp": [0.2, 0.9]})
 
 
 @picture
-def plot_model__posteriors():
+def plot_model__posteriors() -> Any:
     return mk.examples.asia().plot(given={"xray": "yes"}, do={"either": "no"}, posteriors=True)
 
 
 @picture
-def plot_model__trails():
+def plot_model__trails() -> Any:
     bn = mk.examples.asia()
     return bn.plot(highlight=bn.open_trails("lung", "bronc", given=["dysp"]), title="")
 
 
 @picture
-def plot_model__plates():
+def plot_model__plates() -> Any:
     m = mk.BayesianNetwork()
     m.add("mu", dist.Normal(0, 5))
     m.add("tau", dist.HalfCauchy(5))
@@ -62,24 +62,24 @@ def plot_model__plates():
 
 
 @picture
-def plot_model__factor_graph():
+def plot_model__factor_graph() -> Any:
     return mk.examples.misconception().to_factor_graph().plot()
 
 
 @picture
-def plot_graph():
+def plot_graph() -> Any:
     return mk.graphs.MixedGraph(["a --> b", "b o-> c", "c <-> d", "a o-o d", "d --- e"]).plot(
         given="b", title="marks"
     )
 
 
 @picture
-def plot_graph__junction_tree():
+def plot_graph__junction_tree() -> Any:
     return mk.examples.asia().junction_tree().plot()
 
 
 @picture
-def plot_dynamic():
+def plot_dynamic() -> Any:
     process = mk.DynamicBayesianNetwork()
     process.add(
         "load", states=["low", "high"], parents=["load@-1"], p=[[0.9, 0.1], [0.2, 0.8]], initial=[0.7, 0.3]
@@ -97,7 +97,7 @@ def plot_dynamic():
 
 
 @picture
-def plot_dynamic__three_steps():
+def plot_dynamic__three_steps() -> Any:
     return umbrella().plot(3, given=["umbrella@0", "umbrella@1"])
 
 
@@ -111,7 +111,7 @@ def umbrella() -> Any:
 
 
 @picture
-def plot_comparison():
+def plot_comparison() -> Any:
     other = mk.graphs.DAG([("asia", "tub"), ("lung", "smoke"), ("smoke", "dysp")], nodes=rows().columns)
     return mk.graphs.compare_graphs(other, mk.examples.asia().graph).plot()
 
@@ -122,12 +122,12 @@ def confidence() -> Any:
 
 
 @picture
-def plot_edge_confidence():
+def plot_edge_confidence() -> Any:
     return confidence().plot()
 
 
 @picture
-def plot_effect():
+def plot_effect() -> Any:
     return mk.causal.effect_paths("x -> m -> y; x <- z -> y; x <-> w -> y", "x", "y", given="z").plot(
         title="an effect"
     )
@@ -137,39 +137,39 @@ def plot_effect():
 
 
 @picture
-def plot_table():
+def plot_table() -> Any:
     return mk.examples.student()["grade"].plot()
 
 
 @picture
-def plot_table__factor():
+def plot_table__factor() -> Any:
     a, b = mk.Variable("a", ["a long name of a state", "another"]), mk.Variable("c", 3)
-    return mk.Factor([a, b], [[30, 5, 0.25], [1, 10, 2]]).plot()
+    return mk.Factor([a, b], np.array([[30, 5, 0.25], [1, 10, 2]])).plot()
 
 
 @picture
-def plot_posterior():
+def plot_posterior() -> Any:
     return mk.examples.student().query("grade", given={"letter": "strong"}).plot()
 
 
 @picture
-def plot_posterior__errors():
+def plot_posterior__errors() -> Any:
     engine = mk.engines.LikelihoodWeighting(draws=200, seed=0)
     return mk.examples.asia().query("dysp", given={"smoke": "yes"}, engine=engine).plot()
 
 
 @picture
-def plot_posterior__two():
+def plot_posterior__two() -> Any:
     return mk.examples.student().query(["grade", "intelligence"]).plot()
 
 
 @picture
-def plot_marginals():
+def plot_marginals() -> Any:
     return mk.examples.asia().marginals(given={"xray": "yes"}).plot()
 
 
 @picture
-def plot_bounds():
+def plot_bounds() -> Any:
     bn = mk.BayesianNetwork()
     bn.add("drug", p=[0.5, 0.5])
     bn.add("cured", states=["no", "yes"], parents=["drug"], p=[[0.7, 0.3], [0.4, 0.6]])
@@ -177,7 +177,7 @@ def plot_bounds():
 
 
 @picture
-def plot_density():
+def plot_density() -> Any:
     m = mk.BayesianNetwork()
     m.add("valve", {"open": 0.7, "stuck": 0.3})
     flow = {"open": mk.LinearGaussian(5, {}, 1), "stuck": mk.LinearGaussian(1, {}, 0.5)}
@@ -199,14 +199,18 @@ def posterior() -> DrawnPosterior:
     return DrawnPosterior(["tau", "theta"], {"tau": tau, "theta": theta}, Info("nuts"), stats=stats)
 
 
+def draws(kind: str, names: str | None = None) -> Any:
+    return posterior().plot(names, kind=kind)
+
+
 for _kind in ("trace", "density", "rank", "autocorrelation"):
-    PICTURES[f"plot_draws__{_kind}"] = lambda kind=_kind: posterior().plot("tau", kind=kind)
+    PICTURES[f"plot_draws__{_kind}"] = partial(draws, _kind, "tau")
 for _kind in ("forest", "pair", "energy"):
-    PICTURES[f"plot_draws__{_kind}"] = lambda kind=_kind: posterior().plot(kind=kind)
+    PICTURES[f"plot_draws__{_kind}"] = partial(draws, _kind)
 
 
 @picture
-def plot_draws__predictive():
+def plot_draws__predictive() -> Any:
     rng = np.random.default_rng(1)
     drawn = DrawnPosterior(["y"], {"y": rng.normal(size=(2, 50, 30))}, Info("nuts"))
     return drawn.plot(kind="predictive", observed=rng.normal(size=30))
@@ -218,17 +222,17 @@ def chains() -> Any:
 
 
 @picture
-def plot_trace():
+def plot_trace() -> Any:
     return chains().plot_trace()
 
 
 @picture
-def plot_autocorrelation():
+def plot_autocorrelation() -> Any:
     return chains().plot_autocorrelation("rain=yes")
 
 
 @picture
-def plot_convergence():
+def plot_convergence() -> Any:
     grid = mk.generators.ising_grid(4, 4, coupling=0.6, field=0.1)
     return P.plot_convergence(
         {
@@ -239,26 +243,26 @@ def plot_convergence():
 
 
 @picture
-def plot_convergence__bound():
+def plot_convergence__bound() -> Any:
     grid = mk.generators.ising_grid(4, 4, coupling=0.4, field=0.1)
     return grid.query("x0_0", engine="mean-field").info.plot_convergence(title="mean field")
 
 
 @picture
-def plot_ranks():
+def plot_ranks() -> Any:
     ranks = {name: np.random.default_rng(0).integers(0, 101, 200) for name in ("mu", "tau")}
-    return Calibration(ranks, 100, mk.engines.NUTS()).plot()
+    return Calibration(ranks, 100, "nuts").plot()
 
 
 @picture
-def plot_calibration():
+def plot_calibration() -> Any:
     rng = np.random.default_rng(0)
     p = rng.random(200)
     return mk.learning.calibration(rng.random(200) < p**1.3, p).plot()
 
 
 @picture
-def plot_bias_variance():
+def plot_bias_variance() -> Any:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=20)
     several = {
@@ -272,7 +276,7 @@ def plot_bias_variance():
 
 
 @picture
-def plot_hidden_states():
+def plot_hidden_states() -> Any:
     params = {"means": [[0.0], [4.0], [8.0]], "covariances": [[[1.0]]] * 3}
     moves = 0.9 * np.eye(3) + 0.1 / 3
     hmm = mk.HMM(3, emission="gaussian", start=[1, 0, 0], transition=moves, emission_params=params)
@@ -281,7 +285,7 @@ def plot_hidden_states():
 
 
 @picture
-def plot_beliefs():
+def plot_beliefs() -> Any:
     return umbrella().smooth({"umbrella": ["yes", "yes", "no", "no", "yes"]}).plot()
 
 
@@ -294,19 +298,19 @@ def walk() -> Any:
 
 
 @picture
-def plot_state_path():
+def plot_state_path() -> Any:
     model, series = walk()
     return model.smooth(series).plot()
 
 
 @picture
-def plot_forecast():
+def plot_forecast() -> Any:
     model, series = walk()
     return model.forecast(series, 12, level=0.8).plot(series, last=40)
 
 
 @picture
-def plot_band():
+def plot_band() -> Any:
     x = np.linspace(0, 6, 60)
     at = np.array([0.5, 1.2, 2.4, 3.1, 5.0])
     wide = 0.1 + 0.6 * np.abs(x[:, None] - at).min(axis=1)
@@ -330,7 +334,7 @@ def mixture() -> Any:
 
 
 @picture
-def plot_clusters():
+def plot_clusters() -> Any:
     return mixture().plot(cloud(), title="three groups")
 
 
@@ -340,12 +344,12 @@ def choice() -> Any:
 
 
 @picture
-def plot_component_choice():
+def plot_component_choice() -> Any:
     return choice().plot()
 
 
 @picture
-def plot_partition():
+def plot_partition() -> Any:
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 20) + np.zeros((30, 1), dtype=int)
     labels[rng.random(labels.shape) < 0.1] = 3
@@ -353,12 +357,12 @@ def plot_partition():
 
 
 @picture
-def plot_process():
+def plot_process() -> Any:
     return mk.processes.ChineseRestaurant(2.0).plot(50)
 
 
 @picture
-def plot_process__sticks():
+def plot_process__sticks() -> Any:
     return mk.processes.GEM(2.0).plot()
 
 
@@ -371,12 +375,12 @@ def features() -> Any:
 
 
 @picture
-def plot_latent_features():
+def plot_latent_features() -> Any:
     return features().plot(shape=(2, 3))
 
 
 @picture
-def plot_latent_features__lines():
+def plot_latent_features__lines() -> Any:
     return features().plot()
 
 
@@ -389,17 +393,17 @@ def topics() -> Any:
 
 
 @picture
-def plot_topics():
+def plot_topics() -> Any:
     return topics().plot_topics(3, title="three topics")
 
 
 @picture
-def plot_topic_map():
+def plot_topic_map() -> Any:
     return topics().plot_map()
 
 
 @picture
-def plot_documents():
+def plot_documents() -> Any:
     return topics().plot_documents(TEXTS[:6])
 
 
@@ -409,7 +413,7 @@ def tree() -> Any:
 
 
 @picture
-def plot_topic_tree():
+def plot_topic_tree() -> Any:
     return tree().plot_tree(3, title="a tree")
 
 
@@ -420,12 +424,12 @@ def over_time() -> Any:
 
 
 @picture
-def plot_words_over_time():
+def plot_words_over_time() -> Any:
     return over_time()[0].plot_words(0, 4)
 
 
 @picture
-def plot_topics_over_time():
+def plot_topics_over_time() -> Any:
     model, years = over_time()
     return model.plot_shares(TEXTS, years)
 
@@ -440,17 +444,17 @@ def effect() -> Any:
 
 
 @picture
-def plot_effects():
+def plot_effects() -> Any:
     return effect().plot()
 
 
 @picture
-def plot_balance():
+def plot_balance() -> Any:
     return effect().balance().plot()
 
 
 @picture
-def plot_sensitivity():
+def plot_sensitivity() -> Any:
     return effect().sensitivity().plot()
 
 
@@ -460,12 +464,12 @@ def report() -> Any:
 
 
 @picture
-def plot_effect_report():
+def plot_effect_report() -> Any:
     return report().plot()
 
 
 @picture
-def plot_synthetic_control():
+def plot_synthetic_control() -> Any:
     import pandas as pd
 
     rng = np.random.default_rng(0)

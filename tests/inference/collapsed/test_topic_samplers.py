@@ -143,22 +143,28 @@ def test_more_topics_than_one_block_of_lanes_are_drawn_in_proportion():
         assert (np.abs(found - expected) < 5 * np.sqrt(expected / 20_000)).all()
 
 
-def test_priors_learned_from_counts_are_where_the_likelihood_is_largest():
+def test_priors_learned_from_counts_are_the_most_probable_under_their_gamma_prior():
     rng = np.random.default_rng(0)
-    counts = np.array([rng.multinomial(rng.integers(1, 60), p) for p in rng.dirichlet([0.3, 1.5, 0.8], 400)])
+    counts = np.array([rng.multinomial(rng.integers(1, 60), p) for p in rng.dirichlet([0.3, 1.5, 0.8], 20)])
 
-    def likelihood(a):
-        a = np.broadcast_to(a, 3)
+    def posterior(a, alike=False):
         rows = sum(lgamma(n + p) - lgamma(p) for row in counts for n, p in zip(row, a, strict=True))
-        return rows + sum(lgamma(a.sum()) - lgamma(a.sum() + n) for n in counts.sum(axis=1))
+        rows += sum(lgamma(a.sum()) - lgamma(a.sum() + n) for n in counts.sum(axis=1))
+        return rows + sum(np.log(p) - p for p in (a[:1] if alike else a))
 
     best = from_counts(counts, np.ones(3))
     one = from_counts(counts, np.ones(3), symmetric=True)
-    for step in (0.99, 1.01):
-        assert likelihood(best * step) < likelihood(best)
-        assert likelihood(best * np.array([step, 1, 1])) < likelihood(best)
-        assert likelihood(one * step) < likelihood(one)
+    for step in (0.999, 1.001):
+        assert posterior(one * step, alike=True) < posterior(one, alike=True)
+        for j in range(3):
+            assert posterior(best * np.where(np.arange(3) == j, step, 1)) < posterior(best)
     assert np.ptp(one) == 0
+
+
+def test_documents_about_one_topic_each_do_not_drive_their_prior_to_nothing():
+    counts = np.repeat(np.array([[8, 0], [0, 8]]), 20, axis=0)
+    assert from_counts(counts, np.ones(2)) == pytest.approx(0.01955, rel=1e-3)  # the largest on a fine grid
+    assert from_counts(counts, np.ones(2), symmetric=True) == pytest.approx(0.00971, rel=1e-3)
 
 
 def test_priors_learned_from_logs_have_those_expectations():

@@ -341,6 +341,18 @@ def test_scikit_learns_checks_pass_on_whole_numbers(method):
     assert {r["check_name"]: str(r["exception"]) for r in results if r["status"] == "failed"} == {}
 
 
+def test_short_documents_about_one_topic_each_are_told_apart_however_long_the_run():
+    texts = [
+        "the cat and the dog play in the garden",
+        "a dog chases a cat around the house",
+        "the sun and the moon shine in the sky",
+        "stars and the moon light the night sky",
+    ] * 10
+    for seed in range(3):
+        model = mk.LDA(2, max_iter=400, random_state=seed, progress=False).fit(texts)
+        assert model.transform(texts[:4]).argmax(axis=1).tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+
+
 @pytest.mark.slow
 def test_the_plate_network_agrees_on_a_tiny_corpus():
     corpus = mk.Corpus.read(["a a b", "b c c"], tokenizer=str.split)
