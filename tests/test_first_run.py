@@ -93,6 +93,7 @@ def test_small_answers_and_the_demo_compile_nothing(tmp_path):
     assert not any(tmp_path.rglob("*.nbi"))
 
 
+@pytest.mark.slow
 def test_waiting_for_the_compiler_is_said_once_on_a_terminal_and_not_without_progress(tmp_path):
     code = """
 import sys, markovia as mk

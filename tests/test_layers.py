@@ -85,8 +85,13 @@ def module_of(path):
 MODULES = {module_of(p): p for p in source_files()}
 
 
+@cache
 def imported(path, top_level_only=False):
-    """Yield (module, name in it or None, line) of every import; modules of ours are files."""
+    """Return (module, name in it or None, line) of every import; modules of ours are files."""
+    return list(_imported(path, top_level_only))
+
+
+def _imported(path, top_level_only):
     for node in tree_of(path).body if top_level_only else ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from ((alias.name, None, node.lineno) for alias in node.names)

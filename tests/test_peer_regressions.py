@@ -837,6 +837,7 @@ def test_a_model_gives_the_same_answers_after_any_format(name, suffix, tmp_path)
 # -- importing -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_star_import_works_and_the_import_stays_light():
     # pgmpy (run): `from pgmpy.inference import *` raised; pyAgrum: optional packages were not optional
     code = inspect.cleandoc(

@@ -54,6 +54,7 @@ def checked(*paths):
     return done.stdout.splitlines(), done.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 def test_a_strict_type_checker_passes_a_users_script_and_finds_each_misspelt_word(tmp_path):
     script = tmp_path / "misspelt.py"

@@ -127,6 +127,7 @@ def test_a_table_that_was_not_announced_is_counted_later(tmp_path):
         assert np.array_equal(source.counts([scope])[0], near.counts([scope])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [as_csv, as_parquet, as_duckdb, as_polars_lazy], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("known", [False, True])
 def test_many_tables_are_counted_in_several_small_passes(form, known, tmp_path, monkeypatch):

@@ -43,6 +43,7 @@ def sparse() -> DAG:
     return random_dag(N, max_parents=3, seed=0)
 
 
+@pytest.mark.slow
 def test_a_long_chain(long_chain):
     assert long_chain.topological_order() == long_chain.nodes
     assert len(long_chain.ancestors(LAST)) == N - 1
@@ -56,6 +57,7 @@ def test_a_long_chain(long_chain):
     assert len(reachable(long_chain, "x0", given=middle)) == N // 2
 
 
+@pytest.mark.slow
 def test_a_sparse_random_graph(sparse):
     order = sparse.topological_order()
     assert order == sparse.nodes

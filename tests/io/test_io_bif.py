@@ -379,6 +379,7 @@ PREFIXES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alphabet", NONSENSE)
 def test_megabytes_of_nonsense_are_refused_in_time_and_space(alphabet):
     for prefix in PREFIXES:

@@ -369,6 +369,7 @@ def test_any_parameters_give_a_model_or_a_parse_error(value, kind):
         must_hold(read_json, json.dumps(content))
 
 
+@pytest.mark.slow
 def test_megabytes_of_nonsense_are_refused_in_time_and_space():
     for head in ("", '{"format": "markovia", "version": 1, "kind": "dag", "nodes": ['):
         for piece in ("[", "{", '"', "1,", '"a",', "\\", "x", ' "a": '):

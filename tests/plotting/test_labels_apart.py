@@ -72,6 +72,7 @@ def test_strengths_beside_edges_share_a_place_neither_with_each_other_nor_with_n
         assert sharing(ax) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 60, 300])
 def test_states_beside_bars_never_share_a_place(n):
     bn = mk.BayesianNetwork()

@@ -192,7 +192,9 @@ def test_slow_clients_are_let_go_and_block_nobody(app, monkeypatch):
     bound = listening("127.0.0.1", 0)
     port = bound.getsockname()[1]
     own = create(token=TOKEN, port=port, patience=0.3)
-    server = uvicorn.Server(uvicorn.Config(own, http=patience.PatientProtocol, log_level="error", ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(own, http=patience.patient_protocol(), log_level="error", ws="none")
+    )
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     thread.start()
     try:

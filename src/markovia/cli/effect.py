@@ -111,8 +111,8 @@ def effect(
     )
     judged = found.report() if report else None
     if plot is not None:
-        figure: Any = judged.plot() if judged is not None else found.plot().figure
-        figure.savefig(plot)
+        axes: Any = found.plot() if judged is None else judged.plot().flat[0]
+        axes.figure.savefig(plot)
     if not as_json:
         say(str(found if judged is None else judged))
         return

@@ -53,10 +53,10 @@ def run_studio(
 
 
 def _options() -> dict[str, Any]:
-    from markovia.studio.patience import PatientProtocol
+    from markovia.studio.patience import patient_protocol
 
     return {
-        "http": PatientProtocol,
+        "http": patient_protocol(),
         "ws": "none",
         "log_level": "warning",
         "access_log": False,

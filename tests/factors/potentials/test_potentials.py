@@ -258,6 +258,7 @@ def test_nonsense_grids_are_refused() -> None:
         ising_grid(2, 2, coupling="strong")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_grid_of_a_quarter_million_variables_is_built_in_seconds() -> None:
     factors = ising_grid(512, 512, coupling=0.4, field="random", seed=0)
     assert len(factors) == 512 * 512 + 2 * 512 * 511

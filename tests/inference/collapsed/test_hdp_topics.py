@@ -85,6 +85,7 @@ def words_of(topics, eta, v, rng):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAMPLERS)
 def test_draws_of_topics_and_words_in_turn_have_the_joint_law_of_the_prior(kind):
     rng, v, offsets = np.random.default_rng(2), 3, np.array([0, 4, 9])

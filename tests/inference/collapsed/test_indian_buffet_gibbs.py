@@ -54,6 +54,7 @@ def test_matrices_come_up_as_often_as_enumeration_says(method):
     assert_means(series, [number, *(exact[c] / total for c in likeliest)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "weighted"), SAMPLERS)
 def test_with_data_drawn_along_the_prior_comes_back(method, weighted):
     rng, rows, wide = np.random.default_rng(1), 4, 2

@@ -232,6 +232,7 @@ def test_words_and_topics_drawn_in_turn_have_their_joint_distribution(law):
     same_joint(forward, onward)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [1, 2])
 def test_responses_coefficients_words_and_topics_drawn_in_turn_have_their_joint_distribution(kind):
     rng = np.random.default_rng(2)

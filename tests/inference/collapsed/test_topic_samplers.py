@@ -62,6 +62,7 @@ def test_samplers_draw_from_the_posterior_that_enumeration_gives(kind):
     assert 0.5 * np.abs(found / n - exact).sum() < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_drawing_words_and_topics_in_turns_leaves_the_joint_distribution(kind):
     """Geweke's test: words given topics, topics given words; statistics have the means of draws from the prior."""

@@ -132,6 +132,7 @@ def test_mean_field_misses_correlations_and_says_so():
     assert trace[-1] > trace[0]
 
 
+@pytest.mark.slow
 def test_numbers_of_very_different_scales_are_fitted():
     """A correlated normal distribution at (1000, 0.001) with standard deviations 100 and 0.0001."""
     import jax.numpy as jnp
@@ -264,6 +265,7 @@ def eight_schools_evidence():
     return float(np.log(dblquad(density, 0.0, 80.0, -25.0, 30.0, epsabs=0, epsrel=1e-6)[0]) - 28.0)
 
 
+@pytest.mark.slow
 def test_tempering_has_the_evidence_of_eight_schools():
     found = E.SMC(draws=4000, seed=1).draw(eight_schools())
     assert abs(found.log_mass - eight_schools_evidence()) < 4 * found.record.details.log_mass_error < 0.25
@@ -285,6 +287,7 @@ def test_a_model_whose_latent_variables_are_all_summed_out_is_answered_exactly()
     )
 
 
+@pytest.mark.slow
 def test_engines_agree_on_a_model_and_its_discrete_variable():
     """A shift mu and a switch z, both unknown: with z summed out the exact posterior of mu is a mixture."""
     import markovia.distributions as dist

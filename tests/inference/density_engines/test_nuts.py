@@ -229,6 +229,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_one_of_this_run_goes_on(tmp_
         engine.draw(gaussian())
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing_and_damaged_files_are_no_harm(code_folder):
     script = textwrap.dedent("""
         from markovia.engines import NUTS
@@ -256,6 +257,7 @@ def test_a_second_process_compiles_nothing_and_damaged_files_are_no_harm(code_fo
     smallest.write_bytes(kept[smallest])
 
 
+@pytest.mark.slow
 def test_linear_algebra_in_kept_code_runs_in_a_second_process(code_folder):
     """JAX sets LAPACK up when it lowers a call, which a process that loads machine code does not."""
     script = textwrap.dedent("""

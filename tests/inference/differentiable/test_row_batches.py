@@ -91,6 +91,7 @@ def test_a_table_that_is_looked_up_is_no_column_of_rows():
     assert program(model, given).density.rows() is None
 
 
+@pytest.mark.slow
 def test_batches_of_a_model_have_the_posterior_of_all_rows():
     design = np.c_[np.ones(40), X]
     precision = design.T @ design / 4.0 + np.eye(4) / 100.0

@@ -428,6 +428,7 @@ print("usable and right")
 """
 
 
+@pytest.mark.slow
 @every_exact_engine
 def test_a_query_interrupted_at_any_step_leaves_the_model_usable_and_right(engine):
     here = str(PROJECT / "tests")

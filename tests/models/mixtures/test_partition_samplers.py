@@ -156,6 +156,7 @@ def test_parameters_without_conjugate_priors_give_the_same_partitions_as_quadrat
     assert 0.5 * abs(found / 1500 - p).sum() < 3.0 * expected_distance(p, 1500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SAMPLERS, "finite", "finite-collapsed"])
 def test_drawing_rows_and_sweeping_in_turn_keeps_the_prior(name):
     """Geweke (2004): sizes of groups and rows, under the model alone and along a chain that redraws the rows."""

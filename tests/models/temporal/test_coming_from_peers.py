@@ -191,6 +191,7 @@ def test_every_word_that_is_named_instead_is_there():
     assert mk.MarkovChain(hmm.transmat_).stationary().shape == (2,)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:EM did not settle")
 def test_a_pykalman_script():
     angle = 0.1

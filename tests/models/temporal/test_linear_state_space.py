@@ -217,6 +217,7 @@ def test_clones_and_pickles_keep_what_they_are():
     assert clone(model).score(y) == pytest.approx(model.log_likelihoods_[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("varying", [False, True])
 def test_scans_parallel_in_time_have_the_same_values(varying):
     rng = np.random.default_rng(12)

@@ -114,6 +114,7 @@ def on_a_grid(y, q, r, m, p):
     return np.array([grid @ law for law in laws]), np.array(smoothed[::-1]), total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "near"), [("extended", 0.05), ("unscented", 0.03), ("ensemble", 0.05)])
 def test_a_mildly_bent_model_is_followed_as_on_a_dense_grid(method, near):
     q, r, m, p = 0.05, 0.02, 0.5, 0.05
@@ -216,6 +217,7 @@ def test_draws_have_the_laws_moments_and_inputs_reach_both_functions():
     )
 
 
+@pytest.mark.slow
 def test_localised_and_inflated_ensembles_change_what_they_say_they_change(kalman):
     _, ys = kalman
     none = line("ensemble", localisation=np.zeros((2, 2))).filter(ys)

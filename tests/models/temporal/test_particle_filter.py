@@ -41,6 +41,7 @@ def without_bias(logs, exact):
     return abs(ratios.mean() - 1) < 4 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["systematic", "stratified", "residual", "multinomial"])
 def test_the_likelihood_is_unbiased_with_every_scheme(scheme):
     pf = mk.ParticleFilter(**LINEAR, n_particles=60, resampling=scheme, random_state=0)
@@ -53,6 +54,7 @@ def test_the_likelihood_is_unbiased_with_every_method(method):
     assert without_bias(pf.log_prob([Y[:12]] * 300), KALMAN.log_prob([Y[:12]])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_the_likelihood_is_unbiased_where_particles_are_always_or_never_resampled(threshold):
     found = mk.ParticleFilter(**LINEAR, n_particles=200, ess_threshold=threshold, random_state=2).filter(
@@ -62,6 +64,7 @@ def test_the_likelihood_is_unbiased_where_particles_are_always_or_never_resample
     assert all((one[1:] == bool(threshold)).all() for one in found.resampled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bootstrap", "guided", "auxiliary"])
 def test_discrete_states_agree_with_a_hidden_markov_model(method):
     found = mk.ParticleFilter(**CHAIN, n_particles=100, method=method, random_state=0).filter([SYMBOLS] * 300)
@@ -156,6 +159,7 @@ def test_an_inexact_twist_is_unbiased_too():
     assert without_bias(pf.log_prob([Y] * 300), KALMAN.log_prob([Y])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "n"), [("backward", 1000), ("fixed-lag", 10_000), ("two-filter", 1000)])
 def test_smoothing_agrees_with_the_kalman_smoother(method, n):
     y = np.where(np.arange(30) == 7, np.nan, Y)
@@ -300,6 +304,7 @@ def test_the_same_seed_gives_the_same_numbers_and_equal_shapes_compile_once(monk
     assert pf.set_params(random_state=10).log_prob(Y[:20] + 1) != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "n"), [("metropolis", 40), ("gibbs", 20)])
 def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
     pf = mk.ParticleFilter(
@@ -402,6 +407,7 @@ def test_what_cannot_work_is_said_in_one_sentence(changed, said):
         mk.ParticleFilter(**{**LINEAR, "random_state": 0, "n_particles": 50, **changed}).filter(Y[:5])
 
 
+@pytest.mark.slow
 def test_a_step_without_any_likely_particle_is_named_with_its_sequence():
     pf = mk.ParticleFilter(
         LINEAR["initial"], LINEAR["transition"], lambda x: dist.Uniform(x - 3, x + 3), random_state=0

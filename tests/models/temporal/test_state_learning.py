@@ -87,6 +87,7 @@ def test_told_states_give_the_conjugate_laws():
     assert near(post.draws["probs"][..., 1, 0], stats.beta(4, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "diag", "spherical", "tied"])
 def test_told_states_give_the_normal_inverse_wishart_law(kind):
     rng = np.random.default_rng(0)

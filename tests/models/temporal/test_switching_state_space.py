@@ -141,6 +141,7 @@ def test_exact_learning_never_lowers_the_likelihood_and_keeps_what_is_shared(sho
     np.testing.assert_array_equal(model.transition_offset_, model.transition_offset)
 
 
+@pytest.mark.slow
 def test_learning_tells_calm_from_wild():
     true = mk.SwitchingStateSpace(
         1.0, [[[0.01]], [[4.0]]], 1.0, 0.1, regime_transition=[[0.95, 0.05], [0.1, 0.9]]

@@ -184,6 +184,7 @@ def nonlinear_rows(n, seed):
     return {"d": d, "b": b, "a": a, "c": c}
 
 
+@pytest.mark.slow
 def test_resit_finds_a_nonlinear_diamond():
     for seed in (0, 1):
         found = mk.learn_structure(nonlinear_rows(500, seed), "anm", alpha=0.01)
