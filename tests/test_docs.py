@@ -28,8 +28,9 @@ CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""
 SAMPLED = {
     "bayesian_regression.md", "big_data_many_chains.md", "conjugate_models.md", "diagnosing.md",
-    "discrete_and_continuous.md", "engines_on_densities.md", "forecasting_a_series.md", "from_csv_to_effect.md", "how_many_clusters.md",
-    "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md", "structure_from_big_data.md",
+    "discrete_and_continuous.md", "engines_on_densities.md", "forecasting_a_series.md", "from_csv_to_effect.md",
+    "how_many_clusters.md", "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md",
+    "structure_from_big_data.md",
 }  # fmt: skip
 """Pages that compile, sample or learn for ten seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}
