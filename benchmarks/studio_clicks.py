@@ -37,6 +37,16 @@ CLICK = """(name) => new Promise((done) => {
   row.dispatchEvent(new PointerEvent('pointerup', at));
 })"""
 
+NEAREST = """() => {
+  const middles = [...document.querySelectorAll('.mk-node')].map((node) => {
+    const box = node.getBoundingClientRect();
+    return [box.left + box.width / 2, box.top + box.height / 2];
+  });
+  const off = ([x, y]) => Math.hypot(x - 448, y - 420);
+  if (!middles.length) return [448, 420];
+  return middles.reduce((best, other) => (off(other) < off(best) ? other : best));
+}"""
+
 PAN = """async () => {
   const canvas = document.querySelector('.mk-canvas');
   const box = document.querySelector('.mk-graph').getBoundingClientRect();
@@ -84,11 +94,12 @@ def measure(browser, file: Path, state: str) -> None:  # type: ignore[no-untyped
         page.wait_for_selector("body[data-ready]", timeout=180_000)
         ready = time.perf_counter() - began
         far = page.evaluate(PAN)
-        for _ in range(60):  # zoom in until bars are drawn
+        for _ in range(60):  # zoom in on a node until bars are drawn
             if page.locator(".mk-row-state").count():
                 break
+            x, y = page.evaluate(NEAREST)
             page.locator(".mk-canvas").dispatch_event(
-                "wheel", {"deltaY": -120, "clientX": 448, "clientY": 420, "bubbles": True, "cancelable": True}
+                "wheel", {"deltaY": -120, "clientX": x, "clientY": y, "bubbles": True, "cancelable": True}
             )
             page.wait_for_timeout(250)
         page.wait_for_timeout(400)
