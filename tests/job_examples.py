@@ -9,7 +9,7 @@ from typing import Any
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.runtime.progress import progress_bar
-from markovia.studio.worker import Report
+from markovia.studio.jobs.worker import Report
 
 
 def count(report: Report, folder: Path, to: int, pause: float = 0.0) -> dict[str, Any]:

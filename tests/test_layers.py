@@ -56,6 +56,7 @@ ROOMS = {
         ("graphical",), ("hidden",), ("temporal", "crf", "classifiers", "gaussian"), ("mixtures",), ("topics",),
         ("gallery",), ("",),
     ],
+    "studio": [("documents",), ("jobs", "sharing", "http"), ("",)],
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 import markovia as mk
 from markovia.studio import routes
 from markovia.studio.app import create, endpoints
-from markovia.studio.openapi import described
+from markovia.studio.http.openapi import described
 
 TOKEN = "secret"
 JSON = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}

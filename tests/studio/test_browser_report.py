@@ -8,7 +8,7 @@ import pytest
 
 import markovia as mk
 from hostile_names import HOSTILE, hostile_network
-from markovia.studio.report import report, save_text
+from markovia.studio.sharing.report import report, save_text
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
@@ -105,7 +105,7 @@ def test_hostile_names_stay_names(browser, tmp_path):
 
 @pytest.mark.slow
 def test_a_large_model_looks_single_findings_up(browser, tmp_path, monkeypatch):
-    monkeypatch.setattr("markovia.studio.report.page_tables", lambda model: None)
+    monkeypatch.setattr("markovia.studio.sharing.report.page_tables", lambda model: None)
     bn = mk.examples.asia()
     file = tmp_path / "report.html"
     save_text(report(bn).text, file)

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import markovia as mk
-from markovia.studio import workspace as workspace_module
 from markovia.studio.app import create
+from markovia.studio.documents import workspace as workspace_module
 
 TOKEN = "secret"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -185,16 +185,14 @@ def test_hostile_names_stay_text(client):
 def test_slow_clients_are_let_go_and_block_nobody(app, monkeypatch):
     import uvicorn
 
-    from markovia.studio import patience
+    from markovia.studio.http import patience
     from markovia.studio.running import listening
 
     monkeypatch.setattr(patience, "PATIENCE", 0.5)
     bound = listening("127.0.0.1", 0)
     port = bound.getsockname()[1]
     own = create(token=TOKEN, port=port, patience=0.3)
-    server = uvicorn.Server(
-        uvicorn.Config(own, http=patience.patient_protocol(), log_level="error", ws="none")
-    )
+    server = uvicorn.Server(uvicorn.Config(own, http=patience.PROTOCOL, log_level="error", ws="none"))
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
     thread.start()
     try:
@@ -218,7 +216,7 @@ def test_slow_clients_are_let_go_and_block_nobody(app, monkeypatch):
 
 
 def test_a_long_question_blocks_nobody_else(client, monkeypatch):
-    from markovia.studio import answers
+    from markovia.studio.documents import answers
 
     model = client.post("/api/models", json={"example": "asia"}, headers=JSON).json()["id"]
     begun, ended = threading.Event(), threading.Event()
@@ -247,8 +245,8 @@ def test_a_long_question_blocks_nobody_else(client, monkeypatch):
 def test_more_requests_than_fit_are_told_to_come_back():
     import anyio
 
-    from markovia.studio.endpoints import Busy
-    from markovia.studio.requests import Gate
+    from markovia.studio.documents.endpoints import Busy
+    from markovia.studio.http.requests import Gate
 
     async def crowd():
         gate = Gate(max_body=1, patience=1.0, threads=1, waiting=1)

@@ -6,7 +6,7 @@ import pytest
 
 import markovia as mk
 from markovia.errors import MarkoviaError
-from markovia.studio import bayesian_models, causality, families
+from markovia.studio.jobs import bayesian_models, causality, families
 from studio_client import studio
 
 

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from markovia.errors import InvalidArgument
-from markovia.studio.endpoints import Busy, NotFound
-from markovia.studio.jobs import Jobs
+from markovia.studio.documents.endpoints import Busy, NotFound
+from markovia.studio.jobs.jobs import Jobs
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_result_is_finished_in_the_server(jobs):
 def test_a_job_ends_with_its_server():
     program = (
         f"import sys; sys.path[:0] = {[p for p in sys.path if p]!r}\n"
-        "import time\nfrom markovia.studio.jobs import Jobs\n"
+        "import time\nfrom markovia.studio.jobs.jobs import Jobs\n"
         "if __name__ == '__main__':\n"
         "    jobs = Jobs()\n    job = jobs.start('show', 'job_examples:show', {})\n"
         "    while jobs.get(job.id).result is None: time.sleep(0.02)\n"

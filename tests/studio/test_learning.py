@@ -8,7 +8,7 @@ import pytest
 
 import markovia as mk
 from markovia.errors import MarkoviaError
-from markovia.studio import learning
+from markovia.studio.jobs import learning
 from studio_client import studio
 
 

@@ -11,7 +11,7 @@ import pytest
 import markovia as mk
 from command_line import answer, complaint, run
 from hostile_names import HOSTILE, hostile_network
-from markovia.studio import report as reports
+from markovia.studio.sharing import report as reports
 
 
 class Elements(HTMLParser):

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 import markovia as mk
 from markovia.studio.app import create
-from markovia.studio.workspace import MOST_STEPS, Document, Snapshot, Workspace
+from markovia.studio.documents.workspace import MOST_STEPS, Document, Snapshot, Workspace
 
 TOKEN = "secret"
 JSON = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
@@ -150,8 +150,8 @@ def test_a_model_that_no_file_holds_is_still_edited(tmp_path):
 
 
 def test_the_number_of_open_models_is_bounded(monkeypatch):
-    from markovia.studio import workspace
-    from markovia.studio.endpoints import Busy
+    from markovia.studio.documents import workspace
+    from markovia.studio.documents.endpoints import Busy
 
     monkeypatch.setattr(workspace, "MOST_DOCUMENTS", 2)
     work = Workspace()

@@ -48,7 +48,7 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Write a model and its answers as one HTML file that stays interactive without a server."""
-    from markovia.studio import report as studio
+    from markovia.studio.sharing import report as studio
 
     refuse_two_outputs(output, as_json)
     loaded = open_model(model, format)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import MarkoviaError
-from markovia.studio.endpoints import Call, Endpoint
-from markovia.studio.requests import Gate, no_such, own_fault, route
-from markovia.studio.workspace import Workspace
+from markovia.studio.documents.endpoints import Call, Endpoint
+from markovia.studio.documents.workspace import Workspace
+from markovia.studio.http.requests import Gate, no_such, own_fault, route
+from markovia.studio.sharing.bundle import STATIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.types import ASGIApp
 
-STATIC = Path(__file__).parent / "static"
 MAX_BODY = 2**26
 """Bytes of a request, by default."""
-MORE = ("markovia.studio.job_endpoints", "markovia.studio.report")
+MORE = ("markovia.studio.jobs.endpoints", "markovia.studio.sharing.report")
 """Modules that bring endpoints of their own, as `ENDPOINTS`; one that has something to end has `shut(parts)`."""
 
 
@@ -65,7 +65,7 @@ def create(
     patience
         Seconds that a client may take to send its body.
     """
-    from markovia.studio.door import Door
+    from markovia.studio.http.door import Door
 
     secret = secrets.token_urlsafe(24) if token is None else token
     workspace = Workspace(

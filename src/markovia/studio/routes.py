@@ -5,10 +5,10 @@ from typing import Any
 from markovia import __version__
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
-from markovia.studio import answers, edits, messages
-from markovia.studio.endpoints import Call, Endpoint, File
-from markovia.studio.views import graph_of, node_of, view_of
-from markovia.studio.workspace import kind_of, outside_model, stem
+from markovia.studio.documents import answers, edits, messages
+from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.views import graph_of, node_of, view_of
+from markovia.studio.documents.workspace import kind_of, outside_model, stem
 
 PATIENCE = 60.0
 """Seconds to wait for the model that the server was started with."""
@@ -23,7 +23,7 @@ def health(call: Call) -> messages.Health:
 def openapi(call: Call) -> dict[str, Any]:
     """Describe the API."""
     from markovia.studio.app import endpoints
-    from markovia.studio.openapi import described
+    from markovia.studio.http.openapi import described
 
     return described(endpoints(), "markovia studio")
 

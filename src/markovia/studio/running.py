@@ -9,11 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument
+from markovia.studio.http.patience import PROTOCOL
 
 if TYPE_CHECKING:
     from markovia.studio.serving import Settings
 
 BACKLOG = 512
+OPTIONS: dict[str, Any] = {
+    "http": PROTOCOL,
+    "ws": "none",
+    "log_level": "warning",
+    "access_log": False,
+    "server_header": False,
+    "timeout_keep_alive": 30,
+    "timeout_graceful_shutdown": 3,
+}
+"""How uvicorn runs."""
 
 
 def run_studio(
@@ -29,7 +40,7 @@ def run_studio(
     import uvicorn
 
     from markovia.studio.app import create
-    from markovia.studio.workspace import default_state
+    from markovia.studio.documents.workspace import default_state
 
     bound = listening("127.0.0.1", port)
     port = bound.getsockname()[1]
@@ -49,21 +60,7 @@ def run_studio(
         import webbrowser
 
         threading.Timer(0.3, webbrowser.open, [address]).start()
-    uvicorn.Server(uvicorn.Config(app, **_options())).run([bound])
-
-
-def _options() -> dict[str, Any]:
-    from markovia.studio.patience import patient_protocol
-
-    return {
-        "http": patient_protocol(),
-        "ws": "none",
-        "log_level": "warning",
-        "access_log": False,
-        "server_header": False,
-        "timeout_keep_alive": 30,
-        "timeout_graceful_shutdown": 3,
-    }
+    uvicorn.Server(uvicorn.Config(app, **OPTIONS)).run([bound])
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -100,9 +97,9 @@ def run_serving(settings: "Settings", *, host: str, port: int, workers: int) -> 
         flush=True,
     )
     if workers == 1:
-        uvicorn.Server(uvicorn.Config(app, **_options())).run([bound])
+        uvicorn.Server(uvicorn.Config(app, **OPTIONS)).run([bound])
         return
     bound.close()
     os.environ[VARIABLE] = msgspec.json.encode(settings).decode()
     home = "markovia.studio.serving:from_environment"
-    uvicorn.run(home, factory=True, host=host, port=place, workers=workers, **_options())
+    uvicorn.run(home, factory=True, host=host, port=place, workers=workers, **OPTIONS)

@@ -19,12 +19,12 @@ from markovia import __version__
 from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
 from markovia.inference.posterior import Posterior
 from markovia.runtime import ports
-from markovia.studio import answers, messages
-from markovia.studio.endpoints import Call, Endpoint, TooBig
-from markovia.studio.messages import Name, Strict
-from markovia.studio.requests import Gate, no_such, own_fault, route
-from markovia.studio.views import labels
-from markovia.studio.workspace import Workspace, kind_of
+from markovia.studio.documents import answers, messages
+from markovia.studio.documents.endpoints import Call, Endpoint, TooBig
+from markovia.studio.documents.messages import Name, Strict
+from markovia.studio.documents.views import labels
+from markovia.studio.documents.workspace import Workspace, kind_of
+from markovia.studio.http.requests import Gate, no_such, own_fault, route
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -154,7 +154,7 @@ def create(settings: Settings) -> "ASGIApp":
     from starlette.responses import PlainTextResponse
     from starlette.routing import Route
 
-    from markovia.studio.door import Door
+    from markovia.studio.http.door import Door
 
     workspace = Workspace(limit=settings.limit)
     model = ports.call("load", settings.model, settings.format)
@@ -228,7 +228,7 @@ def served(call: Call) -> Served:
 
 def described(call: Call) -> dict[str, Any]:
     """Describe the API."""
-    from markovia.studio.openapi import described
+    from markovia.studio.http.openapi import described
 
     return described(ENDPOINTS, "markovia serve", bearer=call.parts["settings"].token is not None)
 

@@ -15,7 +15,7 @@ from markovia.data.frames import as_frame
 from markovia.data.mixed_table import CONTINUOUS
 from markovia.data.reading_mixed import read_mixed
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.studio.endpoints import NotFound
+from markovia.studio.documents.endpoints import NotFound
 
 SHOWN = 8
 """Rows of the preview."""

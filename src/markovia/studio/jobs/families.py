@@ -16,7 +16,7 @@ from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
-    from markovia.studio.worker import Report
+    from markovia.studio.jobs.worker import Report
 
 MOST_STEPS = 5_000
 """The longest series that is drawn."""
@@ -164,7 +164,7 @@ def posterior(
         As for `mk.engines.NUTS`.
     """
     from markovia.inference.density_engines.nuts import NUTS
-    from markovia.studio import bayesian_models
+    from markovia.studio.jobs import bayesian_models
 
     model, given, targets, labels = bayesian_models.of(source)
     report.note("compiling the sampler, once for a model of this shape; that may take half a minute")

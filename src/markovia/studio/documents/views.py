@@ -20,8 +20,8 @@ from markovia.models.graphical.directed_model import DirectedModel
 from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.model import Model
 from markovia.runtime import ports
-from markovia.studio.messages import Cost, Node, NodeParent, View, ViewEdge, ViewNode
-from markovia.studio.workspace import Document, Point, Snapshot, kind_of
+from markovia.studio.documents.messages import Cost, Node, NodeParent, View, ViewEdge, ViewNode
+from markovia.studio.documents.workspace import Document, Point, Snapshot, kind_of
 
 Kind = Literal["arrow", "line", "both", "circle"]
 WIDTH, TITLE, STATE, MOST_STATES = 150.0, 22.0, 16.0, 6

@@ -9,7 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parents[1] / "static"
 _IMPORT = re.compile(r'^import (?P<what>\{[^}]*\}|\* as \w+) from "\./(?P<file>[\w.]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?P<kind>(?:async )?function\*?|class|const) (?P<name>\w+)", re.MULTILINE)
 _LIST = re.compile(r"^export const (?P<names>\w+ = [^;\n]+(?:, \w+ = [^;\n]+)+);$", re.MULTILINE)

@@ -8,7 +8,7 @@ from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
 from markovia.runtime import ports
 
 if TYPE_CHECKING:
-    from markovia.studio.worker import Report
+    from markovia.studio.jobs.worker import Report
 
 MOST_SETS = 8
 """Sets of a kind that are shown."""

@@ -15,7 +15,7 @@ from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
 
 if TYPE_CHECKING:
-    from markovia.studio.worker import Report
+    from markovia.studio.jobs.worker import Report
 
 GROUPS = {
     "dag_search": "search by score",

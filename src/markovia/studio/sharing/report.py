@@ -20,12 +20,13 @@ from typing import Any
 import msgspec
 
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.studio import answers, messages, report_text
-from markovia.studio.bundle import bundled, static_text
-from markovia.studio.endpoints import Call, Endpoint, File
-from markovia.studio.in_page import elimination_cells, page_tables, told_findings, told_interventions
-from markovia.studio.views import view_of
-from markovia.studio.workspace import Document, Workspace
+from markovia.studio.documents import answers, messages
+from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.views import view_of
+from markovia.studio.documents.workspace import Document, Workspace
+from markovia.studio.sharing import report_text
+from markovia.studio.sharing.bundle import bundled, static_text
+from markovia.studio.sharing.in_page import elimination_cells, page_tables, told_findings, told_interventions
 
 MOST_NUMBERS = 200_000
 """Probabilities of single findings that a report of a large model carries, about two megabytes."""

@@ -12,8 +12,8 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.studio.answers import findings
-from markovia.studio.messages import Finding
+from markovia.studio.documents.answers import findings
+from markovia.studio.documents.messages import Finding
 
 
 class Problem(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from markovia.studio.messages import Finding, Name, Names
+from markovia.studio.documents.messages import Finding, Name, Names
 
 Edge = tuple[Name, Name]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]

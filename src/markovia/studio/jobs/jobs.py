@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.studio.endpoints import Busy, NotFound
+from markovia.studio.documents.endpoints import Busy, NotFound
 
 AT_ONCE = 2
 """How many jobs run at the same time."""
@@ -92,7 +92,7 @@ class Jobs:
             folder.mkdir()
             order = {"path": sys.path, "home": home, "folder": str(folder), "arguments": arguments}
             process = subprocess.Popen(
-                [sys.executable, "-m", "markovia.studio.worker"],
+                [sys.executable, "-m", "markovia.studio.jobs.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )

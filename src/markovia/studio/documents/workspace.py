@@ -20,7 +20,7 @@ from typing import Any
 
 from markovia.errors import InvalidArgument, MarkoviaError, TooLarge, UnsupportedModel, did_you_mean
 from markovia.runtime import ports
-from markovia.studio.endpoints import Busy, Costly, NotFound, Refused, TooBig
+from markovia.studio.documents.endpoints import Busy, Costly, NotFound, Refused, TooBig
 
 MOST_DOCUMENTS = 200
 MOST_STEPS = 200

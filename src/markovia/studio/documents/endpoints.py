@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markovia.errors import MarkoviaError
 
 if TYPE_CHECKING:
-    from markovia.studio.workspace import Workspace
+    from markovia.studio.documents.workspace import Workspace
 
 
 class Refused(MarkoviaError):

@@ -10,10 +10,15 @@ import msgspec
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
-from markovia.studio import answers, causality, learning
-from markovia.studio.bayesian_models import EXAMPLES
-from markovia.studio.endpoints import Call, Endpoint, File
-from markovia.studio.job_messages import (
+from markovia.studio.documents import answers
+from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.messages import View
+from markovia.studio.documents.views import graph_of, view_of
+from markovia.studio.documents.workspace import Document, Workspace
+from markovia.studio.jobs import causality, learning
+from markovia.studio.jobs.bayesian_models import EXAMPLES
+from markovia.studio.jobs.jobs import Job, Jobs
+from markovia.studio.jobs.orders import (
     AskBatch,
     AskColumns,
     AskCounterfactual,
@@ -30,11 +35,7 @@ from markovia.studio.job_messages import (
     Start,
     Worlds,
 )
-from markovia.studio.jobs import Job, Jobs
-from markovia.studio.messages import View
-from markovia.studio.tables import Table, Tables
-from markovia.studio.views import graph_of, view_of
-from markovia.studio.workspace import Document, Workspace
+from markovia.studio.jobs.tables import Table, Tables
 
 POLL = 0.1
 """Seconds between two looks at a job for its stream of events."""
@@ -196,7 +197,7 @@ def batch(call: Call) -> Job:
         "data": str(tables_of(call).path(call.body.data)),
         "targets": call.body.targets,
     }
-    return jobs_of(call).start("batch", "markovia.studio.learning:batch", arguments)
+    return jobs_of(call).start("batch", "markovia.studio.jobs.learning:batch", arguments)
 
 
 STARTS: dict[type, Callable[..., Job]] = {
@@ -213,7 +214,7 @@ def _begin(
     call: Call, asked: Any, home: str, arguments: dict[str, Any], finish: Callable[[Any], Any] | None = None
 ) -> Job:
     kind = str(type(asked).__struct_config__.tag)
-    return jobs_of(call).start(kind, f"markovia.studio.{home}", arguments, finish)
+    return jobs_of(call).start(kind, f"markovia.studio.jobs.{home}", arguments, finish)
 
 
 def _fields(asked: Any, *names: str) -> dict[str, Any]:

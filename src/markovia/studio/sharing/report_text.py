@@ -7,8 +7,8 @@ from typing import Any
 
 from markovia import __version__
 from markovia.models.graphical.directed_model import DirectedModel
-from markovia.studio import messages
-from markovia.studio.views import form_of, is_number, state_labels
+from markovia.studio.documents import messages
+from markovia.studio.documents.views import form_of, is_number, state_labels
 
 FOLDED = 60
 """Rows of beliefs from which the table is folded away."""

@@ -13,12 +13,12 @@ import numpy as np
 import traitlets
 
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.studio import answers, messages
-from markovia.studio.bundle import bundled, static_text
-from markovia.studio.endpoints import Call
-from markovia.studio.in_page import page_tables, told_findings, told_interventions
-from markovia.studio.views import view_of
-from markovia.studio.workspace import Workspace
+from markovia.studio.documents import answers, messages
+from markovia.studio.documents.endpoints import Call
+from markovia.studio.documents.views import view_of
+from markovia.studio.documents.workspace import Workspace
+from markovia.studio.sharing.bundle import bundled, static_text
+from markovia.studio.sharing.in_page import page_tables, told_findings, told_interventions
 
 
 def _findings_out(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from markovia.factors.quantities.soft_findings import Interval
 from markovia.factors.tables.evidence import Not, read_finding
 from markovia.graphs.elimination import eliminate
 from markovia.models.graphical.directed_model import DirectedModel
-from markovia.studio.views import state_labels
+from markovia.studio.documents.views import state_labels
 
 MOST_CELLS = 2**18
 """Cells of the clusters that a page computes with: an answer takes it a few hundredths of a second."""

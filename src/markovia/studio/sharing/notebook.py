@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from markovia.errors import MarkoviaError
 
 if TYPE_CHECKING:
-    from markovia.studio.widget import NetworkWidget
+    from markovia.studio.sharing.widget import NetworkWidget
 
 
 def show(
@@ -24,6 +24,6 @@ def show(
         raise MarkoviaError(
             "show() needs anywidget; install it with: pip install markovia[notebook]"
         ) from None
-    from markovia.studio.widget import NetworkWidget
+    from markovia.studio.sharing.widget import NetworkWidget
 
     return NetworkWidget(model, given=given, do=do, height=height, engine=engine)

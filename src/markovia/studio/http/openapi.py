@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from markovia import __version__
-from markovia.studio.endpoints import Endpoint
-from markovia.studio.messages import Problem
+from markovia.studio.documents.endpoints import Endpoint
+from markovia.studio.documents.messages import Problem
 
 _REF = "#/components/schemas/{name}"
 
@@ -18,7 +18,7 @@ def described(endpoints: Sequence[Endpoint], title: str, *, bearer: bool = True)
 
     Examples
     --------
-    >>> from markovia.studio.messages import Health
+    >>> from markovia.studio.documents.messages import Health
     >>> alive = Endpoint("GET", "/health", None, Health, lambda call: None, "Say whether the server lives.")
     >>> said = described([alive], "demo")
     >>> said["openapi"], list(said["paths"])

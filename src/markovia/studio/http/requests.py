@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from markovia.errors import MarkoviaError, TooLarge
-from markovia.studio.endpoints import Busy, Call, Endpoint, File, Refused, TooBig
-from markovia.studio.messages import Problem
-from markovia.studio.workspace import estimated
+from markovia.studio.documents.endpoints import Busy, Call, Endpoint, File, Refused, TooBig
+from markovia.studio.documents.messages import Problem
+from markovia.studio.documents.workspace import estimated
 
 if TYPE_CHECKING:
     from starlette.requests import Request

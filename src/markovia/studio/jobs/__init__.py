@@ -1,0 +1,1 @@
+"""Long work in processes of its own: learning from uploaded tables, model families, effects."""

@@ -1,0 +1,1 @@
+"""The studio's drawing outside the studio: reports of one file, and notebook widgets."""
