@@ -1,5 +1,9 @@
 """The studio's API: every endpoint answers what the library answers, and refuses bad input with one sentence."""
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import schemathesis
@@ -50,6 +54,40 @@ def test_the_start_offers_examples_and_formats(client):
     said = client.get("/api/start").json()
     assert {"asia", "monty-hall"} <= {e["name"] for e in said["examples"]}
     assert {".bif", ".xdsl", ".json"} <= {f["suffix"] for f in said["formats"]["read"]}
+
+
+def test_the_page_names_every_module_that_it_loads_and_they_are_sent_once(client):
+    named = re.findall(r'<link rel="modulepreload" href="static/([\w.]+)">', client.get("/").text)
+    todo, loaded = ["main.js"], set()
+    while todo:
+        file = todo.pop()
+        loaded.add(file)
+        sent = client.get(f"/static/{file}")
+        assert sent.headers["content-type"] == "text/javascript; charset=utf-8"
+        todo += [
+            f for f in re.findall(r'^import .* from "\./(.*)";$', sent.text, re.MULTILINE) if f not in loaded
+        ]
+        again = client.get(f"/static/{file}", headers={"if-none-match": sent.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    assert sorted(named) == sorted(loaded)
+    assert client.get("/static/main.js", headers={"if-none-match": '"other"'}).status_code == 200
+
+
+def test_the_first_page_is_answered_before_the_library_is_loaded():
+    code = """if True:
+        import sys
+        from starlette.testclient import TestClient
+        from markovia.studio.app import create
+
+        with TestClient(create(token="t"), headers={"authorization": "Bearer t"}) as client:
+            for path in ("/", "/static/main.js", "/api/health", "/api/start"):
+                assert client.get(path).status_code == 200, path
+            print("numpy" in sys.modules)
+            client.get("/api/models")
+            print("numpy" in sys.modules)
+    """
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["False", "True"], said.stderr
 
 
 def test_a_view_has_boxes_that_do_not_overlap_and_all_edges(client, asia):

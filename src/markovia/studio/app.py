@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import MarkoviaError
+from markovia.studio import first_page
 from markovia.studio.documents.endpoints import Call, Endpoint
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.http.requests import Gate, no_such, own_fault, route
-from markovia.studio.sharing.bundle import STATIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MAX_BODY = 2**26
 """Bytes of a request, by default."""
+UNSEEN, DRAWN = 3.0, 0.5
+"""Seconds to leave the processor to the page: where none has come yet, and where one is being fetched or drawn."""
 MORE = ("markovia.studio.jobs.endpoints", "markovia.studio.sharing.report")
 """Modules that bring endpoints of their own, as `ENDPOINTS`; one that has something to end has `shut(parts)`."""
 
@@ -86,9 +88,9 @@ def application(
     from anyio.to_thread import run_sync
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
-    from starlette.responses import FileResponse
     from starlette.routing import Mount, Route, Router
-    from starlette.staticfiles import StaticFiles
+
+    from markovia.studio.page_files import page, page_file
 
     parts: dict[str, Any] = {}
     gate = Gate(max_body=max_body, patience=patience)
@@ -97,20 +99,29 @@ def application(
     async def life(app: "Starlette") -> "AsyncIterator[None]":
         import anyio
 
+        made["asked"] = anyio.Event()
         if open_file is not None:
             workspace.ready.clear()
 
-        def begin() -> None:
+        def load() -> None:
             try:
                 router()
                 if open_file is not None:
                     _open(workspace, open_file)
             finally:
                 workspace.ready.set()
-            _warm()
+
+        async def begin() -> None:
+            # while the page comes, loading would take the processor from it
+            with anyio.move_on_after(UNSEEN if open_file is None else DRAWN):
+                await made["asked"].wait()
+                await anyio.sleep(DRAWN if open_file is None else 0.0)
+            await run_sync(load)
+            await anyio.sleep(DRAWN)
+            await run_sync(_warm)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(anyio.to_thread.run_sync, begin)
+            group.start_soon(begin)
             try:
                 yield
             finally:
@@ -123,23 +134,26 @@ def application(
     def call(**given: Any) -> Call:
         return Call(workspace=workspace, parts=parts, **given)
 
+    def routed(listed: Sequence[Endpoint]) -> Router:
+        return Router([route(e._replace(path=e.path.removeprefix("/api")), call, gate) for e in listed])
+
     def router() -> Router:
         if "router" not in made:
-            made["router"] = Router(
-                [route(e._replace(path=e.path.removeprefix("/api")), call, gate) for e in endpoints()]
-            )
-        return made["router"]
+            made["router"] = routed(endpoints())
+        return made["router"]  # type: ignore[no-any-return]
 
     async def api(scope: Any, receive: Any, send: Any) -> None:
-        # the page is served before the library is loaded; the first question waits for it
-        await (made["router"] if made else await run_sync(router))(scope, receive, send)
+        # the first page is answered before the library is loaded; the first question waits for it
+        if scope["path"] in quick:
+            if "asked" in made:
+                made["asked"].set()
+            await first(scope, receive, send)
+        else:
+            await (await run_sync(router) if "router" not in made else made["router"])(scope, receive, send)
 
-    made: dict[str, Router] = {}
-    routes = [
-        Route("/", lambda request: FileResponse(STATIC / "index.html")),
-        Mount("/static", StaticFiles(directory=STATIC)),
-        Mount("/api", api),
-    ]
+    made: dict[str, Any] = {}
+    first, quick = routed(first_page.ENDPOINTS), {e.path for e in first_page.ENDPOINTS}
+    routes = [Route("/", page), Route("/static/{name}", page_file), Mount("/api", api)]
     return Starlette(
         routes=routes, lifespan=life, exception_handlers={HTTPException: no_such, Exception: own_fault}
     )

@@ -2,22 +2,15 @@
 
 from typing import Any
 
-from markovia import __version__
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
+from markovia.studio import first_page
 from markovia.studio.documents import answers, edits, messages
 from markovia.studio.documents.endpoints import Call, Endpoint, File
 from markovia.studio.documents.views import graph_of, node_of, view_of
 from markovia.studio.documents.workspace import kind_of, outside_model, stem
 
-PATIENCE = 60.0
-"""Seconds to wait for the model that the server was started with."""
 MEDIA = {"json": "application/json", "xmlbif": "application/xml", "xdsl": "application/xml"}
-
-
-def health(call: Call) -> messages.Health:
-    """Say that the server lives."""
-    return messages.Health("ok", __version__)
 
 
 def openapi(call: Call) -> dict[str, Any]:
@@ -28,29 +21,9 @@ def openapi(call: Call) -> dict[str, Any]:
     return described(endpoints(), "markovia studio")
 
 
-def start(call: Call) -> messages.Start:
-    """Say what there is to open."""
-    formats = [
-        messages.FormatName(suffix, f.name, f.title)
-        for f in ports.call("formats").values()
-        for suffix in f.suffixes
-    ]
-    work = call.workspace
-    work.ready.wait(PATIENCE)
-    return messages.Start(
-        version=__version__,
-        examples=[messages.Example(**e) for e in work.examples()],
-        formats=messages.Formats(formats, formats),
-        folder=work.files(),
-        recent=work.recent(),
-        recovered=[messages.Recovered(**r) for r in work.recovered()],
-        open=[d.id for d in work.documents],
-    )
-
-
 def documents(call: Call) -> list[messages.Summary]:
     """List the open models."""
-    call.workspace.ready.wait(PATIENCE)
+    call.workspace.ready.wait(first_page.PATIENCE)
     listed = []
     for document in call.workspace.documents:
         snapshot = document.now
@@ -152,9 +125,8 @@ def node(call: Call) -> messages.Node:
 M = "/api/models/{id}"
 m = messages
 ENDPOINTS = [
-    Endpoint("GET", "/api/health", None, m.Health, health, "Say whether the server lives."),
+    *first_page.ENDPOINTS,
     Endpoint("GET", "/api/openapi.json", None, dict[str, Any], openapi, "Describe this API."),
-    Endpoint("GET", "/api/start", None, m.Start, start, "Say what there is to open."),
     Endpoint("GET", "/api/models", None, list[m.Summary], documents, "List the open models."),
     Endpoint("POST", "/api/models", m.Open, m.View, open_model, "Open a model."),
     Endpoint(

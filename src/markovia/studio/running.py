@@ -37,14 +37,21 @@ def run_studio(
     state: str | None = None,
 ) -> None:
     """Run the studio on the loopback address until it is interrupted; print where it is."""
+    bound = listening("127.0.0.1", port)
+    port = bound.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    address = f"http://127.0.0.1:{port}/?token={token}"
+    print(f"markovia studio is at {address}\nPress Ctrl-C to end it.", flush=True)
+    if browser:
+        import webbrowser
+
+        # what a browser asks meanwhile waits in the socket's queue
+        threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
     import uvicorn
 
     from markovia.studio.app import create
     from markovia.studio.documents.workspace import default_state
 
-    bound = listening("127.0.0.1", port)
-    port = bound.getsockname()[1]
-    token = secrets.token_urlsafe(24)
     app = create(
         folder=folder,
         open_file=model,
@@ -54,12 +61,6 @@ def run_studio(
         hosts=("127.0.0.1", "localhost"),
         limit=limit,
     )
-    address = f"http://127.0.0.1:{port}/?token={token}"
-    print(f"markovia studio is at {address}\nPress Ctrl-C to end it.", flush=True)
-    if browser:
-        import webbrowser
-
-        threading.Timer(0.3, webbrowser.open, [address]).start()
     uvicorn.Server(uvicorn.Config(app, **OPTIONS)).run([bound])
 
 

@@ -11,6 +11,7 @@ import pytest
 import markovia as mk
 from markovia import examples
 from markovia.models.gallery import textbook_examples
+from markovia.models.gallery.bundled import BUNDLED
 from places import BENCHMARKS
 
 
@@ -23,11 +24,13 @@ def test_every_bundled_model_is_complete_named_after_itself_and_fresh(name):
     assert one.allclose(two)
     one.rename(one.variables[0], "changed")
     assert examples.get(name).allclose(two)
+    assert BUNDLED[name.replace("_", "-")] == (type(two).__name__, len(two))
 
 
 def test_names_cover_every_public_builder():
     builders = {n for n in examples.__all__ if n not in ("names", "get")}
     assert set(examples.names()) == builders
+    assert [name.replace("-", "_") for name in BUNDLED] == examples.names()
     for module in (examples, textbook_examples):
         own = {
             n

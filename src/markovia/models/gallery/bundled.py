@@ -13,6 +13,15 @@ CLASSICS = (
     "munin1", "munin2", "munin3", "munin4", "pathfinder", "pigs", "sachs", "survey", "water", "win95pts",
 )  # fmt: skip
 """Networks of the repository whose licence is its own, so that they are not bundled."""
+BUNDLED = {
+    "asia": ("BayesianNetwork", 8), "cancer": ("BayesianNetwork", 5), "chain-crf": ("MarkovNetwork", 3),
+    "cycle-with-tail": ("MarkovNetwork", 5), "dishonest-casino": ("BayesianNetwork", 20),
+    "earthquake": ("BayesianNetwork", 5), "eight-nodes": ("BayesianNetwork", 8), "misconception": ("MarkovNetwork", 4),
+    "monty-hall": ("BayesianNetwork", 3), "pixel-grid": ("MarkovNetwork", 9), "rain-chain": ("MarkovNetwork", 28),
+    "six-spins": ("MarkovNetwork", 6), "sprinkler": ("BayesianNetwork", 4), "student": ("BayesianNetwork", 5),
+    "three-chain": ("MarkovNetwork", 3), "three-step-hmm": ("BayesianNetwork", 6), "wet-grass": ("BayesianNetwork", 3),
+}  # fmt: skip
+"""What is bundled, by name: class and number of variables, so that a list of them builds and imports nothing."""
 
 
 def bundled_names() -> list[str]:
@@ -23,9 +32,7 @@ def bundled_names() -> list[str]:
     >>> bundled_names()[:2]
     ['asia', 'cancer']
     """
-    from markovia.models.gallery import examples
-
-    return [name.replace("_", "-") for name in examples.names()]
+    return list(BUNDLED)
 
 
 def bundled_model(word: str) -> "Model":
@@ -44,7 +51,7 @@ def bundled_model(word: str) -> "Model":
     from markovia.models.gallery import examples
 
     name = word.replace("_", "-").casefold()
-    if name in bundled_names():
+    if name in BUNDLED:
         return examples.get(word)
     if name in CLASSICS:
         raise UnknownFormat(
@@ -52,6 +59,6 @@ def bundled_model(word: str) -> "Model":
             "that file"
         )
     raise UnknownFormat(
-        f"{word!r} is neither a file nor a bundled model{did_you_mean(word, bundled_names())}; mk.examples.names() lists "
+        f"{word!r} is neither a file nor a bundled model{did_you_mean(word, BUNDLED)}; mk.examples.names() lists "
         "the bundled ones, and the name of a file ends in the suffix of its format"
     )

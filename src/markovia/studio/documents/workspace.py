@@ -149,7 +149,6 @@ class Workspace:
         self._lock = threading.Lock()
         self._saver = ThreadPoolExecutor(1, thread_name_prefix="autosave")
         self._waiting: dict[str, Future[None]] = {}
-        self._examples: list[dict[str, Any]] | None = None
         self.ready = threading.Event()
         """Whether the model that the server was started with is open."""
         self.ready.set()
@@ -200,26 +199,6 @@ class Workspace:
         from markovia.models.graphical.bayesian_network import BayesianNetwork
 
         return self.add(BayesianNetwork(name=name), name)
-
-    def examples(self) -> list[dict[str, Any]]:
-        """Describe the bundled models; they are built once for it."""
-        from markovia.models.gallery import examples
-
-        if self._examples is None:
-            found = []
-            for name in examples.names():
-                model = examples.get(name)
-                title = name.replace("_", " ").capitalize()
-                found.append(
-                    {
-                        "name": name.replace("_", "-"),
-                        "title": title,
-                        "nodes": len(model),
-                        "kind": kind_of(model),
-                    }
-                )
-            self._examples = found
-        return self._examples
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -465,7 +444,17 @@ def refuse_functions(data: bytes) -> None:
 
 def kind_of(model: Any) -> str:
     """Return what a document is called in the page, such as "bayesian-network"."""
-    name = type(model).__name__
+    return dashed(type(model).__name__)
+
+
+def dashed(name: str) -> str:
+    """Return the name of a class in small letters, with a dash before what was a capital.
+
+    Examples
+    --------
+    >>> dashed("BayesianNetwork")
+    'bayesian-network'
+    """
     return "".join(f"-{c.lower()}" if c.isupper() and k else c.lower() for k, c in enumerate(name))
 
 

@@ -31,6 +31,19 @@ def bundled(entry: str, last: str = "") -> str:
     return "\n".join([*done.values(), f"const entry = {_name(entry)};", last]).rstrip("\n") + "\n"
 
 
+def imported(entry: str) -> list[str]:
+    """Return a module of `static` and all it imports, each after those that it imports itself.
+
+    Examples
+    --------
+    >>> imported("chart.js")
+    ['dom.js', 'chart.js']
+    """
+    done: dict[str, str] = {}
+    _take(entry, done, [])
+    return list(done)
+
+
 def static_text(file: str) -> str:
     """Return the text of a file of `static`."""
     return (STATIC / file).read_text(encoding="utf-8")
