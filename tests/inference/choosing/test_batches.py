@@ -16,7 +16,7 @@ from markovia.inference.choosing import evidence_rows
 from markovia.inference.engine import get_engine
 from markovia.inference.exact import row_programs
 from markovia.kernels.clique_trees.evidence_rows import NUMBERS
-from markovia.models.graphical import rows as model_rows
+from markovia.models.graphical.data_rows import rows as model_rows
 from model_strategies import cases, random_case
 
 VE = "variable-elimination"
@@ -315,6 +315,7 @@ def test_evidence_that_is_neither_rows_nor_a_mapping_is_refused():
 def test_importing_the_batch_modules_loads_no_compiler():
     import subprocess
 
-    code = "import sys, markovia.models.graphical.rows; print(*(m in sys.modules for m in ('numba', 'tqdm', 'pandas')))"
+    home = "markovia.models.graphical.data_rows.rows"
+    code = f"import sys, {home}; print(*(m in sys.modules for m in ('numba', 'tqdm', 'pandas')))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["False"] * 3

@@ -7,7 +7,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
-from markovia.models.graphical import number_rows, rows
+from markovia.models.graphical.data_rows import number_rows, rows
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.array_types import Array
 from markovia.runtime.keyword_advice import guided
@@ -179,7 +179,7 @@ class ScoreVerbs(DirectedModel):
         0    yes  yes        no  yes
         1     no   no        no   no
         """
-        from markovia.models.graphical.imputation import impute
+        from markovia.models.graphical.data_rows.imputation import impute
 
         return impute(self, frame, method, seed)
 

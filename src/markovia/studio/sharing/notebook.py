@@ -17,7 +17,7 @@ def show(
     height: int = 480,
     engine: str = "auto",
 ) -> "NetworkWidget":
-    """Return a model as a widget; see `markovia.models.graphical.base.GraphicalModel.show`."""
+    """Return a model as a widget; see `model.show`."""
     try:
         import anywidget  # noqa: F401
     except ModuleNotFoundError:

@@ -55,7 +55,7 @@ def write_report(
     title: str | None = None,
     engine: str = "auto",
 ) -> None:
-    """Write a model, findings and answers as one HTML file; see `markovia.models.graphical.base.GraphicalModel.report`."""
+    """Write a model, findings and answers as one HTML file; see `model.report`."""
     made = report(model, given=given, do=do, title=title, engine=engine)
     save_text(made.text, path)
 

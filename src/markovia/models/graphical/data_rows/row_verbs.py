@@ -56,7 +56,7 @@ class RowVerbs(GraphicalModel):
         >>> bn.log_prob([{"cloudy": "yes", "sprinkler": "no", "rain": "yes", "wet": "yes"}]).round(4).tolist()
         [-1.127]
         """
-        from markovia.models.graphical import rows
+        from markovia.models.graphical.data_rows import rows
 
         return rows.log_prob(self, frame, get_engine(engine), progress, inputs)
 
@@ -110,7 +110,7 @@ class RowVerbs(GraphicalModel):
         >>> bn.predict([{"wet": "yes"}, {"wet": None, "cloudy": "no"}], "rain").tolist()
         ['yes', 'no']
         """
-        from markovia.models.graphical import rows
+        from markovia.models.graphical.data_rows import rows
 
         names = self._names(target)
         table = rows.predict(self, frame, names, get_engine(engine), progress, impossible, given)
@@ -162,7 +162,7 @@ class RowVerbs(GraphicalModel):
         0      0.2921  0.7079
         1      0.8813  0.1187
         """
-        from markovia.models.graphical import rows
+        from markovia.models.graphical.data_rows import rows
 
         names = self._names(target)
         table = rows.predict_proba(self, frame, names, get_engine(engine), progress, impossible, given)

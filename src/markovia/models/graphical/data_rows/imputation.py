@@ -15,7 +15,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.tables.table_learner import Family
-from markovia.models.graphical import number_rows
+from markovia.models.graphical.data_rows import number_rows
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.
 
 def _modes(model: "GraphicalModel", data: "pd.DataFrame", codes: Any, known: list[int]) -> Any:
     """Fill each cell with the mode of its own posterior."""
-    from markovia.models.graphical import rows
+    from markovia.models.graphical.data_rows import rows
 
     names = [model.variables[i] for i in known]
     seen = data[[n for n in data.columns if n in set(model.variables)]]

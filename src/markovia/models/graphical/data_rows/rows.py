@@ -25,8 +25,8 @@ from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
 from markovia.inference.posterior import RowMarginals
 from markovia.inference.problem import Problem
-from markovia.models.graphical import function_rows, number_rows
 from markovia.models.graphical.arguments import Impossible
+from markovia.models.graphical.data_rows import function_rows, number_rows
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import check_choice
 from markovia.runtime.progress import progress_bar

@@ -1,0 +1,231 @@
+"""What stands behind the verbs: variables and pieces, the problem that goes to an engine, and what its answer means."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.errors import ImpossibleEvidence, InvalidArgument, Unanswered, UnknownVariable
+from markovia.factors.tables.evidence import read_evidence
+from markovia.factors.tables.variable import State, Variable
+from markovia.graphs.bipartite import BipartiteGraph
+from markovia.graphs.directed import DAG
+from markovia.graphs.undirected import UndirectedGraph
+from markovia.inference.engine import Engine, asking, get_engine
+from markovia.inference.flat_graphs.possibility import judged_log_mass
+from markovia.inference.flat_graphs.unfolding import unfolded
+from markovia.inference.impossible_evidence import impossible
+from markovia.inference.problem import Piece, Problem
+from markovia.inference.questions.jeffrey import settled
+from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, provenance, warn_unconverged
+from markovia.models.graphical.arguments import Given, list_of_names
+from markovia.runtime.keyword_advice import missing_attribute
+
+
+class ModelCore(ABC):
+    """Named variables and the pieces of a factorised distribution, which the verbs of a model hand to an engine."""
+
+    _variables: dict[str, Variable]
+    name: str
+    properties: dict[str, str]
+    """Free-form properties of the model, kept through files."""
+    node_properties: dict[str, dict[str, str]]
+    """Free-form properties of variables, kept through files."""
+
+    # -- what a concrete model says ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def pieces(self) -> list[Piece]:
+        """Return the factors or conditional tables whose product is the model."""
+
+    @abstractmethod
+    def independent(
+        self, x: str | Iterable[str], y: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Say whether the graph separates x from y given the rest."""
+
+    @abstractmethod
+    def markov_blanket(self, name: str) -> set[str]:
+        """Return the smallest set that shields a variable from all others, read off the graph."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """Return an independent copy."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> DAG | UndirectedGraph | BipartiteGraph:
+        """The graph that the model is drawn as (a copy)."""
+
+    @property
+    @abstractmethod
+    def edges(self) -> list[tuple[str, str]]:
+        """All edges of the graph."""
+
+    @property
+    @abstractmethod
+    def normalised(self) -> bool:
+        """Whether the product of the pieces sums to one by construction."""
+
+    @abstractmethod
+    def _moral(self) -> UndirectedGraph:
+        """Return the graph that joins all variables of a piece, as a copy to work on."""
+
+    @abstractmethod
+    def _scopes(self) -> list[list[str]]:
+        """Return the names in each piece, also where it has no table yet."""
+
+    @property
+    def has_quantities(self) -> bool:
+        """Whether some variable is a number instead of one of some states."""
+        return False
+
+    # -- variables -----------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[str]:
+        """The names of the variables in order."""
+        return list(self._variables)
+
+    def variable(self, name: str) -> Variable:
+        """Return a variable by name."""
+        try:
+            return self._variables[name]
+        except (KeyError, TypeError):
+            raise UnknownVariable(name, self._variables) from None
+
+    def states(self, name: str) -> list[State]:
+        """Return a variable's states in order."""
+        return list(self.variable(name).states)
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what engines remember when the model is pickled or deep-copied."""
+        return {k: v for k, v in self.__dict__.items() if k != "_memory"}
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._variables
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names of the variables."""
+        return iter(self.variables)
+
+    if not TYPE_CHECKING:  # a type checker is to see that a misspelt attribute is none
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise missing_attribute(self, name)
+
+    # -- asking an engine ------------------------------------------------------------------------------------------
+
+    def _names(self, targets: str | Iterable[str]) -> list[str]:
+        if isinstance(targets, set | frozenset):
+            raise InvalidArgument("targets have an order; give a list")
+        names = list_of_names(targets, "targets") if isinstance(targets, Iterable) else [targets]
+        for name in names:
+            self.variable(name)
+        if len(set(names)) != len(names):
+            raise InvalidArgument(f"a variable is asked for twice: {names}")
+        if not names:
+            raise InvalidArgument("name at least one variable to ask for")
+        return names
+
+    def _continuous(self) -> Any:
+        """Return the verbs for models with quantities."""
+        from markovia.models.graphical import continuous_verbs
+
+        return continuous_verbs
+
+    def _problem(self, given: Given, engine: str | Engine = "auto") -> Problem:
+        memory = self.__dict__.setdefault("_memory", {})
+        findings = read_evidence(self._variables, given)
+        return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
+
+    def _unfolded(self, given: Given, engine: str | Engine) -> Problem:
+        """Return the problem with chains in place of conditionals whose tables are too wide for the engine."""
+        return unfolded(self._problem(given, engine), get_engine(engine).name)
+
+    def _check_possible(
+        self, log_mass: float, problem: Problem, engine: Engine, record: Record = NOTHING_TO_SAY
+    ) -> None:
+        if log_mass == -np.inf:
+            exact = engine.exact and not record.tried
+            raise impossible(problem, engine.log_mass if exact else judged_log_mass)
+
+    def _check_found(self, found: Ranked, problem: Problem, engine: Engine) -> None:
+        """Refuse an answer without any assignment of positive weight: the evidence is impossible, or nobody knows."""
+        if found and found[0].log_weight > -np.inf:
+            return
+        exact = engine.exact and not found.record.tried
+        if exact or judged_log_mass(problem) == -np.inf:
+            self._check_possible(-np.inf, problem, engine, found.record)
+        raise Unanswered(
+            f"engine {engine.name!r} found no states of positive weight (zeros in the tables rule out what it tried); use "
+            "engine='map-search', 'dual-decomposition' or 'auto'"
+        )
+
+    def _masses(self, engine: Engine, problem: Problem, record: Record) -> tuple[float, float]:
+        """Return the log mass given the findings and log Z; NaN for what the engine that answered cannot tell.
+
+        An engine that answers from a search for the best states need not know any mass; an estimate is none.
+        """
+        if not engine.exact or record.tried:
+            return np.nan, 0.0 if self.normalised else np.nan
+        log_mass = engine.log_mass(problem)
+        if self.normalised:
+            return log_mass, 0.0
+        return log_mass, self._log_z(engine) if problem.findings else log_mass
+
+    def _info(
+        self,
+        engine: Engine,
+        problem: Problem,
+        log_mass: float,
+        seconds: float,
+        record: Record,
+        log_z: float | None = None,
+    ) -> Info:
+        exact = engine.exact if record.exact is None else record.exact
+        if not self.normalised and log_z is None:
+            known = problem.findings and not np.isnan(log_mass) and exact
+            log_z = self._log_z(engine) if known else np.nan if problem.findings else log_mass
+        log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
+        return provenance(
+            record,
+            engine=engine.name,
+            exact=engine.exact,
+            log_evidence=log_evidence,
+            seconds=seconds,
+            given=problem.given,
+        )
+
+    def _mass(self, engine: Engine, problem: Problem) -> float:
+        with asking(engine, problem):
+            found = engine.log_mass(problem)
+        if not found.record.converged:
+            warn_unconverged(replace(found.record, engine=found.record.engine or engine.name))
+        return float(found)
+
+    def _log_z(self, engine: Engine | None = None) -> float:
+        """Return log Z, which probabilities are divided by; a model of total weight zero has none."""
+        log_z = (engine or get_engine("auto")).log_mass(self._problem(None))
+        if np.isneginf(log_z):
+            raise ImpossibleEvidence({})
+        return log_z
+
+    def _draw(
+        self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
+    ) -> dict[str, NDArray[np.int64]]:
+        with asking(engine, problem):
+            if engine.exact and engine.name != "auto":  # the others look for themselves
+                self._check_possible(engine.log_mass(problem), problem, engine)
+            return engine.sample(problem, n, rng)
