@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 import markovia as mk
 from markovia.studio.app import create
-from markovia.studio.documents import workspace as workspace_module
+from markovia.studio.documents import model_files
 
 TOKEN = "secret"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -124,7 +124,7 @@ def test_bodies_over_the_limit_are_refused_announced_or_not(client):
 
 
 def test_a_small_file_that_unpacks_to_a_large_one_is_refused(client, monkeypatch):
-    monkeypatch.setattr(workspace_module, "MAX_UNPACKED", 2**20)
+    monkeypatch.setattr(model_files, "MAX_UNPACKED", 2**20)
     bomb = gzip.compress(b"\0" * 2**24)
     for data in (bomb, gzip.compress(bomb)):
         answer = client.post("/api/models/upload?name=a.bif.gz", content=data, headers=OCTETS)

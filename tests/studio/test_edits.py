@@ -13,8 +13,8 @@ from markovia.errors import (
     MarkoviaError,
     UnsupportedModel,
 )
+from markovia.studio.documents.document import Snapshot
 from markovia.studio.documents.edits import AnyEdit, edited
-from markovia.studio.documents.workspace import Snapshot
 
 
 def after(model, **edit):

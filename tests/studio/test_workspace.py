@@ -7,7 +7,8 @@ from starlette.testclient import TestClient
 
 import markovia as mk
 from markovia.studio.app import create
-from markovia.studio.documents.workspace import MOST_STEPS, Document, Snapshot, Workspace
+from markovia.studio.documents.document import MOST_STEPS, Document, Snapshot
+from markovia.studio.documents.workspace import Workspace
 
 TOKEN = "secret"
 JSON = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}

@@ -12,11 +12,8 @@ refused before they fill the memory.
 
 import gzip
 import os
-import tempfile
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
-from errno import ENOENT
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -25,6 +22,7 @@ from markovia.io.content import format_of
 from markovia.io.encoding import check_text, decoded
 from markovia.models.gallery.bundled import bundled_model
 from markovia.runtime.registry import resolve
+from markovia.runtime.whole_files import write_whole
 
 if TYPE_CHECKING:
     from markovia.models.graphical.model import Model
@@ -197,7 +195,7 @@ def save(model: Any, path: str | os.PathLike[str], format: str | None = None) ->
         ) from None
     if compressed:
         data = gzip.compress(data, mtime=0)
-    _replace(path, data)
+    write_whole(path, data)
 
 
 def loads(
@@ -326,33 +324,3 @@ def _bytes_of(path: Path, compressed: bool) -> bytearray:
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise ParseError(f"expected a complete gzip file: {error}", file=path) from None
     return contents
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Put the data into a temporary file next to the target and rename it over the target."""
-    if path.exists() and not path.is_file():
-        # renaming would put a file in the place of the pipe or device instead of sending it the data
-        path.write_bytes(data)
-        return
-    target = path.resolve() if path.is_symlink() else path
-    if not target.parent.is_dir():
-        raise FileNotFoundError(ENOENT, "no such folder to save in", str(target.parent))
-    handle, temporary = tempfile.mkstemp(prefix=".markovia-", suffix=".part", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, _mode_of(target))
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
-def _mode_of(target: Path) -> int:
-    """Return the permissions the file has, or those a new file gets."""
-    with suppress(OSError):
-        return target.stat().st_mode & 0o7777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

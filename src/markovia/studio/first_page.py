@@ -4,8 +4,8 @@ from markovia import __version__
 from markovia.models.gallery.bundled import BUNDLED
 from markovia.runtime import ports
 from markovia.studio.documents import messages
+from markovia.studio.documents.document import dashed
 from markovia.studio.documents.endpoints import Call, Endpoint
-from markovia.studio.documents.workspace import dashed
 
 PATIENCE = 60.0
 """Seconds to wait for the model that the server was started with."""

@@ -6,9 +6,10 @@ from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.studio import first_page
 from markovia.studio.documents import answers, edits, messages
+from markovia.studio.documents.document import kind_of, outside_model
 from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.model_files import stem
 from markovia.studio.documents.views import graph_of, node_of, view_of
-from markovia.studio.documents.workspace import kind_of, outside_model, stem
 
 MEDIA = {"json": "application/json", "xmlbif": "application/xml", "xdsl": "application/xml"}
 

@@ -20,10 +20,11 @@ from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
 from markovia.inference.posterior import Posterior
 from markovia.runtime import ports
 from markovia.studio.documents import answers, messages
+from markovia.studio.documents.document import kind_of
 from markovia.studio.documents.endpoints import Call, Endpoint, TooBig
 from markovia.studio.documents.messages import Name, Strict
 from markovia.studio.documents.views import labels
-from markovia.studio.documents.workspace import Workspace, kind_of
+from markovia.studio.documents.workspace import Workspace
 from markovia.studio.http.requests import Gate, no_such, own_fault, route
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.model import Model
 from markovia.studio.documents import messages as m
+from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, Costly
 from markovia.studio.documents.views import state_labels
-from markovia.studio.documents.workspace import Document
 
 MOST_JOINT = 1_000_000
 """Entries of a joint posterior that is sent."""

@@ -16,9 +16,9 @@ from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
 from markovia.studio.documents.answers import state_of
+from markovia.studio.documents.document import Point, Snapshot
 from markovia.studio.documents.messages import Name, Names, Number
 from markovia.studio.documents.views import state_labels
-from markovia.studio.documents.workspace import Point, Snapshot
 
 States = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
 Coordinate = Annotated[float, Meta(ge=-1e7, le=1e7)]

@@ -1,7 +1,6 @@
 """A model as the page draws it: boxes with positions, edges, and one node with its distribution in full."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any, Literal
@@ -20,8 +19,8 @@ from markovia.models.graphical.directed_model import DirectedModel
 from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.model import Model
 from markovia.runtime import ports
+from markovia.studio.documents.document import Document, Point, Snapshot, dashed, kind_of
 from markovia.studio.documents.messages import Cost, Node, NodeParent, View, ViewEdge, ViewNode
-from markovia.studio.documents.workspace import Document, Point, Snapshot, kind_of
 
 Kind = Literal["arrow", "line", "both", "circle"]
 WIDTH, TITLE, STATE, MOST_STATES = 150.0, 22.0, 16.0, 6
@@ -241,10 +240,4 @@ def form_of(piece: Any) -> tuple[str, dict[str, Any] | None]:
             ],
         }
     name = type(piece).__name__.removesuffix("Conditional")
-    kind = "".join(f"-{c.lower()}" if c.isupper() and k else c.lower() for k, c in enumerate(name))
-    return kind.replace("function-node", "density"), None
-
-
-def moved(snapshot: Snapshot, positions: Mapping[str, Point]) -> Snapshot:
-    """Return a snapshot with some nodes elsewhere."""
-    return replace(snapshot, positions={**snapshot.positions, **positions})
+    return dashed(name).replace("function-node", "density"), None

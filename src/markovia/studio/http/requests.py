@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from markovia.errors import MarkoviaError, TooLarge
-from markovia.studio.documents.endpoints import Busy, Call, Endpoint, File, Refused, TooBig
+from markovia.studio.documents.endpoints import Busy, Call, Costly, Endpoint, File, Refused, TooBig
 from markovia.studio.documents.messages import Problem
-from markovia.studio.documents.workspace import estimated
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -121,7 +120,7 @@ def refusal(error: Exception) -> "Response":
     from starlette.responses import Response
 
     if isinstance(error, TooLarge):
-        error = estimated(error)
+        error = _estimated(error)
     if isinstance(error, MemoryError):
         error = Busy("the server has not enough memory for this now")
     if isinstance(error, RecursionError):
@@ -138,6 +137,15 @@ def refusal(error: Exception) -> "Response":
         None if cycle is None else list(cycle),
     )
     return Response(msgspec.json.encode(problem), status, media_type="application/json")
+
+
+def _estimated(error: TooLarge) -> Costly:
+    """Return the refusal of a question that costs too much, with the estimate."""
+    sentence = str(error).partition(", or raise ")[0].partition("; or add evidence")[0]
+    return Costly(
+        sentence or "the question does not fit into memory",
+        {"bytes": getattr(error, "bytes", None), "operations": getattr(error, "operations", None)},
+    )
 
 
 async def no_such(request: "Request", error: Any) -> "Response":

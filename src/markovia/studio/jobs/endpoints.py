@@ -11,10 +11,11 @@ from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.studio.documents import answers
+from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, Endpoint, File
 from markovia.studio.documents.messages import View
 from markovia.studio.documents.views import graph_of, view_of
-from markovia.studio.documents.workspace import Document, Workspace
+from markovia.studio.documents.workspace import Workspace
 from markovia.studio.jobs import causality, learning
 from markovia.studio.jobs.bayesian_models import EXAMPLES
 from markovia.studio.jobs.jobs import Job, Jobs

@@ -7,7 +7,6 @@ Its content-security policy admits only the script and style that it was written
 
 import hashlib
 import os
-import tempfile
 from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,10 +19,12 @@ from typing import Any
 import msgspec
 
 from markovia.errors import InvalidArgument, MarkoviaError
+from markovia.runtime.whole_files import write_whole
 from markovia.studio.documents import answers, messages
+from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, Endpoint, File
 from markovia.studio.documents.views import view_of
-from markovia.studio.documents.workspace import Document, Workspace
+from markovia.studio.documents.workspace import Workspace
 from markovia.studio.sharing import report_text
 from markovia.studio.sharing.bundle import bundled, static_text
 from markovia.studio.sharing.in_page import elimination_cells, page_tables, told_findings, told_interventions
@@ -192,30 +193,14 @@ def page(title: str, content: Mapping[str, Any], body: str) -> str:
 
 def save_text(text: str, path: str | os.PathLike[str]) -> int:
     """Write a file whole or not at all, and return its bytes."""
-    target = Path(path)
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidArgument(
             "a name or state holds half a character (a lone surrogate), which no file can"
         ) from None
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, target)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
+    write_whole(Path(path), data)
     return len(data)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _rounded(answer: messages.Marginals) -> messages.Marginals:
