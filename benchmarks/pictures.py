@@ -10,6 +10,7 @@ import os
 from io import BytesIO
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import matplotlib
 
@@ -30,13 +31,17 @@ def main() -> None:
         "--folder", type=Path, default=Path(home) / "bif", help="where the .bif.gz files are"
     )
     chosen = options.parse_args()
-    graphs = {}
+    graphs: dict[str, Any] = {}
     for name in NETWORKS:
         path = chosen.folder / f"{name}.bif.gz"
         if path.exists():
             graphs[name] = mk.load(path).graph
-    graphs["random DAG, 1,000 nodes"] = mk.graphs.random_dag(1000, max_parents=2, seed=0)
-    graphs["its moral graph"] = graphs["random DAG, 1,000 nodes"].moral_graph()
+    for edges in (1_500, 2_500):
+        dag = mk.graphs.random_dag(1_000, n_edges=edges, seed=0)
+        graphs[f"random DAG, {edges:,} edges"] = dag
+        graphs[f"undirected, {edges:,} edges"] = mk.graphs.UndirectedGraph(dag.edges, nodes=dag.nodes)
+    graphs["tree"] = mk.graphs.random_tree(1_000, seed=0)
+    graphs["grid"] = mk.generators.ising_grid(32, 32, coupling=1.0).graph
     mk.examples.asia().plot()  # matplotlib reads its fonts once
     print(f"{'graph':<26}{'nodes':>7}{'edges':>7}{'drawn s':>9}{'svg s':>8}{'png s':>8}")
     for name, graph in graphs.items():

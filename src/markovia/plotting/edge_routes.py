@@ -50,46 +50,51 @@ def taut_routes(
     [None]
     """
     order = np.argsort(layer, kind="stable")
+    place = np.argsort(order)
     starts = np.searchsorted(layer[order], np.arange(int(layer.max()) + 2))
-    low, high = centres - sizes / 2 - CLEARANCE, centres + sizes / 2 + CLEARANCE
+    boxes = np.concatenate([centres - sizes / 2 - CLEARANCE, centres + sizes / 2 + CLEARANCE], axis=1)[
+        order
+    ].T
     routes: list[Array | None] = []
     for (a, b), way in paced(list(zip(edges, ways, strict=True)), steps, advance):
-        met = order[starts[layer[a]] : starts[layer[b] + 1]]
-        left, right = way[:, 0].min(), way[:, 0].max()
-        met = met[(high[met, 0] >= left) & (low[met, 0] <= right) & (met != a) & (met != b)]
+        first, last = starts[layer[a]], starts[layer[b] + 1]
+        met = boxes[:, first:last]
+        keep = (met[2] >= way[:, 0].min()) & (met[0] <= way[:, 0].max())
+        keep[[place[a] - first, place[b] - first]] = False
+        met = met[:, keep]
         taut = [0]
         while taut[-1] < len(way) - 1:
             here = taut[-1]
-            clear = _clear(way[here], way[here + 2 :], low[met], high[met])
+            met = met[:, met[1] <= way[here, 1]]  # boxes above are behind
+            clear = _clear(way[here], way[here + 2 :], met)
             taut.append(here + 2 + int(np.flatnonzero(clear)[-1]) if clear.any() else here + 1)
         routes.append(None if len(taut) == 2 else rounded([way[k] for k in taut]))
     return routes
 
 
-def _clear(start: Array, ends: Array, low: Array, high: Array) -> NDArray[np.bool_]:
+def _clear(start: Array, ends: Array, boxes: Array) -> NDArray[np.bool_]:
     """Say which of the straight lines down from a point to some others keep away from all boxes."""
+    left, bottom, right, top = boxes
     across, down = (ends - start).T[:, :, None]
     # the part of each line beside each box, as shares of its length
-    enter, leave = (high[:, 1] - start[1]) / down, (low[:, 1] - start[1]) / down
-    enter, leave = np.clip(enter, 0.0, 1.0), np.clip(leave, 0.0, 1.0)
+    enter, leave = np.maximum((top - start[1]) / down, 0.0), np.minimum((bottom - start[1]) / down, 1.0)
     one, other = start[0] + across * enter, start[0] + across * leave
-    beside = (high[:, 1] >= start[1] + down) & (low[:, 1] <= start[1])
-    hit = beside & (np.minimum(one, other) <= high[:, 0]) & (np.maximum(one, other) >= low[:, 0])
+    hit = (enter <= leave) & (np.minimum(one, other) <= right) & (np.maximum(one, other) >= left)
     return ~np.asarray(hit.any(axis=1))
 
 
 def rounded(points: Sequence[Array]) -> Array:
     """Return the polygon with its corners cut by curves that keep to the corner's triangle."""
-    vertices = [points[0]]
-    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        to, away = before - corner, after - corner
-        cut = min(ROUNDING, 0.45 * float(np.linalg.norm(to)), 0.45 * float(np.linalg.norm(away)))
-        enter = corner + to * cut / float(np.linalg.norm(to))
-        leave = corner + away * cut / float(np.linalg.norm(away))
-        vertices += _straight(vertices[-1], enter)
-        vertices += [enter + (corner - enter) * 2 / 3, leave + (corner - leave) * 2 / 3, leave]
-    return np.array([*vertices, *_straight(vertices[-1], points[-1])])
-
-
-def _straight(a: Array, b: Array) -> list[Array]:
-    return [a + (b - a) / 3, a + 2 * (b - a) / 3, b]
+    way = np.asarray(points)
+    corner = way[1:-1]
+    to, away = way[:-2] - corner, way[2:] - corner
+    long, longer = np.hypot(*to.T), np.hypot(*away.T)
+    cut = np.minimum(ROUNDING, 0.45 * np.minimum(long, longer))
+    enter, leave = corner + to * (cut / long)[:, None], corner + away * (cut / longer)[:, None]
+    start, end = np.concatenate([way[:1], leave]), np.concatenate([enter, way[-1:]])
+    curves = np.empty((2 * len(corner) + 1, 3, 2))  # straight lines, and the corners between them
+    curves[::2] = np.stack([start + (end - start) / 3, start + 2 * (end - start) / 3, end], axis=1)
+    curves[1::2] = np.stack(
+        [enter + (corner - enter) * 2 / 3, leave + (corner - leave) * 2 / 3, leave], axis=1
+    )
+    return np.concatenate([way[:1], curves.reshape(-1, 2)])

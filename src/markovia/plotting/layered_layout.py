@@ -26,7 +26,7 @@ Pair = tuple[int, int]
 Ints = NDArray[np.int64]
 
 NODE_GAP = 0.28
-DUMMY_GAP = 0.16
+DUMMY_GAP, LEAST_DUMMY_GAP = 0.16, 0.04
 LAYER_GAP = (0.5, 1.1)
 MIN_CAPACITY = 13.0
 SWEEPS = 60
@@ -191,6 +191,8 @@ def _depth_first(below: list[list[int]], hanging: set[int]) -> list[int]:
 
 def _abscissae(graph: _LayerGraph, rows: list[Ints], n: int, advance: Advance, steps: int) -> Array:
     """Move nodes towards their neighbours, layer by layer, without changing the order in a layer."""
+    from scipy.optimize import isotonic_regression
+
     order = np.concatenate(rows)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -201,7 +203,9 @@ def _abscissae(graph: _LayerGraph, rows: list[Ints], n: int, advance: Advance, s
     real = order < n
     # dummy nodes are kept at their places most, so that long edges run straight
     weights = np.where(real, 1.0 + both.degree, 8.0)
-    gaps = np.where(real[1:] & real[:-1], NODE_GAP, DUMMY_GAP)
+    gaps = np.select(
+        [real[1:] & real[:-1], real[1:] | real[:-1]], [NODE_GAP, DUMMY_GAP], _dummy_gap(graph.widths, rows, n)
+    )
     reach = np.concatenate(
         [[0.0], np.cumsum((graph.widths[order][1:] + graph.widths[order][:-1]) / 2 + gaps)]
     )
@@ -223,27 +227,17 @@ def _abscissae(graph: _LayerGraph, rows: list[Ints], n: int, advance: Advance, s
                 side.node[edges] - row.start, weights=x[side.of[edges]], minlength=row.stop - row.start
             )
             wanted = np.where(degree > 0, total / np.maximum(degree, 1), x[row])
-            x[row] = _monotone(wanted - reach[row], weights[row]) + reach[row]
+            x[row] = isotonic_regression(wanted - reach[row], weights=weights[row]).x + reach[row]
         if side is both and np.abs(x - before).max() < STILL:
             break
     return np.asarray(x[place])
 
 
-def _monotone(values: Array, weights: Array) -> Array:
-    """Return the non-decreasing sequence nearest to the values in weighted least squares (pool adjacent)."""
-    means: list[float] = []
-    masses: list[float] = []
-    counts: list[int] = []
-    for mean, mass in zip(values.tolist(), weights.tolist(), strict=True):
-        count = 1
-        while means and means[-1] > mean:
-            other = masses.pop()
-            mean = (mean * mass + means.pop() * other) / (mass + other)
-            mass, count = mass + other, count + counts.pop()
-        means.append(mean)
-        masses.append(mass)
-        counts.append(count)
-    return np.repeat(means, counts)
+def _dummy_gap(widths: Array, rows: list[Ints], n: int) -> float:
+    """Return how far edges run apart: closer where many pass a layer, so that they take no more room than boxes."""
+    boxes = max(float((widths[row] + NODE_GAP * (row < n)).sum()) for row in rows)
+    passing = max(int((row >= n).sum()) for row in rows)
+    return float(np.clip(boxes / max(passing, 1), LEAST_DUMMY_GAP, DUMMY_GAP))
 
 
 def _bands(sizes: Array, layer: Ints, swings: Array, level: Ints) -> tuple[Array, Array]:

@@ -199,23 +199,28 @@ def spread(points: Array, sizes: Array, edges: list[Pair], *, rigid: bool = Fals
 
 
 def _pushed_apart(points: Array, sizes: Array) -> Array:
+    from scipy.spatial import KDTree
+
     points = points.copy()
-    need = (sizes[:, None] + sizes[None]) / 2
-    order = np.arange(len(points))
+    reach = sizes.max(axis=0)
     for step in range(400):
-        delta = points[:, None] - points[None]
-        overlap = need - np.abs(delta)
-        hit = np.asarray((overlap > 1e-9).all(axis=2))
-        np.fill_diagonal(hit, False)
+        # boxes that overlap are near, as seen by a box of the largest sides
+        near = KDTree(points / reach).query_pairs(1.0, p=np.inf, output_type="ndarray")
+        delta = points[near[:, 0]] - points[near[:, 1]]
+        overlap = sizes[near].mean(axis=1) - np.abs(delta)
+        hit = (overlap > 1e-9).all(axis=1)
         if not hit.any():
             break
-        along_x = overlap[..., 0] <= overlap[..., 1]
+        (a, b), delta, overlap = near[hit].T, delta[hit], overlap[hit]
+        way = overlap.argmin(axis=1)[:, None]
         # nodes at one point part by their numbers
-        side = np.where(delta == 0, np.sign(order[:, None] - order[None])[..., None], np.sign(delta))
-        shift = np.zeros_like(delta)
-        shift[..., 0] = np.where(hit & along_x, side[..., 0] * overlap[..., 0], 0.0)
-        shift[..., 1] = np.where(hit & ~along_x, side[..., 1] * overlap[..., 1], 0.0)
-        points += 0.5 * shift.sum(axis=1) / np.maximum(1, hit.sum(axis=1))[:, None]
+        push = np.where(np.take_along_axis(delta, way, 1) > 0, 0.5, -0.5) * np.take_along_axis(
+            overlap, way, 1
+        )
+        shift = np.zeros_like(points)
+        np.add.at(shift, (a, way[:, 0]), push[:, 0])
+        np.add.at(shift, (b, way[:, 0]), -push[:, 0])
+        points += shift / np.maximum(1, np.bincount(near[hit].ravel(), minlength=len(points)))[:, None]
         if step % 20 == 19:
             points *= 1.1
     return points

@@ -9,7 +9,6 @@ regular polygon.
 Cost: O(n (n + m)) for the distances, O(n^3) once and O(n^2) a step. Good up to a thousand nodes.
 """
 
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -57,6 +56,8 @@ def stress_layout(
     >>> bool(np.allclose(sides, sides[0], atol=1e-2))
     True
     """
+    from scipy.spatial.distance import cdist
+
     if n == 1:
         return np.zeros((1, 2))
     distance = graph_distances(n, edges)
@@ -66,43 +67,39 @@ def stress_layout(
     weight = np.divide(1.0, distance**2, out=np.zeros_like(distance), where=off)
     laplacian = np.diag(weight.sum(axis=1)) - weight
     inverse = np.linalg.inv(laplacian + 1.0 / n)
+    spring = weight * distance
+    small = max(1e-6, 1e-7 * n)  # what a page of many nodes gains from more steps is not seen
     stress = np.inf
     for _ in paced(range(steps), told, advance):
-        gap = np.linalg.norm(x[:, None] - x[None], axis=2)
-        now = float((weight * (gap - distance) ** 2).sum())
-        if stress - now <= 1e-6 * now:
+        gap = cdist(x, x)
+        now = float(np.einsum("ij,ij->", weight, (gap - distance) ** 2))
+        if stress - now <= small * max(now, 1e-3 * n * n):
             break
         stress = now
-        pull = np.divide(weight * distance, gap, out=np.zeros_like(gap), where=gap > 1e-12)
+        pull = np.divide(spring, gap, out=np.zeros_like(gap), where=gap > 1e-12)
         x = inverse @ (pull.sum(axis=1)[:, None] * x - pull @ x)
     return _upright(x - x.mean(axis=0), edges)
 
 
 def graph_distances(n: int, edges: list[Pair], sources: Sequence[int] | None = None) -> Array:
     """Return the number of edges on shortest paths from each source (all nodes by default), by a search from each."""
-    near: list[list[int]] = [[] for _ in range(n)]
-    for a, b in edges:
-        near[a].append(b)
-        near[b].append(a)
-    sources = range(n) if sources is None else sources
-    distance = np.full((len(sources), n), float(n))
-    for source, row in zip(sources, distance, strict=True):
-        row[source] = 0.0
-        queue = deque([source])
-        while queue:
-            a = queue.popleft()
-            for b in near[a]:
-                if row[b] == n and b != source:
-                    row[b] = row[a] + 1.0
-                    queue.append(b)
-    return distance
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import shortest_path
+
+    a, b = np.array(edges, dtype=np.intp).reshape(-1, 2).T
+    joined = coo_array((np.ones(len(a)), (a, b)), (n, n)).tocsr()
+    found: Array = shortest_path(joined, method="D", directed=False, unweighted=True, indices=sources)
+    return np.minimum(found, float(n))
 
 
 def _classical_scaling(distance: Array) -> Array:
+    from scipy.linalg import eigh
+
     squared = distance**2
     centred = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean())
-    values, vectors = np.linalg.eigh(centred)
-    axes = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
+    n = len(centred)
+    values, vectors = eigh(centred, subset_by_index=[n - 2, n - 1])
+    axes = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
     # an eigenvector's sign is arbitrary: fix it, so that every machine draws the same picture
     first = np.abs(axes).argmax(axis=0)
     signs = np.where(axes[first, [0, 1]] < 0, -1.0, 1.0)
