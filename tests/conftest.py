@@ -1,5 +1,6 @@
 """Shared test settings: no deadline for property tests, the same examples each time, Ctrl-C as in a terminal."""
 
+import gc
 import os
 import signal
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 from hypothesis import settings
 
 mpl.use("Agg")
-EXAMPLES = 20
+EXAMPLES = 12
 """How many examples a property is tried on by `make test`; `make test-all` tries as many as it says, others each time."""
 settings.register_profile("markovia", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
@@ -39,3 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         said = getattr(test, "_hypothesis_internal_use_settings", None)
         if said is not None and said.max_examples > EXAMPLES:
             test._hypothesis_internal_use_settings = settings(said, max_examples=EXAMPLES)
+
+
+def pytest_collection_finish() -> None:
+    """Seventeen thousand tests stay to the end: no search for garbage need walk through them again."""
+    gc.collect()
+    gc.freeze()

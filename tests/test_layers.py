@@ -69,11 +69,6 @@ HEAVY = {
 }  # fmt: skip
 
 
-@cache
-def tree_of(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def source_files():
     return sorted(ROOT.rglob("*.py"))
 
@@ -86,31 +81,43 @@ def module_of(path):
 MODULES = {module_of(p): p for p in source_files()}
 
 
+class Source:
+    """What the tests need to know of a file, read in one walk; its syntax tree would slow down all tests that follow."""
+
+    def __init__(self, path):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        top = {id(node) for node in tree.body}
+        self.imports, self.at_the_top, self.for_types, self.homes = [], [], set(), set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found = list(_imported(node, path))
+                self.imports += found
+                if id(node) in top:
+                    self.at_the_top += found
+            elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+                self.for_types.update(range(node.lineno, node.end_lineno + 1))
+            elif (
+                isinstance(node, ast.Constant)
+                and str(node.value).startswith("markovia.")
+                and node.value.partition(":")[2].isidentifier()
+            ):
+                self.homes.add(node.value)
+
+
+def _imported(node, path):
+    """Yield (module, name in it or None, line) of every import; modules of ours are files."""
+    if isinstance(node, ast.Import):
+        yield from ((alias.name, None, node.lineno) for alias in node.names)
+        return
+    assert node.level == 0, f"relative import at {path.name}:{node.lineno}"
+    for alias in node.names:
+        inner = f"{node.module}.{alias.name}"
+        yield (inner, None, node.lineno) if inner in MODULES else (node.module, alias.name, node.lineno)
+
+
 @cache
-def imported(path, top_level_only=False):
-    """Return (module, name in it or None, line) of every import; modules of ours are files."""
-    return list(_imported(path, top_level_only))
-
-
-def _imported(path, top_level_only):
-    for node in tree_of(path).body if top_level_only else ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, None, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"relative import at {path.name}:{node.lineno}"
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield (
-                    (inner, None, node.lineno) if inner in MODULES else (node.module, alias.name, node.lineno)
-                )
-
-
-def only_for_types(path):
-    """Return the lines under `if TYPE_CHECKING:`, which nothing runs."""
-    blocks = [
-        n for n in ast.walk(tree_of(path)) if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"
-    ]
-    return {line for block in blocks for line in range(block.lineno, block.end_lineno + 1)}
+def source(path):
+    return Source(path)
 
 
 def room_of(module):
@@ -132,7 +139,7 @@ def position(groups, name):
 def imports_of_ours():
     """Yield (file, its module, the module it imports, the name in that or None, where) for every import of ours."""
     for path in source_files():
-        for module, name, line in imported(path):
+        for module, name, line in source(path).imports:
             if module.split(".")[0] == "markovia":
                 yield (
                     path,
@@ -167,7 +174,7 @@ def test_layers_and_rooms_import_only_from_those_before_them():
 def test_rooms_have_no_import_circles():
     arrows = nx.DiGraph()
     for module, path in MODULES.items():
-        for other, _, _ in imported(path):
+        for other, _, _ in source(path).imports:
             if (
                 other in MODULES
                 and room_of(other) != room_of(module)
@@ -180,11 +187,11 @@ def test_rooms_have_no_import_circles():
 def test_no_model_imports_itself_through_others_even_inside_functions():
     arrows = nx.DiGraph()
     for module, path in MODULES.items():
-        for other, _, line in imported(path):
+        for other, _, line in source(path).imports:
             if (
                 other in MODULES
                 and room_of(module)[0] == room_of(other)[0] == "models"
-                and line not in only_for_types(path)
+                and line not in source(path).for_types
             ):
                 arrows.add_edge(module, other)
     assert nx.is_directed_acyclic_graph(arrows), nx.find_cycle(arrows)
@@ -193,7 +200,7 @@ def test_no_model_imports_itself_through_others_even_inside_functions():
 def test_no_file_imports_itself_through_others_at_the_top():
     arrows = nx.DiGraph()
     for module, path in MODULES.items():
-        arrows.add_edges_from((module, o) for o, _, _ in imported(path, top_level_only=True) if o in MODULES)
+        arrows.add_edges_from((module, o) for o, _, _ in source(path).at_the_top if o in MODULES)
     assert nx.is_directed_acyclic_graph(arrows), nx.find_cycle(arrows)
 
 
@@ -208,21 +215,8 @@ def test_nothing_private_is_imported_across_packages():
     assert not wrong
 
 
-def homes():
-    """Yield every string in the source that says where something lives: "package.module:name"."""
-    for path in source_files():
-        for node in ast.walk(tree_of(path)):
-            text = node.value if isinstance(node, ast.Constant) else None
-            if (
-                isinstance(text, str)
-                and text.startswith("markovia.")
-                and text.partition(":")[2].isidentifier()
-            ):
-                yield text
-
-
 def test_every_registry_string_and_port_resolves():
-    found = set(homes())
+    found = set().union(*(source(p).homes for p in source_files()))
     assert len(found) > 80
     for home in found:
         module, _, name = home.partition(":")
@@ -234,7 +228,7 @@ def test_heavy_libraries_are_imported_inside_functions():
     for path in source_files():
         if path.relative_to(ROOT).parts[0] in ("cli", "kernels"):
             continue
-        for module, _, line in imported(path, top_level_only=True):
+        for module, _, line in source(path).at_the_top:
             compiled = module.startswith("markovia.kernels.") and not module.endswith(
                 (".compiled_code", ".flat_graph", ".plain_code", ".program_sections")
             )

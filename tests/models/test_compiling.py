@@ -1,6 +1,8 @@
 """Compiling beforehand, by name or everything."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -14,11 +16,12 @@ def test_everything_is_every_engine_and_every_learner():
     assert {*_names("all")} == {*engine_names(), *LEARNERS} - {"auto"}
 
 
-def test_named_parts_are_compiled_to_disk_in_other_processes(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert mk.compile(["lingam", "sparse-graphs"], jobs=2, progress=False) > 0
+def test_named_parts_are_compiled_to_disk_in_other_processes(tmp_path):
+    # by itself, as processes that other tests left would write where they were told to when they began
+    command = [sys.executable, "-m", "markovia", "compile", "enumeration", "sparse-graphs"]
+    subprocess.run(command, check=True, env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)})
     files = {os.path.basename(p).partition("-")[0] for p in tmp_path.glob("markovia/*")}
-    assert {"structure.graphical_lasso", "structure.residual_entropies"} <= files
+    assert "structure.graphical_lasso" in files
 
 
 @pytest.mark.parametrize(
