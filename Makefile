@@ -12,7 +12,8 @@ demo: $(STAMP)
 test: kernels
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-all: kernels
+# with Spark, which only its tests need
+test-all: kernels $(STAMP)-cluster
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=explore
 
 coverage: kernels
