@@ -90,8 +90,8 @@ class Corpus(InNotebooks):
             Texts, lists of words, counts (dense, sparse or a frame with a column a word), a frame or series of texts, or the
             path of a folder of texts or of a file with a document a line.
         vocabulary
-            The known words in their order (of tables: the names of the columns), or a corpus that has them; by default what
-            is found, in order of the alphabet.
+            The known words in their order, or a corpus that has them; by default what is found, in order of the alphabet.
+            Columns of a frame are found by their names, of other tables by their order.
         tokenizer
             A regular expression of words, a function from a text to words, or a vectoriser of scikit-learn, fitted or not.
         lowercase, stop_words
@@ -126,7 +126,9 @@ class Corpus(InNotebooks):
             return limits.kept(found) if limits.any and known is None else found
         table, columns, rows = _as_table(documents)
         if table is not None:
-            found = from_counts(table, known or columns, names or rows)
+            found = from_counts(table, columns or known, names or rows)
+            if known is not None and found.vocabulary != known:
+                found = _by_name(found, known)
         else:
             found = _from_texts(documents, known, cut, names)
         return limits.kept(found) if limits.any and known is None else found
@@ -351,7 +353,17 @@ def _numbers(table: Any) -> Array:
         raise InvalidArgument(f"a table of counts holds something that is no number: {error}") from None
 
 
-def _known(vocabulary: "Sequence[str] | Corpus | None") -> list[str] | None:
+def _by_name(corpus: Corpus, known: list[str]) -> Corpus:
+    """Return a frame's counts in the words of a vocabulary."""
+    if not set(known) & set(corpus.vocabulary):
+        raise InvalidArgument(
+            f"no column of the frame is in the vocabulary: columns are {corpus.vocabulary[0]!r}, ..., words {known[0]!r}, "
+            f"...; frame.to_numpy() takes the columns in their order"
+        )
+    return corpus.in_words_of(known)
+
+
+def _known(vocabulary: "Sequence[str] | Corpus | None", whose: str = "vocabulary=") -> list[str] | None:
     if vocabulary is None or isinstance(vocabulary, Corpus):
         return None if vocabulary is None else vocabulary.vocabulary
     if isinstance(vocabulary, str):
@@ -359,7 +371,7 @@ def _known(vocabulary: "Sequence[str] | Corpus | None") -> list[str] | None:
     known = [str(w) for w in vocabulary]
     if len(set(known)) < len(known):
         twice = next(w for w, n in Counter(known).items() if n > 1)
-        raise InvalidArgument(f"vocabulary= has {twice!r} twice")
+        raise InvalidArgument(f"{whose} has {twice!r} twice; a word is there once")
     return known
 
 
@@ -423,7 +435,9 @@ def _as_table(documents: Any) -> tuple[Any, list[str] | None, list[str] | None]:
             )
         return (
             documents.to_numpy(),
-            [str(c) for c in documents.columns],
+            None
+            if type(documents.columns).__name__ == "RangeIndex"
+            else _known(documents.columns, "the frame"),
             [str(r) for r in documents.index],
         )
     if hasattr(documents, "__array__") and not hasattr(documents, "iloc"):

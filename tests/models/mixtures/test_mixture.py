@@ -367,16 +367,28 @@ def test_a_file_makes_only_what_is_listed(tmp_path):
             [[0.0], [0.0], [1.0], [1.0], [1.0]],
             "4 needs as many different rows, and there are 2",
         ),
-        (mk.GaussianMixture(2), [[0.0], [np.inf], [1.0]], "infinity"),
+        (mk.GaussianMixture(2), [[0.0], [np.inf], [1.0]], "row 1 of X is infinite .inf. in the column 'x0'"),
         (
             mk.GaussianMixture(2),
             pd.DataFrame({"a": ["x", "y", "z"]}),
             "'a' holds text, 'x' in row 0.*'categorical'",
         ),
-        (mk.BernoulliMixture(2), [[0.0], [2.0], [1.0]], "zeros and ones, not 2"),
-        (mk.PoissonMixture(2), [[0.5], [2.0], [1.0]], "whole numbers, 0 or more, not 0.5"),
+        (
+            mk.BernoulliMixture(2),
+            [[0.0], [2.0], [1.0]],
+            "row 1 of X holds 2 in the column 'x0'; .* are 0 or 1",
+        ),
+        (
+            mk.PoissonMixture(2),
+            [[0.5], [2.0], [1.0]],
+            "row 0 of X holds 0.5 in the column 'x0'; .* whole numbers",
+        ),
         (mk.PoissonMixture(2), [[-1.0], [2.0], [1.0]], "Negative values"),
-        (mk.StudentTMixture(2), [[np.nan], [2.0], [1.0]], "student-t components need whole rows"),
+        (
+            mk.StudentTMixture(2),
+            [[np.nan], [2.0], [1.0]],
+            "row 0 of X misses 'x0' .* student-t components need every cell",
+        ),
         (mk.Mixture("gausian", 2), [[0.0], [2.0], [1.0]], "component= is one of gaussian"),
         (
             mk.GaussianMixture(2, prior={"men": 1}),

@@ -76,10 +76,10 @@ def test_variational_bayes_warns_when_it_was_cut():
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ([[1.5, 2.0]], "these have fractions"),
+        ([[1.5, 2.0]], "row 0 of X holds 1.5 in the column 'x0'; counts are whole numbers"),
         ([[-1, 2]], "Negative values in data"),
         ([[0, 0], [0, 0]], "all counts are 0"),
-        ([[np.nan, 1]], "counts hold NaN"),
+        ([[np.nan, 1]], "row 0 of X misses 'x0'"),
     ],
 )
 def test_bad_counts_are_answered_with_a_sentence(counts, words):

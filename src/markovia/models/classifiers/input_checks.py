@@ -1,4 +1,4 @@
-"""What scikit-learn estimators are given, checked: features as numbers or as columns, labels as codes, weights.
+"""What scikit-learn estimators are given, checked: labels as codes, weights, cells of zeros and ones.
 
 Importing this module imports scikit-learn; only modules of estimators do so, and they are loaded on first use.
 """
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_consistent_length, validate_data
+from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
 from markovia.data.row_sources import row_weights
-from markovia.errors import DuplicateName, ImpossibleEvidence, InvalidArgument
+from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
 
@@ -61,18 +61,6 @@ def kept_on_failure(estimator: Any) -> Iterator[None]:
         raise
 
 
-def numbers(estimator: Any, features: Any, *, reset: bool, sparse: bool = False) -> Any:
-    """Return the features as a table of numbers, NaN for missing cells; CSR for sparse ones where they are accepted."""
-    return validate_data(
-        estimator,
-        features,
-        reset=reset,
-        dtype=np.float64,
-        ensure_all_finite="allow-nan",
-        accept_sparse="csr" if sparse else False,
-    )
-
-
 def zeros_and_ones(cells: Array, names: Sequence[str]) -> Array:
     """Return the cells, or say which column holds something else than 0, 1 or a missing cell."""
     wrong = ~((cells == 0) | (cells == 1) | np.isnan(cells)).all(axis=0)
@@ -97,31 +85,6 @@ def sparse_ones(cells: Any, threshold: float | None) -> Any:
     ones = cells.copy()
     ones.data = (cells.data > (threshold or 0.0)).astype(np.float64)
     return ones
-
-
-def columns(estimator: Any, features: Any, *, reset: bool) -> list[Any]:
-    """Return the features column by column, as arrays or pandas Series that keep their types."""
-    if hasattr(features, "to_pandas"):
-        features = features.to_pandas()
-    if not hasattr(features, "iloc"):
-        features = check_array(
-            _as_objects(features), dtype=None, ensure_all_finite="allow-nan", estimator=estimator
-        )
-        validate_data(estimator, features, reset=reset, skip_check_array=True)
-        return list(np.ascontiguousarray(features.T))  # strided columns cost more than the copy
-    if features.ndim != 2:
-        raise InvalidArgument("expected a table of features (2D), not one column; Reshape your data")
-    if features.columns.has_duplicates:
-        twice = features.columns[features.columns.duplicated()][0]
-        raise DuplicateName(f"two columns of X are called {twice!r}")
-    rows, width = features.shape
-    if not rows or not width:
-        lack = "sample(s)" if not rows else "feature(s)"
-        raise InvalidArgument(
-            f"Found array with 0 {lack} (shape=({rows}, {width})) while a minimum of 1 is required."
-        )
-    validate_data(estimator, features, reset=reset, skip_check_array=True)
-    return [features.iloc[:, k] for k in range(width)]
 
 
 def labels(estimator: Any, target: Any, features: Any) -> Array:
@@ -160,12 +123,6 @@ def sample_weights(weights: Any, n_rows: int) -> Array | None:
     if found is not None and not found.any():
         raise InvalidArgument("Sample weights must contain at least one non-zero number.")
     return found
-
-
-def feature_names(estimator: Any) -> list[str]:
-    """Return the names of the fitted columns; x0, x1, ... where they have none."""
-    named = getattr(estimator, "feature_names_in_", None)
-    return [f"x{k}" for k in range(estimator.n_features_in_)] if named is None else [str(n) for n in named]
 
 
 def class_variable(name: str, classes: Array, features: Sequence[str]) -> Variable:
@@ -217,12 +174,3 @@ def normalised_logs(joint: Array) -> Array:
     peak = joint.max(axis=1, keepdims=True)
     result: Array = joint - (peak + np.log(np.exp(joint - peak).sum(axis=1, keepdims=True)))
     return result
-
-
-def _as_objects(features: Any) -> Any:
-    """Keep lists of mixed cells as objects: NumPy would turn numbers beside text into text."""
-    if isinstance(features, list | tuple):
-        table = np.asarray(features)
-        if table.dtype.kind in "US":
-            return np.asarray(features, dtype=object)
-    return features

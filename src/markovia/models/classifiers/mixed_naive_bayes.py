@@ -19,7 +19,8 @@ from markovia.learning.prediction.class_conditionals import (
     ClassColumns,
     GaussianColumns,
 )
-from markovia.models.classifiers.input_checks import columns, feature_names, zeros_and_ones
+from markovia.models.classifiers.feature_rows import columns, feature_names
+from markovia.models.classifiers.input_checks import zeros_and_ones
 from markovia.models.classifiers.naive_bayes import (
     NaiveBayesClassifier,
     bernoulli_tables,

@@ -24,15 +24,13 @@ from markovia.learning.prediction.class_conditionals import (
     has_gaps,
 )
 from markovia.learning.tables.table_learner import weighted_log
+from markovia.models.classifiers.feature_rows import columns, feature_names, numbers
 from markovia.models.classifiers.input_checks import (
     ProbabilisticClassifier,
     class_codes,
     class_variable,
-    columns,
-    feature_names,
     kept_on_failure,
     labels,
-    numbers,
     sample_weights,
     settled,
     sparse_ones,

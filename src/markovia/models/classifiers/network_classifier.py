@@ -23,12 +23,11 @@ from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Problem
 from markovia.learning.prediction.class_conditionals import stretches
 from markovia.learning.tables.priors import as_prior
+from markovia.models.classifiers.feature_rows import columns, feature_names
 from markovia.models.classifiers.input_checks import (
     ProbabilisticClassifier,
     class_codes,
     class_variable,
-    columns,
-    feature_names,
     kept_on_failure,
     labels,
     sample_weights,

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import InvalidArgument, MarkoviaError, UnsupportedModel
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.models.classifiers.feature_rows import numbers
 from markovia.models.classifiers.input_checks import normalised_logs, sample_weights
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from markovia.models.graphical.bayesian_network import BayesianNetwork
+
+CATEGORIES = "mk.Mixture(component={{{name!r}: 'categorical', ...}}) takes such columns"
 
 
 class MixtureModel(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +40,7 @@ class MixtureModel(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
         """Return rows as the components take them."""
-        return read_numbers(self, X, reset=reset)
+        return numbers(self, X, reset=reset, text=CATEGORIES)
 
     def _joint(self, rows: Any) -> Array:
         """Return log p(row, component), (rows, components)."""
@@ -140,25 +143,6 @@ class MixtureModel(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def read_numbers(estimator: Any, X: Any, *, reset: bool, sparse: bool = False, gaps: bool = True) -> Any:  # noqa: N803
-    """Return rows as float64, NaN for missing cells; CSR for sparse ones where they are accepted."""
-    _refuse_text(X)
-    try:
-        return validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite="allow-nan" if gaps else True,
-            accept_sparse="csr" if sparse else False,
-        )
-    except MarkoviaError:
-        raise
-    except ValueError as error:
-        raise InvalidArgument(str(error)) from None
-
-
 def read_weights(sample_weight: Any, n: int) -> Array | None:
     """Return one weight a row, or None where all count the same."""
     found = sample_weights(sample_weight, n)
@@ -194,34 +178,3 @@ def refuse_few(rows: Any, k: int, shares: Array | None = None) -> None:
             f"n_components={k} needs as many different rows, and there {'is' if many == 1 else 'are'} {many} {what} "
             f"(n_samples={n}); lower n_components="
         )
-
-
-def _refuse_text(X: Any) -> None:  # noqa: N803
-    """Raise for columns of words, where numbers are expected."""
-    if hasattr(X, "iloc") and X.ndim == 2:
-        columns = {str(name): X.iloc[:, i].to_numpy() for i, name in enumerate(X.columns)}
-    elif (
-        type(X) in (list, np.ndarray)
-        and (cells := np.asarray(X, dtype=None)).ndim == 2
-        and cells.dtype.kind in "OUS"
-    ):
-        columns = {f"x{i}": column for i, column in enumerate(cells.T)}
-    else:
-        return
-    for name, column in columns.items():
-        if column.dtype.kind not in "OUS":
-            continue
-        for row, cell in enumerate(column.tolist()):
-            if isinstance(cell, str) and not _is_number(cell):
-                raise InvalidArgument(
-                    f"the column {name!r} holds text, {cell!r} in row {row}, where numbers are expected; "
-                    f"component={{{name!r}: 'categorical', ...}} takes such columns"
-                )
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

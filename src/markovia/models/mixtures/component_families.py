@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.learning.components.discrete import Bernoulli, Multinomial, Poisson
 from markovia.learning.components.gaussian import Gaussian, StudentT
 from markovia.learning.components.low_rank import LowRank
 from markovia.learning.latent.group_starts import TRIES
+from markovia.models.classifiers.feature_rows import check_counts, numbers
 from markovia.models.classifiers.input_checks import sparse_ones
-from markovia.models.mixtures.base import read_numbers
+from markovia.models.mixtures.base import CATEGORIES
 from markovia.runtime.array_types import Array
 
 NUMBERS: dict[str, Any] = {
@@ -56,21 +56,16 @@ class NumberRows:
     def read(self, estimator: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         """Return checked rows."""
         whole = self.name in ("student-t", "multinomial")
-        rows = read_numbers(estimator, X, reset=reset, sparse=self.name in COUNTS)
+        gaps = f"{self.name} components need every cell: fill them or drop the row" if whole else None
+        if self.name == "student-t":
+            gaps = f"{gaps}, or name columns one by one: component={{...: 'student-t'}}"
+        rows = numbers(estimator, X, reset=reset, sparse=self.name in COUNTS, gaps=gaps, text=CATEGORIES)
         if self.threshold is not None:
             rows = _binarised(rows, self.threshold)
-        cells = rows if isinstance(rows, np.ndarray) else rows.data
-        if whole and np.isnan(cells.sum()):
-            raise InvalidArgument(
-                f"Input X contains NaN: {self.name} components need whole rows; fill the missing cells"
-                + (
-                    ", or name columns one by one: component={...: 'student-t'}"
-                    if self.name == "student-t"
-                    else ""
-                )
-            )
         if self.name in COUNTS:
-            _refuse_fractions(cells, self.name)
+            ones = self.name == "bernoulli"
+            cure = "; binarise the column" if ones else ""
+            check_counts(estimator, rows, f"cells of {self.name} components", ones=ones, cure=cure)
         return rows
 
     def blank(self, rows: Any, k: int) -> Any:
@@ -112,21 +107,3 @@ def _binarised(rows: Any, threshold: float) -> Any:
     if isinstance(rows, np.ndarray):
         return np.where(np.isnan(rows), np.nan, rows > threshold)
     return sparse_ones(rows, threshold)
-
-
-def _refuse_fractions(cells: Array, name: str) -> None:
-    """Raise for numbers that are no counts."""
-    known = cells[~np.isnan(cells)]
-    if (known < 0.0).any():
-        raise InvalidArgument(
-            f"Negative values in data passed to a mixture of {name} components: {known.min():g}; they are "
-            f"{'0 or 1' if name == 'bernoulli' else 'whole numbers, 0 or more'}"
-        )
-    if name == "bernoulli" and (known > 1.0).any() | (known != np.floor(known)).any():
-        strange = known[(known > 1.0) | (known != np.floor(known))][0]
-        raise InvalidArgument(
-            f"bernoulli components are of zeros and ones, not {strange:g}; binarise the columns"
-        )
-    if (known != np.floor(known)).any():
-        strange = known[known != np.floor(known)][0]
-        raise InvalidArgument(f"{name} components count: whole numbers, 0 or more, not {strange:g}")

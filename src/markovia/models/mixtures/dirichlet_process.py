@@ -20,8 +20,16 @@ from markovia.learning.latent.base_measures import ConjugateMeasure, Distributio
 from markovia.learning.latent.slice_sampler import SliceSampler
 from markovia.learning.latent.uncollapsed_gibbs import BlockedGibbs, one_hot
 from markovia.learning.latent.variational_mixture import StickWeights, variational_mixture
+from markovia.models.classifiers.feature_rows import (
+    category_codes,
+    check_counts,
+    check_gaps,
+    columns,
+    feature_names,
+    numbers,
+)
 from markovia.models.classifiers.input_checks import kept_on_failure
-from markovia.models.mixtures.base import MixtureModel, read_numbers
+from markovia.models.mixtures.base import MixtureModel
 from markovia.models.mixtures.partitions import PartitionPosterior, by_size
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import DAMPING, NOT_NEGATIVE, Choice, Whole, check
@@ -34,6 +42,7 @@ FIRST = 30
 """Sweeps of collapsed Gibbs that other methods begin with."""
 PREDICTED = 40
 """Draws that predictive densities are averaged over, evenly spread."""
+CURE = "partitions of rows need every cell: fill them, drop the row, or use mk.Mixture, which sums missing cells out"
 
 
 @dataclass(eq=False, repr=False)
@@ -139,7 +148,7 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
                     self.prior,
                     diagonal=self.covariance_type == "diag",
                     groups=min(ABOUT, len(rows)),
-                    levels=tuple(len(v) for v in self._levels),
+                    levels=self._levels(),
                 )
             if self.method == "variational":
                 self._climb(rows, law, rng)
@@ -318,42 +327,25 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
     def _rows(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
         if self.component == "categorical":
             return self._coded(X, reset=reset)
-        if reset:
-            self._levels: list[Array] = []
-        rows: Array = read_numbers(self, X, reset=reset, gaps=False)
+        rows: Array = numbers(self, X, reset=reset, gaps=CURE, text="component='categorical' takes text")
         if self.component in ("bernoulli", "multinomial", "poisson"):
-            zero_one = self.component == "bernoulli"
-            wrong = (rows < 0.0) | (rows != np.floor(rows)) | (rows > (1.0 if zero_one else np.inf))
-            if wrong.any():
-                i, j = np.argwhere(wrong)[0]
-                kinds = "0 or 1" if zero_one else "whole numbers, 0 or more"
-                low = "Negative values in data passed: " if rows[i, j] < 0.0 else ""
-                raise InvalidArgument(
-                    f"{low}row {i} of column {j} holds {rows[i, j]:g}; {self.component} components are of {kinds}"
-                )
+            check_counts(
+                self, rows, f"cells of {self.component} components", ones=self.component == "bernoulli"
+            )
         return rows
 
     def _coded(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
-        from sklearn.utils.validation import validate_data
-
-        try:
-            cells = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=True)
-        except ValueError as error:
-            raise InvalidArgument(str(error)) from None
+        """Return categories numbered through all columns."""
+        cells, names = columns(self, X, reset=reset), feature_names(self)
         if reset:
-            self._levels = [np.unique(column) for column in cells.T]
-        found, start = np.empty(cells.shape), 0
-        for j, levels in enumerate(self._levels):
-            place = np.minimum(np.searchsorted(levels, cells[:, j]), len(levels) - 1)
-            strange = levels[place] != cells[:, j]
-            if strange.any():
-                i = int(np.argmax(strange))
-                raise InvalidArgument(
-                    f"row {i} of column {j} holds {cells[i, j]!r}, which was not there in fit"
-                )
-            found[:, j] = start + place
-            start += len(levels)
-        return found
+            self.categories_: dict[str, list[Any]] = {}
+        codes = category_codes(self, names, cells, reset=reset)
+        check_gaps(self, codes, codes < 0, CURE)
+        return np.asarray(codes + np.cumsum([0, *self._levels()[:-1]]), dtype=np.float64)
+
+    def _levels(self) -> tuple[int, ...]:
+        """Return how many categories each column has."""
+        return tuple(map(len, self.categories_.values())) if self.component == "categorical" else ()
 
     def _joint(self, rows: Array) -> Array:
         if self._family is None:

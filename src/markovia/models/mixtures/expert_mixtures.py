@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel, outside
 from markovia.learning.latent.expert_mixtures import Experts, first_experts, learn_experts
+from markovia.models.classifiers.feature_rows import check_room, numbers
 from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
-from markovia.models.mixtures.complete_rows import check_room, complete_rows
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
@@ -106,7 +106,7 @@ class _ExpertMixture(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return Experts(coefs, self.variances_, self._gate(), self._gated, float(self.l2))
 
     def _design(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
-        rows = complete_rows(self, X, reset=reset, cure=CURE)
+        rows = numbers(self, X, reset=reset, gaps=CURE)
         return np.column_stack([np.ones(len(rows)), rows])
 
     def _targets(self, y: Any, n: int, *, reset: bool) -> Array:

@@ -26,7 +26,8 @@ from markovia.learning.latent.group_em import (
     online_step,
 )
 from markovia.learning.latent.group_starts import few_rows, groups_of, tried_groups
-from markovia.models.classifiers.input_checks import feature_names, kept_on_failure
+from markovia.models.classifiers.feature_rows import feature_names
+from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.models.mixtures import posterior_mixtures
 from markovia.models.mixtures.base import MixtureModel, read_labels, read_weights, refuse_few
 from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS, NumberRows

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
-from markovia.models.classifiers.input_checks import feature_names, kept_on_failure
-from markovia.models.mixtures.complete_rows import complete_rows
+from markovia.models.classifiers.feature_rows import feature_names, numbers
+from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import POSITIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
@@ -78,7 +78,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             check("n_init", self.n_init, Whole(1))
             check("max_iter", self.max_iter, Whole(1))
             check("tol", self.tol, POSITIVE)
-            rows = complete_rows(self, X, reset=True, cure=CURE)
+            rows = numbers(self, X, reset=True, gaps=CURE)
             n, d = rows.shape
             if n < 2:
                 raise InvalidArgument(
@@ -118,7 +118,7 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> Array:  # noqa: N803
         """Return the sources of each row."""
         check_is_fitted(self, "components_")
-        return np.asarray((complete_rows(self, X, reset=False, cure=CURE) - self.mean_) @ self.components_.T)
+        return np.asarray((numbers(self, X, reset=False, gaps=CURE) - self.mean_) @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
         """Return the rows that sources mix to."""

@@ -14,8 +14,8 @@ from markovia.learning.components.normal_sums import shaped
 from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, learn_groups
 from markovia.learning.latent.group_starts import groups_of
 from markovia.learning.latent.k_means import Clustering, Partition, improved, lloyd, plus_plus, running_means
+from markovia.models.classifiers.feature_rows import check_room, numbers
 from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
-from markovia.models.mixtures.complete_rows import check_room, complete_rows
 from markovia.models.mixtures.named_mixtures import GaussianMixture
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
@@ -134,7 +134,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             check("init", self.init, Choice(("k-means++", "random"), other="an array"))
         if self.metric == "mahalanobis" and self.batch_size is not None:
             raise InvalidArgument("mini-batches are for metric='euclidean'; leave batch_size= away")
-        rows = complete_rows(self, X, reset=reset, cure=CURE)
+        rows = numbers(self, X, reset=reset, gaps=CURE)
         if reset:
             check_room("n_clusters", self.n_clusters, rows)
         given = sample_weights(sample_weight, len(rows))
@@ -311,7 +311,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     def _rows(self, X: Any) -> Array:  # noqa: N803
         check_is_fitted(self, "cluster_centers_")
-        return complete_rows(self, X, reset=False, cure=CURE)
+        return np.asarray(numbers(self, X, reset=False, gaps=CURE))
 
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Return the cluster of each row."""

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.indian_buffet_gibbs import IndianBuffetGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
-from markovia.models.classifiers.input_checks import kept_on_failure, numbers
+from markovia.models.classifiers.feature_rows import numbers
+from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, Interval, Whole, check

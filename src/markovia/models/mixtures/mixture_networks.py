@@ -14,7 +14,7 @@ from markovia.factors.gaussian.linear_gaussian import LinearGaussian
 from markovia.learning.components.columns import CategoricalColumns, Product
 from markovia.learning.components.discrete import Bernoulli, Poisson
 from markovia.learning.components.gaussian import Gaussian, StudentT
-from markovia.models.classifiers.input_checks import feature_names
+from markovia.models.classifiers.feature_rows import feature_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
 

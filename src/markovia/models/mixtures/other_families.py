@@ -17,15 +17,16 @@ from markovia.learning.components.families import NOTHING, Components
 from markovia.learning.components.functions import DistributionFamily, FunctionEmission, first_guess
 from markovia.learning.latent.group_starts import TRIES
 from markovia.learning.latent.nested_groups import NestedGroups
-from markovia.models.classifiers.input_checks import columns, feature_names
+from markovia.models.classifiers.feature_rows import category_codes, columns, feature_names, numbers
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.hidden.network_emissions import NetworkEmission, NetworkFamily
-from markovia.models.mixtures.base import MixtureModel, read_numbers
+from markovia.models.mixtures.base import CATEGORIES, MixtureModel
 from markovia.models.mixtures.component_families import NUMBERS, START_PRIOR, NumberRows
 from markovia.runtime.array_types import Array, Ints
 
 MOST_SYMBOLS = 20
 """Different whole numbers of a column that are still taken for categories."""
+WHOLE = "such components need every cell: fill them or drop the row"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ColumnRows:
         for members, name in estimator.component_kinds_.items():
             own = [cells[names.index(one)] for one in members]
             if name == "categorical":
-                found.append(_codes(estimator, members, own, reset=reset))
+                found.append(category_codes(estimator, members, own, reset=reset))
             else:
                 found.append(_numbers(members, own, name))
             symbols = tuple(tuple(estimator.categories_[m]) for m in members) if name == "categorical" else ()
@@ -147,34 +148,6 @@ def _guess(column: Any) -> str:
     return "categorical" if whole and len(np.unique(known)) <= MOST_SYMBOLS else "gaussian"
 
 
-def _codes(estimator: Any, members: tuple[str, ...], cells: list[Any], *, reset: bool) -> Ints:
-    """Return places of symbols, -1 for missing cells."""
-    found = []
-    for name, column in zip(members, cells, strict=True):
-        listed = [None if c is None or c != c else c for c in np.asarray(column).tolist()]
-        if reset:
-            strange = next((c for c in listed if isinstance(c, dict | list | set)), None)
-            if strange is not None:
-                raise InvalidArgument(f"the column {name!r} holds {strange!r}; a symbol is text or a number")
-            there = {c for c in listed if c is not None}
-            if not there:
-                raise InvalidArgument(f"all cells of the column {name!r} are missing")
-            try:
-                estimator.categories_[name] = sorted(there)
-            except TypeError:
-                raise InvalidArgument(f"the column {name!r} mixes text and numbers") from None
-        place = {symbol: i for i, symbol in enumerate(estimator.categories_[name])}
-        codes = np.array([-1 if c is None else place.get(c, -2) for c in listed], dtype=np.int64)
-        if (codes == -2).any():
-            row = int(np.argmax(codes == -2))
-            shown = ", ".join(map(repr, estimator.categories_[name][:12]))
-            raise InvalidArgument(
-                f"row {row} has {listed[row]!r} in the column {name!r}, which fit has not seen; there were {shown}"
-            )
-        found.append(codes)
-    return np.column_stack(found)
-
-
 def _numbers(members: tuple[str, ...], cells: list[Any], name: str) -> Array:
     made = []
     for called, column in zip(members, cells, strict=True):
@@ -206,7 +179,7 @@ class FunctionRows:
 
     def read(self, estimator: Any, X: Any, *, reset: bool) -> Array:  # noqa: N803
         """Return rows of numbers, none missing."""
-        return np.asarray(read_numbers(estimator, X, reset=reset, gaps=False))
+        return np.asarray(numbers(estimator, X, reset=reset, gaps=WHOLE, text=CATEGORIES))
 
     def blank(self, rows: Any, k: int) -> Any:
         """Return components that all begin with the same guess."""
@@ -276,7 +249,7 @@ class MemberRows:
 
     def read(self, estimator: Any, X: Any, *, reset: bool) -> Array:  # noqa: N803
         """Return rows in the support of the family."""
-        rows = np.asarray(read_numbers(estimator, X, reset=reset, gaps=False))
+        rows = np.asarray(numbers(estimator, X, reset=reset, gaps=WHOLE, text=CATEGORIES))
         try:
             base = np.asarray(self.member.log_base_measure(values(rows)))
         except (TypeError, ValueError) as error:

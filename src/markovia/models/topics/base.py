@@ -288,6 +288,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             hasattr(X, "shape")
             and len(X.shape) == 2
             and X.shape[1] != self.n_features_in_
+            and not hasattr(X, "columns")
             and not isinstance(X, Corpus)
         ):
             raise InvalidArgument(

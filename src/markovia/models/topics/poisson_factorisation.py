@@ -15,7 +15,8 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
 from markovia.learning.latent.gamma_poisson_vb import expected_activities, first_fit, step
-from markovia.models.classifiers.input_checks import kept_on_failure, numbers
+from markovia.models.classifiers.feature_rows import check_counts, numbers
+from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit, Tolerance, check_options
@@ -29,6 +30,8 @@ SHARE = 0.01
 
 FIRST_SWEEPS = 60
 """Sweeps before the first that counts, in which factors that are alike are joined."""
+CURE = "counts need every cell: fill them or drop the row"
+TEXTS = "mk.Corpus.read counts the words of texts"
 
 
 @dataclass(eq=False, repr=False)
@@ -121,13 +124,15 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     def _table(self, counts: Any, *, reset: bool) -> Any:
         """Return counts as a table of numbers; a corpus has a column for each word of the vocabulary."""
-        if not isinstance(counts, Corpus):
-            return numbers(self, counts, reset=reset, sparse=True)
-        if reset:
-            self.vocabulary_ = list(counts.vocabulary)
-        elif hasattr(self, "vocabulary_"):
-            counts = Corpus.read(counts, self.vocabulary_)
-        return numbers(self, counts.counts(), reset=reset, sparse=True)
+        if isinstance(counts, Corpus):
+            if reset:
+                self.vocabulary_ = list(counts.vocabulary)
+            elif hasattr(self, "vocabulary_"):
+                counts = Corpus.read(counts, self.vocabulary_)
+            counts = counts.counts()
+        rows = numbers(self, counts, reset=reset, sparse=True, gaps=CURE, text=TEXTS)
+        check_counts(self, rows, "counts", cure="; mk.LatentFeatures takes other numbers")
+        return rows
 
     def _sampler(
         self, counts: Any, masses: Array, rng: np.random.Generator, *, reset: bool
@@ -138,14 +143,6 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
         x = self._table(counts, reset=reset)
         held = coo_array(x)
         held.sum_duplicates()
-        if np.isnan(held.data).any():
-            raise InvalidArgument("counts hold NaN; fill missing cells or leave their rows out")
-        if (held.data < 0).any():
-            raise InvalidArgument("Negative values in data: counts are whole numbers, 0 or more")
-        if not np.array_equal(held.data, np.round(held.data)):
-            raise InvalidArgument(
-                "counts are whole numbers; these have fractions, so mk.LatentFeatures may fit better"
-            )
         there = held.data > 0
         row, column = (index[there].astype(np.int64) for index in held.coords)
         whole = held.data[there].astype(np.int64)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.models.classifiers.input_checks import feature_names
+from markovia.models.classifiers.feature_rows import feature_names
 from markovia.plotting import style
 from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 
