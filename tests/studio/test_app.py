@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
 import markovia as mk
-from markovia.studio import routes
+from markovia.inference.choosing import auto
+from markovia.kernels.compiled_code import is_awaited
+from markovia.studio import app, routes
 from markovia.studio.app import create, endpoints
 from markovia.studio.http.openapi import described
 
@@ -88,6 +91,23 @@ def test_the_first_page_is_answered_before_the_library_is_loaded():
     """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["False", "True"], said.stderr
+
+
+def test_kernels_are_compiled_by_another_process_that_ends_with_the_server(monkeypatch, tmp_path):
+    started = tmp_path / "started"
+    monkeypatch.setattr(app, "COMPILING", f"import time; open({str(started)!r}, 'w'); time.sleep(60)")
+    monkeypatch.setattr(app, "UNSEEN", 0.0)
+    monkeypatch.setattr(app, "DRAWN", 0.0)
+    monkeypatch.setattr(auto, "tree_kernels_on_disk", lambda: False)
+    began = perf_counter()
+    with TestClient(create(token=TOKEN, compiling=True), headers=JSON) as client:
+        while not started.exists() and perf_counter() - began < 30:
+            sleep(0.02)
+        assert is_awaited()
+        assert client.get("/api/models").json() == []
+    assert started.exists()
+    assert not is_awaited()
+    assert perf_counter() - began < 30
 
 
 def test_a_view_has_boxes_that_do_not_overlap_and_all_edges(client, asia):

@@ -9,7 +9,7 @@ Reference: Koller and Friedman (2009), section 9.4.3. Cost: near-linear for spar
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
-from math import inf, log
+from math import exp, inf, log
 from typing import Literal, TypeAlias, get_args
 
 from markovia.errors import InvalidArgument, InvalidGraph
@@ -51,6 +51,7 @@ def eliminate(
     weights: Sequence[float] | None = None,
     stages: Sequence[int] | None = None,
     cap: float = inf,
+    stop: float = inf,
 ) -> list[tuple[int, set[int]]]:
     """Return a greedy elimination order with the neighbours that each vertex has when its turn comes.
 
@@ -61,6 +62,8 @@ def eliminate(
     cap
         Stages hold only as long as they lead to tables of at most this many entries (products of weights): a
         vertex whose table would be larger waits until all others, of whatever stage, would be as large.
+    stop
+        Entries of all tables together at which the search ends, with the order up to there.
 
     Examples
     --------
@@ -87,6 +90,7 @@ def eliminate(
     heap = [k for k in current if k is not None]
     heapify(heap)
     found: list[tuple[int, set[int]]] = []
+    total = 0.0
     while heap:
         entry = heappop(heap)
         v = entry[2]
@@ -94,6 +98,10 @@ def eliminate(
             continue  # eliminated, or scored anew since
         current[v] = None
         around = graph[v]
+        if stop < inf:
+            total += exp(min(logs[v] + sum([logs[u] for u in around]), 700.0))
+            if total > stop:
+                break
         touched = (
             _connect_and_count(graph, around, fills)
             if fills

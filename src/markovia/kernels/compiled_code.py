@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from math import inf
 from pathlib import Path
 
 ROOT = Path(__file__).parent
 _IMPORT = re.compile(r"^ *from markovia\.kernels([\w.]*) import ([\w, ]+|\([^)]*\))", re.MULTILINE)
 
+_awaited = 0
 _preferred: ContextVar[bool] = ContextVar("preferred", default=False)
 
 
@@ -54,7 +56,28 @@ def worth_loading(home: str, plain: float, load: float, compiling: float) -> boo
     load, compiling
         The seconds until the kernel is there, from disk or from its source.
     """
-    return _preferred.get() or loaded(home) or plain >= (load if on_disk(home) else compiling)
+    wait = inf if is_awaited() else load if on_disk(home) else compiling
+    return _preferred.get() or loaded(home) or plain >= wait
+
+
+def is_awaited() -> bool:
+    """Say whether another process compiles, so that this one should not."""
+    return _awaited > 0
+
+
+@contextmanager
+def awaited() -> Iterator[None]:
+    """Do without kernels that are not in memory, in all threads, while another process compiles them.
+
+    Afterwards they are looked for on disk again.
+    """
+    global _awaited
+    _awaited += 1
+    try:
+        yield
+    finally:
+        _awaited -= 1
+        on_disk.cache_clear()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import MarkoviaError
@@ -25,6 +26,14 @@ MAX_BODY = 2**26
 """Bytes of a request, by default."""
 UNSEEN, DRAWN = 3.0, 0.5
 """Seconds to leave the processor to the page: where none has come yet, and where one is being fetched or drawn."""
+COMPILING = """
+import os
+from markovia.inference.choosing.auto import load_tree_kernels
+
+getattr(os, "nice", int)(10)
+load_tree_kernels()
+"""
+"""What the process runs that compiles: answers come before it."""
 MORE = ("markovia.studio.jobs.endpoints", "markovia.studio.sharing.report")
 """Modules that bring endpoints of their own, as `ENDPOINTS`; one that has something to end has `shut(parts)`."""
 
@@ -41,6 +50,7 @@ def create(
     limit: float = 30.0,
     max_body: int = MAX_BODY,
     patience: float = 30.0,
+    compiling: bool = False,
 ) -> "ASGIApp":
     """Return the studio as an ASGI application.
 
@@ -66,6 +76,8 @@ def create(
         Bytes of a request.
     patience
         Seconds that a client may take to send its body.
+    compiling
+        Whether a process of its own compiles the kernels where they never were.
     """
     from markovia.studio.http.door import Door
 
@@ -75,14 +87,21 @@ def create(
     )
     for name, model in models:
         workspace.add(model, name)
-    inner = application(workspace, max_body=max_body, patience=patience, open_file=open_file)
+    inner = application(
+        workspace, max_body=max_body, patience=patience, open_file=open_file, compiling=compiling
+    )
     app: Any = Door(inner, secret, hosts, port)
     app.workspace = workspace
     return app  # type: ignore[no-any-return]
 
 
 def application(
-    workspace: Workspace, *, max_body: int = MAX_BODY, patience: float = 30.0, open_file: str | None = None
+    workspace: Workspace,
+    *,
+    max_body: int = MAX_BODY,
+    patience: float = 30.0,
+    open_file: str | None = None,
+    compiling: bool = False,
 ) -> "Starlette":
     """Return the application behind the door."""
     from anyio.to_thread import run_sync
@@ -118,7 +137,7 @@ def application(
                 await anyio.sleep(DRAWN if open_file is None else 0.0)
             await run_sync(load)
             await anyio.sleep(DRAWN)
-            await run_sync(_warm)
+            await _warm(compiling)
 
         async with anyio.create_task_group() as group:
             group.start_soon(begin)
@@ -170,12 +189,25 @@ def _open(workspace: Workspace, word: str) -> None:
         print(f"markovia: {error}", file=sys.stderr)
 
 
-def _warm() -> None:
-    """Load the compiled kernels, so that the first click does not wait for them."""
-    from markovia.inference.choosing.auto import kernels_on_disk, load_kernels
+async def _warm(compiling: bool) -> None:
+    """Load the compiled kernels, so that the first click does not wait for them.
 
-    if kernels_on_disk():
-        load_kernels()
+    Where they never were compiled, another process does that: here it would stop all answers for half a minute. Until it is
+    done they are computed without.
+    """
+    import anyio
+    from anyio.to_thread import run_sync
+
+    from markovia.inference.choosing.auto import load_tree_kernels, tree_kernels_on_disk
+    from markovia.kernels.compiled_code import awaited
+
+    if compiling and not tree_kernels_on_disk():
+        with awaited():
+            await anyio.run_process(
+                [sys.executable, "-c", COMPILING], stdout=DEVNULL, stderr=DEVNULL, check=False
+            )
+    if tree_kernels_on_disk():
+        await run_sync(load_tree_kernels)
 
 
 def endpoints() -> list[Endpoint]:

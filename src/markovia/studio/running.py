@@ -60,6 +60,7 @@ def run_studio(
         port=port,
         hosts=("127.0.0.1", "localhost"),
         limit=limit,
+        compiling=True,
     )
     uvicorn.Server(uvicorn.Config(app, **OPTIONS)).run([bound])
 

@@ -7,6 +7,7 @@ import markovia as mk
 from markovia.errors import TooLarge
 from markovia.inference.choosing import auto
 from markovia.inference.exact.variable_elimination import VariableElimination
+from markovia.kernels.compiled_code import awaited, worth_loading
 
 STATES = ["nothing compiled", "on disk", "loaded"]
 
@@ -62,3 +63,16 @@ def test_small_answers_wait_for_no_compiler(monkeypatch):
     assert mk.examples.asia().query("lung").info.engine == "variable-elimination"
     chain = mk.generators.ising_grid(1, 200, coupling=0.2)
     assert chain.query("x0_0").info.engine == "variable-elimination"
+
+
+@pytest.mark.parametrize("grid", [(2, 3), (2, 60)])
+def test_nothing_is_compiled_or_loaded_while_another_process_compiles(grid, monkeypatch):
+    monkeypatch.setattr(auto, "kernels_loaded", lambda: False)
+    monkeypatch.setattr(auto, "kernels_on_disk", lambda: True)
+    monkeypatch.setattr(auto, "_spent", 1e6)
+    model = mk.generators.ising_grid(*grid, coupling=0.2)
+    with awaited():
+        assert model.query("x0_0").info.engine == "variable-elimination"
+        assert not worth_loading("markovia.kernels.none:none", 1e6, 0.1, 1.0)
+    assert model.query("x0_0").info.engine == "junction-tree"
+    assert worth_loading("markovia.kernels.none:none", 1e6, 0.1, 1.0)

@@ -347,3 +347,13 @@ def test_the_next_best_explanations_of_a_long_chain_take_little_memory():
     assert [len({e[n] for n in chain.variables}) for e in found[:2]] == [1, 1]
     assert found[2].log_prob - found[0].log_prob == pytest.approx(-np.log(2), abs=1e-7)
     assert peak < 30_000_000, "a copy of the choices for every deviation would take 36 MB a result"
+
+
+@pytest.mark.parametrize("axes", [(), (0,), (6,), (1, 2, 6), (2, 4), (0, 1, 5, 6), (0, 1, 2, 3, 4, 5, 6)])
+def test_large_tables_are_summed_as_small_ones_are(axes):
+    table = np.random.default_rng(0).random((3, 4, 5, 6, 4, 3, 4))
+    assert table.size > arithmetic.LARGE
+    for one in (table, table.transpose(), np.broadcast_to(table[:, :1], table.shape)):
+        found = arithmetic.Plain().sum_onto(one, axes)
+        assert np.allclose(found, one.sum(axis=axes), rtol=1e-13)
+        assert found.shape == one.sum(axis=axes).shape

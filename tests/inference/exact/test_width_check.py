@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
+from markovia.inference.exact import hopeless_width
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
+from markovia.inference.exact.tree_plan import Structure
 from markovia.kernels.clique_trees.elimination import wider_than
 
 
@@ -30,6 +32,25 @@ def test_a_tree_has_an_edge_for_every_table():
     entries = 499 * 4 + 2
     assert wider_than(np.arange(0, 999, 2), flat, card, np.log2(entries - 1))
     assert not wider_than(np.arange(0, 999, 2), flat, card, np.log2(entries + 0.5))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 60), st.floats(0.5, 12.0), st.floats(2.0, 12.0), st.integers(0, 10_000))
+def test_width_is_told_alike_with_and_without_compiled_code(n, degree, bits, seed):
+    graph = nx.gnp_random_graph(n, min(degree / n, 1.0), seed=seed)
+    structure = Structure([2] * n, [list(e) for e in graph.edges])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hopeless_width, "HOPELESS", bits)
+        told = []
+        for compiled in (True, False):
+            patch.setattr(hopeless_width, "worth_loading", lambda *given, compiled=compiled: compiled)
+            told.append(hopeless_width._wide(structure))
+        # the two break ties differently, so a width near the limit may be told either way
+        patch.setattr(hopeless_width, "HOPELESS", bits + 2.0)
+        above = hopeless_width._wide(structure)
+        patch.setattr(hopeless_width, "HOPELESS", bits - 2.0)
+        below = hopeless_width._wide(structure)
+    assert told[0] == told[1] or (below and not above)
 
 
 def problem(model, given=None):

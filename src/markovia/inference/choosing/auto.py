@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Ranked, Record, Tables
-from markovia.kernels.compiled_code import loaded, on_disk
+from markovia.kernels.compiled_code import is_awaited, loaded, on_disk
 from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 
@@ -60,6 +60,8 @@ WORTH_SEARCHING = 5e8
 OUT_OF_REACH = 1e14
 """Operations above which no search will bring a tree down to what fits."""
 RUN = "markovia.kernels.clique_trees.propagation:run"
+LAST = "markovia.kernels.clique_trees.clique_tables:table_of"
+"""The last kernel that `load_tree_kernels` uses."""
 LOAD_SECONDS = 0.5
 COMPILE_SECONDS = 10.0
 HOW_DRAWN = {
@@ -275,9 +277,8 @@ class Auto:
         if len(problem.variables) < 50 and self.time_limit is None:
             scopes = [len(p.names) for p in problem.pieces]
             if max(scopes, default=0) <= 3 and len(scopes) <= 50:
-                wait = LOAD_SECONDS if _spent > LOAD_SECONDS and kernels_on_disk() else COMPILE_SECONDS
-                return self._tree() if _spent > wait else elimination
-        wait = LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
+                return self._tree() if _spent > LOAD_SECONDS and _spent > _wait() else elimination
+        wait = _wait()
         if _spent > wait:
             return self._tree()
         net = Net(problem.parts(None if question == "best" else targets))
@@ -337,6 +338,16 @@ def kernels_on_disk() -> bool:
     return on_disk(RUN)
 
 
+def tree_kernels_on_disk() -> bool:
+    """Say whether all that `load_tree_kernels` loads is on disk, not only what small trees need."""
+    return on_disk(RUN) and on_disk(LAST)
+
+
+def _wait() -> float:
+    """Return the seconds until the kernels would be loaded; without end while another process compiles them."""
+    return inf if is_awaited() else LOAD_SECONDS if kernels_on_disk() else COMPILE_SECONDS
+
+
 def load_kernels(engines: str | Sequence[str] = ()) -> float:
     """Load the compiled kernels now, compiling them if they never were; return the seconds it took.
 
@@ -352,11 +363,27 @@ def load_kernels(engines: str | Sequence[str] = ()) -> float:
     True
     """
     from markovia.inference.choosing.kernel_loading import load_engines
+    from markovia.inference.exact.row_programs import compile_rows
+    from markovia.kernels.counting import load as load_counting
 
     start = now()
+    rows = compile_rows(load_tree_kernels(), ["a"], ["b"], [False], 1.0)
+    if rows is not None:
+        rows.run(np.array([[-1], [0]], dtype=np.int32))
+    load_counting()  # type: ignore[no-untyped-call]
+    load_engines(engines)
+    return now() - start
+
+
+def load_tree_kernels() -> Problem:
+    """Load what the junction tree needs for one case of evidence, in small and large models; return a tiny problem."""
     from markovia.factors.tables.factor import Factor
     from markovia.factors.tables.variable import Variable
     from markovia.inference.exact.junction_tree import JunctionTree
+    from markovia.inference.exact.tree_plan import Structure, plan_for
+    from markovia.inference.exact.tree_state import TreeState
+    from markovia.kernels.clique_trees.clique_tables import table_of
+    from markovia.kernels.clique_trees.sparse_cliques import collect_support, distribute_support, support_of
 
     a, b = Variable("a", [0, 1]), Variable("b", [0, 1])
     factors = [Factor.of((a, b), np.array([[1.0, 2.0], [3.0, 4.0]]))]
@@ -365,21 +392,7 @@ def load_kernels(engines: str | Sequence[str] = ()) -> float:
     engine.marginals(problem, ["a", "b"])
     engine.best(problem, ["a", "b"], 2)
     engine.sample(problem, 2, np.random.default_rng(0))
-    _load_rare_kernels(problem)
-    load_engines(engines)
-    return now() - start
-
-
-def _load_rare_kernels(problem: Problem) -> None:
-    """Run what only large trees, batches of rows and learning need."""
-    from markovia.inference.exact.junction_tree import JunctionTree
-    from markovia.inference.exact.row_programs import compile_rows
-    from markovia.inference.exact.tree_plan import Structure, plan_for
-    from markovia.inference.exact.tree_state import TreeState
-    from markovia.kernels.clique_trees.clique_tables import table_of
-    from markovia.kernels.clique_trees.sparse_cliques import collect_support, distribute_support, support_of
-    from markovia.kernels.counting import load as load_counting
-
+    plan_for(Structure([2] * 11, [range(11), [0], [1]]))  # large enough for helper cliques
     tree, _ = JunctionTree().compiled(replace(problem, memory={}), None)
     state = TreeState(tree)
     state.collect_large(0)
@@ -392,8 +405,4 @@ def _load_rare_kernels(problem: Problem) -> None:
     collect_support(0, False, *arrays, support)
     distribute_support(0, *arrays, support)
     table_of(0, *arrays, np.empty(4))
-    plan_for(Structure([2] * 11, [range(11), [0], [1]]))  # large enough for helper cliques
-    rows = compile_rows(problem, ["a"], ["b"], [False], 1.0)
-    if rows is not None:
-        rows.run(np.array([[-1], [0]], dtype=np.int32))
-    load_counting()  # type: ignore[no-untyped-call]
+    return problem

@@ -5,12 +5,15 @@ elimination by smallest tables, stopped as soon as they are astronomically too l
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from markovia.factors.tables.factor import Factor
+from markovia.graphs.elimination import eliminate
 from markovia.inference.exact.tree_plan import Structure, structure_of
 from markovia.inference.problem import Problem
+from markovia.kernels.compiled_code import worth_loading
 
 SMALL = 300
 """Variables up to which a search costs less than looking twice."""
@@ -18,6 +21,10 @@ WIDE = 16
 """Variables of a scope from which on it is looked at by itself."""
 HOPELESS = 55.0
 """log2 of the entries of a clique that no better order will bring down to what fits."""
+SEARCH = "markovia.kernels.clique_trees.elimination:search_order"
+PYTHON_RATE = 1e4
+"""Variables a second that are eliminated without compiled code, about."""
+LOAD_SECONDS, COMPILE_SECONDS = 0.5, 5.0
 
 
 def hopeless(problem: Problem, targets: Sequence[str] | None) -> bool:
@@ -48,6 +55,16 @@ def _wide(structure: Structure) -> bool:
     wide = np.flatnonzero(np.diff(starts) > WIDE)
     if any(np.log2(card[scope[starts[i] : starts[i + 1]]]).sum() > HOPELESS for i in wide):
         return True
-    from markovia.kernels.clique_trees.elimination import wider_than
+    n = len(card)
+    if worth_loading(SEARCH, n / PYTHON_RATE, LOAD_SECONDS, COMPILE_SECONDS):
+        from markovia.kernels.clique_trees.elimination import wider_than
 
-    return wider_than(starts, scope, card, HOPELESS)
+        return wider_than(starts, scope, card, HOPELESS)
+    adjacency: list[set[int]] = [set() for _ in range(n)]
+    flat, bounds = scope.tolist(), starts.tolist()
+    for first, last in pairwise(bounds):
+        for i in flat[first:last]:
+            adjacency[i].update(flat[first:last])
+    for i, around in enumerate(adjacency):
+        around.discard(i)
+    return len(eliminate(adjacency, "min-weight", card.tolist(), stop=2.0**HOPELESS)) < n
