@@ -6,26 +6,35 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 mpl.use("agg")
 
 import markovia as mk
 from every_picture import effect, posterior, report, umbrella, walk
+from markovia.factors.local_models.local_model import Recipe
 from markovia.runtime.shown import FOLDED, html_table, html_text
 
-DOORS = (mk, mk.results, mk.causal, mk.learning, mk.graphs)
+DOORS = (
+    mk, mk.results, mk.causal, mk.learning, mk.graphs,
+    mk.exponential, mk.processes, mk.variational, mk.monte_carlo, mk.local, mk.priors,
+)  # fmt: skip
 NO_RESULTS = {
     # what models are built of and asked with
     "ConditionalFeature", "Feature", "Flat", "GaussianFactor", "Input", "Interval", "Jeffrey", "Knowledge", "LinearGaussian",
     "Mark", "Not", "Problem", "Soft", "Variable",
     # settings, and those who are asked
     "ContrastiveDivergence", "EM", "GraphOracle", "StatementOracle", "Triangulation",
+    # parameters of one form of node, and the form of a form
+    "NoisyParameters", "LocalModel",
+    # priors of nodes that are no tables
+    "NormalInverseGamma", "Wishart",
 }  # fmt: skip
 
 
 def public_classes():
     for door in DOORS:
-        for name in door.__all__:
+        for name in getattr(door, "__all__", [n for n in vars(door) if not n.startswith("_")]):
             found = getattr(door, name)
             ours = inspect.isclass(found) and found.__module__.startswith("markovia")
             if ours and not issubclass(found, BaseException):
@@ -33,7 +42,21 @@ def public_classes():
 
 
 def test_every_public_result_shows_itself_in_a_notebook():
-    assert {name for name, found in public_classes() if not hasattr(found, "_repr_html_")} == NO_RESULTS
+    asked_with = {
+        name
+        for name, found in public_classes()
+        if issubclass(found, Recipe) or hasattr(found, "pseudo_counts")
+    }
+    without = {name for name, found in public_classes() if not hasattr(found, "_repr_html_")}
+    assert without - asked_with == NO_RESULTS
+
+
+def test_no_estimator_shows_the_diagram_of_another_library():
+    estimators = {found for _, found in public_classes() if issubclass(found, BaseEstimator)}
+    assert len(estimators) > 30
+    for found in estimators:
+        for how in ("_repr_html_", "_repr_mimebundle_"):
+            assert inspect.getattr_static(found, how).__module__.startswith("markovia"), (found, how)
 
 
 def parsed(html):
@@ -76,6 +99,16 @@ def ours():
         effect(),
         effect().balance(),
         report(),
+    )
+    yield from (
+        mk.LDA(2, max_iter=5, random_state=0).fit([[*NAMES, *STATES]] * 3),
+        mk.NaiveBayes(class_prior=NAMES),
+    )
+    yield from (mk.HMM(2), mk.GaussianMixture(3, random_state=0).fit(np.arange(12.0)[:, None]))
+    yield from (
+        mk.exponential.Poisson(),
+        mk.processes.GEM(2.0),
+        mk.processes.DirichletProcess(2.0),
     )
     yield mk.causal.effect_paths("x -> y; x <- z -> y", "x", "y")
     yield mk.causal.identify("x -> y; x <- z -> y", treatment="x", outcome="y")

@@ -13,19 +13,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from markovia.data.distant_rows import is_far, near_rows
 from markovia.data.in_memory import cheap_columns, eager_columns
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
+from markovia.runtime.estimator import Estimator
 
 STRATEGIES = ("uniform", "quantile", "kmeans", "mdl")
 MOST_ROUNDS = 1000
 
 
-class Discretizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Discretizer(TransformerMixin, Estimator):  # type: ignore[misc]
     """Replace numbers by the bin they fall into.
 
     Parameters

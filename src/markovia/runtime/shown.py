@@ -1,7 +1,8 @@
 """How results look: aligned text, and in a notebook one kind of table and one kind of picture for all of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from textwrap import shorten
 
 from markovia.runtime import ports
 
@@ -9,6 +10,8 @@ SHOWN = 200
 """Rows of a table that are shown."""
 FOLDED = 30
 """Lines of a table or text above which it is folded."""
+LONGEST = 100
+"""Letters of a setting's value that are shown."""
 MOST_DRAWN = 100
 """Nodes of a graph above which it is not drawn unasked."""
 
@@ -91,6 +94,18 @@ def html_table(
         (f"<small>{escape(note)}</small>" if note else ""),
     )
     return f"{above}{table}{below}"
+
+
+def html_settings(name: str, settings: Mapping[str, object], note: str = "") -> str:
+    """Return named settings as a table, values as they are printed but not longer than a line.
+
+    Examples
+    --------
+    >>> html_settings("Line", {"slope": 2.0})
+    '<b>Line</b><table><tbody><tr><td>slope</td><td>2.0</td></tr></tbody></table>'
+    """
+    rows = [[key, shorten(repr(value), LONGEST, placeholder=" ...")] for key, value in settings.items()]
+    return html_table([], rows, title=name, note=note)
 
 
 def _cell(cell: object) -> str:

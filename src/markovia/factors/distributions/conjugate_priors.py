@@ -32,9 +32,10 @@ from markovia.factors.distributions.checked_numbers import (
 from markovia.factors.distributions.exponential_family import ExponentialFamily, total_statistics, weighted
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 
-class ConjugatePrior:
+class ConjugatePrior(InNotebooks):
     """The prior exp(eta . chi - nu A(eta)) of a family's natural parameters.
 
     Parameters
@@ -144,7 +145,7 @@ class ConjugatePrior:
         return f"ConjugatePrior({type(self.family).__name__}, chi={chi}, nu={self.nu:g})"
 
 
-class Predictive:
+class Predictive(InNotebooks):
     """The distribution of the next observation under a conjugate prior or posterior."""
 
     def __init__(self, prior: ConjugatePrior) -> None:
@@ -179,7 +180,7 @@ class Predictive:
         return f"Predictive({self.prior!r})"
 
 
-class StudentT:
+class StudentT(InNotebooks):
     """The Student t distribution of numbers or vectors: what a Gaussian predicts when its variance is not known."""
 
     def __init__(self, dof: float, loc: ArrayLike, scale: ArrayLike) -> None:

@@ -25,11 +25,12 @@ from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed
+from markovia.runtime.shown import InNotebooks
 
 _STEPS = 200
 
 
-class ExponentialFamily(ABC):
+class ExponentialFamily(InNotebooks, ABC):
     """One member of an exponential family.
 
     Constructors take the usual parameters; `with_natural` and `with_moments` give the member of the same family with other

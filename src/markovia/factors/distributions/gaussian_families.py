@@ -26,6 +26,7 @@ from markovia.factors.distributions.exponential_family import (
 )
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 
 class Gaussian(Fitted):
@@ -259,7 +260,7 @@ class GaussianKnownVariance(Gaussian):
         return shape.with_moments(average_statistics(shape, as_numbers(x, "the data"), weights))
 
 
-class NormalGamma:
+class NormalGamma(InNotebooks):
     """The prior of a Gaussian's mean and precision: tau ~ Gamma(shape, rate), mean ~ N(mean, 1 / (kappa tau)).
 
     Examples

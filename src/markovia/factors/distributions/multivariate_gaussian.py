@@ -36,6 +36,7 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 _ZERO = 1e-10
 """A correlation that rounding may leave of none."""
@@ -401,7 +402,7 @@ class MultivariateGaussian(Fitted):
         )
 
 
-class NormalInverseWishart:
+class NormalInverseWishart(InNotebooks):
     """The prior of a Gaussian's mean vector and covariance: S ~ IW(dof, scale), mean ~ N(mean, S / kappa).
 
     Examples

@@ -21,6 +21,7 @@ from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 Instance = tuple[tuple[Variable, ...], Array]
 
@@ -111,7 +112,7 @@ class Feature:
         return f"Feature({self.name!r}{places})"
 
 
-class LogLinear:
+class LogLinear(InNotebooks):
     """The unnormalised distribution exp(w · F(x)).
 
     Parameters

@@ -26,6 +26,7 @@ from markovia.factors.processes.stick_breaking import GEM
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import DAMPING, Interval, check_count
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import html_text
 
 
 class Measure(NamedTuple):
@@ -40,6 +41,9 @@ class Measure(NamedTuple):
         check_count("n", n)
         rng = generator(seed)
         return np.asarray(self.atoms[rng.choice(len(self.weights), n, p=self.weights / self.weights.sum())])
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from markovia.factors.processes.stick_breaking import GEM
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Positive, check_count
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import html_text
 
 
 class Seating(NamedTuple):
@@ -37,6 +38,9 @@ class Seating(NamedTuple):
     def labels(self) -> list[Ints]:
         """Return the dish of every customer, a list for each restaurant."""
         return [d[t] if t.size else t for t, d in zip(self.tables, self.dishes, strict=True)]
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 @dataclass(frozen=True)

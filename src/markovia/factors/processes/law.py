@@ -12,13 +12,14 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import check_options
 from markovia.runtime.seeds import Seed
+from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
-class Law(ABC):
+class Law(InNotebooks, ABC):
     """A law one can draw from, weigh outcomes with, condition on data, and look at."""
 
     def __post_init__(self) -> None:

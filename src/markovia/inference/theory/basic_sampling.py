@@ -21,6 +21,7 @@ from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 LogDensity = Callable[[Any], Any]
 Draw = Callable[[np.random.Generator, int], Any]
@@ -86,7 +87,7 @@ def inverse_transform(
 
 
 @dataclass(frozen=True)
-class Accepted:
+class Accepted(InNotebooks):
     """What rejection sampling kept.
 
     Attributes
@@ -181,7 +182,7 @@ def rejection_sample(
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(InNotebooks):
     """An importance-sampling estimate of an expectation.
 
     Attributes

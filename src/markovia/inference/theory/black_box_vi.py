@@ -20,6 +20,7 @@ from markovia.inference.theory.integrators import Gradient, LogDensity, gradient
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_number
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks
 
 Terms = Sequence[tuple[LogDensity, Sequence[int]]]
 MOST_NODES = 20_000
@@ -96,7 +97,7 @@ def _controlled(estimates: Array, score: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class GaussianFit:
+class GaussianFit(InNotebooks):
     """Independent normal distributions, fitted to a log density.
 
     Attributes

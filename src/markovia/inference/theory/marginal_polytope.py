@@ -24,13 +24,14 @@ from markovia.factors.tables.factor import Factor, union_of_axes
 from markovia.factors.tables.variable import Variable
 from markovia.inference.theory.variational_theory import Tables, as_tables
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.shown import InNotebooks
 
 MOST = 1 << 14
 """Configurations up to which the polytope is listed."""
 
 
 @dataclass(frozen=True)
-class Membership:
+class Membership(InNotebooks):
     """Whether pseudo-marginals are the marginals of one distribution; true in a condition if so.
 
     Attributes
@@ -107,7 +108,7 @@ def in_marginal_polytope(pseudo: Tables, tolerance: float = 1e-7) -> Membership:
 
 
 @dataclass(frozen=True)
-class ConjugateDual:
+class ConjugateDual(InNotebooks):
     """The value A*(mu) and where it is attained.
 
     Attributes

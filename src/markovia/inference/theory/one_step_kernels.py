@@ -21,6 +21,7 @@ from markovia.inference.theory.integrators import Gradient, LogDensity, gradient
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_number
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.shown import InNotebooks, html_text
 
 MOST_STEPS_OUT = 1_000
 
@@ -31,6 +32,9 @@ class Move(NamedTuple):
     point: Array
     accepted: bool
     log_ratio: float
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
 
 Stepper = Callable[..., Move]
@@ -177,7 +181,7 @@ def independence_step(
 
 
 @dataclass(frozen=True)
-class SteppedChain:
+class SteppedChain(InNotebooks):
     """A chain made step by step.
 
     Attributes

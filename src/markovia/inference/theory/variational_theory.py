@@ -27,6 +27,7 @@ from markovia.inference.choosing.auto import Auto
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
+from markovia.runtime.shown import InNotebooks
 
 Tables: TypeAlias = "Factor | Posterior | Iterable[Factor | Posterior] | Mapping[Any, Factor | Posterior]"
 Scope = tuple[str, ...]
@@ -67,7 +68,7 @@ def mean_parameters(model: Any, given: Mapping[str, Any] | None = None) -> dict[
 
 
 @dataclass(frozen=True)
-class Consistency:
+class Consistency(InNotebooks):
     """Whether tables are distributions that agree where they overlap; true in a condition if so.
 
     Attributes

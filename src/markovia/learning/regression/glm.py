@@ -19,7 +19,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -37,6 +36,7 @@ from markovia.learning.regression.nodes import node_of
 from markovia.learning.regression.solving import solve
 from markovia.learning.regression.summary import GlmSummary, coefficient_table
 from markovia.runtime.array_types import Array
+from markovia.runtime.estimator import Estimator
 
 
 def _online(model: "GLM") -> bool:
@@ -47,7 +47,7 @@ def _classifies(model: "GLM") -> bool:
     return model.family in CLASSIFIERS
 
 
-class GLM(BaseEstimator):  # type: ignore[misc]
+class GLM(Estimator):
     """A generalised linear model.
 
     Parameters

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
@@ -17,9 +17,10 @@ from markovia.data.row_sources import row_weights
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.estimator import Estimator
 
 
-class ProbabilisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ProbabilisticClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """The verbs of a classifier that knows `log p(x, class)`; a subclass writes `_settled` and fits `classes_`."""
 
     classes_: Array

@@ -10,7 +10,7 @@ clusters.
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import column_or_1d
@@ -20,11 +20,12 @@ from markovia.errors import InvalidArgument
 from markovia.learning.prediction.label_propagation import propagate_labels, unreached
 from markovia.models.classifiers.input_checks import class_codes, kept_on_failure, labels
 from markovia.runtime.array_types import Array
+from markovia.runtime.estimator import Estimator
 
 GRAPHS = ("rbf", "knn", "precomputed")
 
 
-class LabelPropagation(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Spread known labels to similar rows.
 
     Parameters

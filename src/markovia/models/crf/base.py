@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from markovia.errors import ApproximateWarning, ConvergenceWarning, IncompleteModel
 from markovia.factors.tables.factor import Factor
@@ -23,6 +22,7 @@ from markovia.learning.conditional_fields.marginals import Marginals, Method, fi
 from markovia.learning.conditional_fields.reading import Graph, code_labels, read_labels
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.estimator import Estimator
 
 LARGEST_LOG = 600.0
 
@@ -37,7 +37,7 @@ class Scored:
     graph: Graph | None = None
 
 
-class Labeller(BaseEstimator):  # type: ignore[misc]
+class Labeller(Estimator):
     """A model of labels, which training shows."""
 
     classes_: NDArray[Any]

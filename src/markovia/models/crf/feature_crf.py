@@ -17,7 +17,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnknownVariable
 from markovia.factors.local_models.local_model import number
@@ -27,6 +26,7 @@ from markovia.learning.conditional_fields.clique_plan import CliquePlan, clique_
 from markovia.learning.conditional_fields.training import Training, minimise
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.estimator import Estimator
 
 Labelling = Mapping[str, State] | Sequence[State]
 
@@ -84,7 +84,7 @@ class ConditionalFeature:
         return f"ConditionalFeature({self.name!r}, {places} place{'s' if places > 1 else ''})"
 
 
-class FeatureCRF(BaseEstimator):  # type: ignore[misc]
+class FeatureCRF(Estimator):
     """A conditional random field over named variables with features written as functions.
 
     Parameters

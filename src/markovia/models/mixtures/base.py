@@ -4,7 +4,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument, UnsupportedModel
@@ -13,6 +13,7 @@ from markovia.models.classifiers.input_checks import normalised_logs, sample_wei
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole, check
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 CATEGORIES = "mk.Mixture(component={{{name!r}: 'categorical', ...}}) takes such columns"
 
 
-class MixtureModel(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
     """The verbs of a mixture.
 
     A subclass learns in `fit` (`weights_`, `n_iter_`, `converged_`, `history_`, ...), reads rows in `_rows`, and says

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,6 +16,7 @@ from markovia.models.classifiers.input_checks import kept_on_failure, sample_wei
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 CURE = "a regression needs every cell: fill them or drop the row"
@@ -27,7 +28,7 @@ def _classifies(model: "_ExpertMixture") -> bool:
     return model.expert == "logistic"
 
 
-class _ExpertMixture(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
     """What both have in common: `p(y | x) = sum_k g_k(x) p(y | x, k)`."""
 
     n_components: int

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
@@ -17,10 +17,11 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 
-class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """What both have in common: `x = mean + W z + noise` with standard normal factors z."""
 
     n_components: int | None

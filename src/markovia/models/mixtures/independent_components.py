@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
@@ -14,6 +14,7 @@ from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import POSITIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 from markovia.structure.functional.independent_components import FUNCTIONS, independent_components
 
@@ -21,7 +22,7 @@ CURE = "independent components need every cell: fill them or drop the row"
 
 
 @dataclass(eq=False, repr=False)
-class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Rows as mixtures of independent sources that are not Gaussian: `x = mean + A s`.
 
     FastICA from several starts, of which the one counts whose sources are least Gaussian. The same components give causal

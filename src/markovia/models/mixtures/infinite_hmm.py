@@ -10,7 +10,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.sequences import Sequences, read_sequences
@@ -28,6 +27,7 @@ from markovia.models.mixtures.partitions import PartitionPosterior
 from markovia.models.temporal.hmm import HMM
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import POSITIVE, SECONDS, Choice, Interval, Whole, check
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 FAMILIES = ("categorical", "gaussian", "poisson", "bernoulli", "multinomial")
@@ -36,7 +36,7 @@ STICKY = (5.0, 1.0)
 
 
 @dataclass(eq=False, repr=False)
-class InfiniteHMM(BaseEstimator):  # type: ignore[misc]
+class InfiniteHMM(Estimator):
     """A hidden Markov model with as many states as the data asks for.
 
     Sequences are read as by `HMM`.

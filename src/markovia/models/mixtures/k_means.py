@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
@@ -20,6 +20,7 @@ from markovia.models.mixtures.named_mixtures import GaussianMixture
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 CURE = "k-means needs every cell: fill them, drop the row, or use mk.GaussianMixture, which sums missing cells out"
@@ -28,7 +29,7 @@ SAMPLE, SAMPLE_EACH = 10_000, 200
 
 
 @dataclass(eq=False, repr=False)
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):  # type: ignore[misc]
     """Rows in k clusters so that the squared distances from their centres add up to as little as can be.
 
     K-means ends in a local optimum, so the start decides. Unless told otherwise it is looked for in a sample: k-means++, and

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument
@@ -16,6 +16,7 @@ from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, Interval, Whole, check
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import Seed, generator
 
 MOST_ENUMERATED = 12
@@ -64,7 +65,7 @@ class FeaturePosterior:
 
 
 @dataclass(eq=False, repr=False)
-class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Rows are sums of features, each of which a row has or has not, plus noise; how many there are is learned.
 
     A row is x = (z * v) A + noise with z from the Indian buffet process, features A ~ N(0, feature_std^2), and weights v = 1

@@ -15,7 +15,6 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
@@ -48,6 +47,7 @@ from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole, check
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
@@ -56,7 +56,7 @@ UNKNOWN = -1
 """The label of a step whose state is not known."""
 
 
-class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, BaseEstimator):  # type: ignore[misc]
+class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     """A hidden Markov model, with scikit-learn's habits.
 
     Sequences are a list of arrays; one array, with `lengths` where it holds several; or a frame, with `by` for the column

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
@@ -24,13 +23,14 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.unrolled_hmm import given_earlier
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 MOST = 2_000
 """Joint states up to which answers are exact; there are none beyond."""
 
 
-class JointHMM(BaseEstimator):  # type: ignore[misc]
+class JointHMM(Estimator):
     """What factorial and coupled models have in common: several hidden chains, answered as one."""
 
     _coupled = False

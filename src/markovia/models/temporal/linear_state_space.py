@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
@@ -32,6 +31,7 @@ from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.keyword_advice import guided, missing_attribute
 from markovia.runtime.seeds import generator
 
@@ -62,7 +62,7 @@ WORDS = {
 """What pykalman, statsmodels and dynamax call verbs and values, and what they are here."""
 
 
-class LinearStateSpace(BaseEstimator):  # type: ignore[misc]
+class LinearStateSpace(Estimator):
     """A linear Gaussian state-space model.
 
     Parameters

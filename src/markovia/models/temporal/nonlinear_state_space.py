@@ -12,7 +12,6 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
@@ -32,12 +31,13 @@ from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
 from markovia.runtime.double_precision import x64
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import Seed, generator
 
 Mixture = Sequence[tuple[float, ArrayLike, ArrayLike]]
 
 
-class NonlinearStateSpace(BaseEstimator):  # type: ignore[misc]
+class NonlinearStateSpace(Estimator):
     """A state-space model of two functions and Gaussian noise.
 
     Parameters

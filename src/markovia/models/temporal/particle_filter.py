@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import read_sequences
 from markovia.errors import InvalidArgument
@@ -45,13 +44,14 @@ from markovia.models.temporal.particle_state import ParticleState, after
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Interval, check, check_choice, check_count, check_level
 from markovia.runtime.double_precision import x64
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import Seed
 
 Method = Literal["bootstrap", "guided", "auxiliary", "twisted"]
 Smoothing = Literal["backward", "fixed-lag", "two-filter"]
 
 
-class ParticleFilter(BaseEstimator):  # type: ignore[misc]
+class ParticleFilter(Estimator):
     """A state-space model of any distributions, answered by particles.
 
     Parameters

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
@@ -20,11 +20,12 @@ from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Whole, check
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 
 @dataclass(eq=False, repr=False)
-class SequenceMixture(BaseEstimator):  # type: ignore[misc]
+class SequenceMixture(Estimator):
     """A mixture of sequence models: each sequence comes from one of several, and which is not seen.
 
     Parameters

@@ -13,7 +13,6 @@ from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from markovia.data.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
@@ -33,6 +32,7 @@ from markovia.models.temporal.forecast import Forecast, longer
 from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import Seed, generator
 
@@ -43,7 +43,7 @@ MATRICES = (
 LEARNED = (*MATRICES[:6], "regime_start", "regime_transition")
 
 
-class SwitchingStateSpace(BaseEstimator):  # type: ignore[misc]
+class SwitchingStateSpace(Estimator):
     """A linear Gaussian state-space model for each of some regimes, which follow a Markov chain.
 
     Parameters

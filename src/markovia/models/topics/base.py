@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.corpus import Corpus
@@ -23,6 +23,7 @@ from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check, check_options
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import aligned, html_table
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 Ranking = Literal["probability", "lift", "relevance", "specificity"]
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """The base of models of topics.
 
     Attributes

@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +21,7 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit, Tolerance, check_options
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import Seed, generator
 
 TRUNCATION = 30
@@ -35,7 +36,7 @@ TEXTS = "mk.Corpus.read counts the words of texts"
 
 
 @dataclass(eq=False, repr=False)
-class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
     """Counts as sums of factors: x_nd ~ Poisson(sum_k weight_k activity_nk component_kd).
 
     Parameters
