@@ -150,7 +150,7 @@ def application(
                         module.shut(parts)
                 workspace.shut()
 
-    def call(**given: Any) -> Call:
+    def call(**given: Any) -> Call[Any]:
         return Call(workspace=workspace, parts=parts, **given)
 
     def routed(listed: Sequence[Endpoint]) -> Router:

@@ -5,18 +5,18 @@ from markovia.models.gallery.bundled import BUNDLED
 from markovia.runtime import ports
 from markovia.studio.documents import messages
 from markovia.studio.documents.document import dashed
-from markovia.studio.documents.endpoints import Call, Endpoint
+from markovia.studio.documents.endpoints import Call, endpoint
 
 PATIENCE = 60.0
 """Seconds to wait for the model that the server was started with."""
 
 
-def health(call: Call) -> messages.Health:
+def health(call: Call[None]) -> messages.Health:
     """Say that the server lives."""
     return messages.Health("ok", __version__)
 
 
-def start(call: Call) -> messages.Start:
+def start(call: Call[None]) -> messages.Start:
     """Say what there is to open."""
     formats = [
         messages.FormatName(suffix, f.name, f.title)
@@ -40,6 +40,6 @@ def start(call: Call) -> messages.Start:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/api/health", None, messages.Health, health, "Say whether the server lives."),
-    Endpoint("GET", "/api/start", None, messages.Start, start, "Say what there is to open."),
+    endpoint("GET", "/api/health", health),
+    endpoint("GET", "/api/start", start),
 ]

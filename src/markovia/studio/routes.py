@@ -5,16 +5,17 @@ from typing import Any
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.studio import first_page
-from markovia.studio.documents import answers, edits, messages
+from markovia.studio.documents import answers, edits
+from markovia.studio.documents import messages as m
 from markovia.studio.documents.document import kind_of, outside_model
-from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.endpoints import Call, File, endpoint
 from markovia.studio.documents.model_files import stem
 from markovia.studio.documents.views import graph_of, node_of, view_of
 
 MEDIA = {"json": "application/json", "xmlbif": "application/xml", "xdsl": "application/xml"}
 
 
-def openapi(call: Call) -> dict[str, Any]:
+def openapi(call: Call[None]) -> dict[str, Any]:
     """Describe the API."""
     from markovia.studio.app import endpoints
     from markovia.studio.http.openapi import described
@@ -22,7 +23,7 @@ def openapi(call: Call) -> dict[str, Any]:
     return described(endpoints(), "markovia studio")
 
 
-def documents(call: Call) -> list[messages.Summary]:
+def documents(call: Call[None]) -> list[m.Summary]:
     """List the open models."""
     call.workspace.ready.wait(first_page.PATIENCE)
     listed = []
@@ -30,14 +31,14 @@ def documents(call: Call) -> list[messages.Summary]:
         snapshot = document.now
         names, edges = graph_of(snapshot.model)
         listed.append(
-            messages.Summary(
+            m.Summary(
                 document.id, snapshot.name, kind_of(snapshot.model), len(names), len(edges), document.changed
             )
         )
     return listed
 
 
-def open_model(call: Call) -> messages.View:
+def open_model(call: Call[m.Open]) -> m.View:
     """Open a model."""
     body, work = call.body, call.workspace
     ways = [w for w in (body.example, body.file, body.new, body.recover) if w is not None]
@@ -50,29 +51,29 @@ def open_model(call: Call) -> messages.View:
     elif body.new is not None:
         document = work.new(body.new)
     else:
-        document = work.recover(body.recover)
+        document = work.recover(body.recover or "")
     return view_of(document, call.workspace.limit)
 
 
-def upload(call: Call) -> messages.View:
+def upload(call: Call[bytes]) -> m.View:
     """Open an uploaded file."""
     return view_of(call.workspace.upload(call.query.get("name", "model"), call.body))
 
 
-def show(call: Call) -> messages.View:
+def show(call: Call[None]) -> m.View:
     """Show an open model."""
-    return view_of(call.workspace.document(call.path["id"]))
+    return view_of(call.document)
 
 
-def close(call: Call) -> messages.Done:
+def close(call: Call[None]) -> m.Done:
     """Close a model."""
     call.workspace.close(call.path["id"])
-    return messages.Done()
+    return m.Done()
 
 
-def download(call: Call) -> File:
+def download(call: Call[None]) -> File:
     """Return a model as a file."""
-    document = call.workspace.document(call.path["id"])
+    document = call.document
     name = call.query.get("format", "json")
     text: str = ports.call("dumps", outside_model(document.now), name)
     found = next(
@@ -86,81 +87,66 @@ def download(call: Call) -> File:
     )
 
 
-def save(call: Call) -> messages.Saved:
+def save(call: Call[m.SaveAs]) -> m.Saved:
     """Save a model into the folder."""
-    document = call.workspace.document(call.path["id"])
-    return messages.Saved(call.workspace.save(document, call.body.file, call.body.format))
+    document = call.document
+    return m.Saved(call.workspace.save(document, call.body.file, call.body.format))
 
 
-def undo(call: Call) -> messages.View:
+def undo(call: Call[None]) -> m.View:
     """Undo a change."""
     return _stepped(call, -1)
 
 
-def redo(call: Call) -> messages.View:
+def redo(call: Call[None]) -> m.View:
     """Redo a change."""
     return _stepped(call, 1)
 
 
-def _stepped(call: Call, by: int) -> messages.View:
-    document = call.workspace.document(call.path["id"])
+def _stepped(call: Call[None], by: int) -> m.View:
+    document = call.document
     document.step(by)
     call.workspace.autosave(document)
     return view_of(document, call.workspace.limit)
 
 
-def edit(call: Call) -> messages.View:
+def edit(call: Call[edits.AnyEdit]) -> m.View:
     """Change a model."""
-    document = call.workspace.document(call.path["id"])
+    document = call.document
     document.change(lambda snapshot: edits.edited(snapshot, call.body))
     view = view_of(document, call.workspace.limit)
     call.workspace.autosave(document)
     return view
 
 
-def node(call: Call) -> messages.Node:
+def node(call: Call[None]) -> m.Node:
     """Show one node with its distribution."""
-    return node_of(call.workspace.document(call.path["id"]), call.path["name"])
+    return node_of(call.document, call.path["name"])
 
 
 M = "/api/models/{id}"
-m = messages
 ENDPOINTS = [
-    *first_page.ENDPOINTS,
-    Endpoint("GET", "/api/openapi.json", None, dict[str, Any], openapi, "Describe this API."),
-    Endpoint("GET", "/api/models", None, list[m.Summary], documents, "List the open models."),
-    Endpoint("POST", "/api/models", m.Open, m.View, open_model, "Open a model."),
-    Endpoint(
-        "POST", "/api/models/upload", bytes, m.View, upload, "Open an uploaded file.",
-        {"name": "the name of the file, whose suffix says the format"},
-    ),
-    Endpoint("GET", M, None, m.View, show, "Show an open model."),
-    Endpoint("DELETE", M, None, m.Done, close, "Close a model."),
-    Endpoint(
-        "GET", f"{M}/file", None, None, download, "Return the model as a file.", {"format": "the name of a format"}
-    ),
-    Endpoint("POST", f"{M}/save", m.SaveAs, m.Saved, save, "Save the model into the folder."),
-    Endpoint("POST", f"{M}/undo", None, m.View, undo, "Undo the last change."),
-    Endpoint("POST", f"{M}/redo", None, m.View, redo, "Redo what was undone."),
-    Endpoint("POST", f"{M}/edit", edits.AnyEdit, m.View, edit, "Change the model."),
-    Endpoint("GET", f"{M}/nodes/{{name:path}}", None, m.Node, node, "Show a node with its distribution."),
-    Endpoint("POST", f"{M}/marginals", m.AskMarginals, m.Marginals, answers.marginals, "Posteriors of all variables."),
-    Endpoint("POST", f"{M}/query", m.AskQuery, m.Joint, answers.query, "The joint posterior of some variables."),
-    Endpoint("POST", f"{M}/map", m.AskMap, m.Explanations, answers.best, "The most probable explanations."),
-    Endpoint(
-        "POST", f"{M}/separation", m.AskSeparation, m.Separation, answers.separation,
-        "Whether sets are independent, and why.",
-    ),
-    Endpoint("POST", f"{M}/blanket", m.AskBlanket, m.Blanket, answers.blanket, "A Markov blanket by role."),
-    Endpoint(
-        "POST", f"{M}/next_test", m.AskNextTest, m.NextTest, answers.next_test, "Which finding would tell most."
-    ),
-    Endpoint(
-        "POST", f"{M}/sensitivity", m.AskSensitivity, m.Tornado, answers.sensitivity,
-        "Which numbers of the model an answer depends on.",
-    ),
-    Endpoint("POST", f"{M}/shading", m.AskShading, m.Shading, answers.shading, "One number a variable, to colour by."),
-    Endpoint("POST", f"{M}/conflict", m.AskConflict, m.Conflict, answers.conflict, "Whether the findings fit together."),
-    Endpoint("POST", f"{M}/sample", m.AskSample, m.Sample, answers.sample, "Rows drawn from the model."),
-    Endpoint("POST", f"{M}/compare", m.AskCompare, m.Comparison, answers.compare, "Where two graphs differ."),
-]  # fmt: skip
+    endpoint("GET", "/api/openapi.json", openapi),
+    endpoint("GET", "/api/models", documents),
+    endpoint("POST", "/api/models", open_model),
+    endpoint("POST", "/api/models/upload", upload, name="the name of the file, whose suffix says the format"),
+    endpoint("GET", M, show),
+    endpoint("DELETE", M, close),
+    endpoint("GET", f"{M}/file", download, format="the name of a format"),
+    endpoint("POST", f"{M}/save", save),
+    endpoint("POST", f"{M}/undo", undo),
+    endpoint("POST", f"{M}/redo", redo),
+    endpoint("POST", f"{M}/edit", edit),
+    endpoint("GET", f"{M}/nodes/{{name:path}}", node),
+    endpoint("POST", f"{M}/marginals", answers.marginals),
+    endpoint("POST", f"{M}/query", answers.query),
+    endpoint("POST", f"{M}/map", answers.best),
+    endpoint("POST", f"{M}/separation", answers.separation),
+    endpoint("POST", f"{M}/blanket", answers.blanket),
+    endpoint("POST", f"{M}/next_test", answers.next_test),
+    endpoint("POST", f"{M}/sensitivity", answers.sensitivity),
+    endpoint("POST", f"{M}/shading", answers.shading),
+    endpoint("POST", f"{M}/conflict", answers.conflict),
+    endpoint("POST", f"{M}/sample", answers.sample),
+    endpoint("POST", f"{M}/compare", answers.compare),
+]

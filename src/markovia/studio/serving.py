@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from markovia import __version__
 from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
 from markovia.inference.posterior import Posterior
 from markovia.runtime import ports
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.document import kind_of
-from markovia.studio.documents.endpoints import Call, Endpoint, TooBig
+from markovia.studio.documents.endpoints import Call, TooBig, endpoint
 from markovia.studio.documents.messages import Name, Strict
 from markovia.studio.documents.views import labels
 from markovia.studio.documents.workspace import Workspace
+from markovia.studio.first_page import health
 from markovia.studio.http.requests import Gate, no_such, own_fault, route
 
 if TYPE_CHECKING:
@@ -170,11 +170,11 @@ def create(settings: Settings) -> "ASGIApp":
     parts = {"settings": settings, "metrics": metrics}
     _compile(workspace, document.id)
 
-    def call(**given: Any) -> Call:
+    def call(**given: Any) -> Call[Any]:
         given["path"] = {**given.get("path", {}), "id": document.id}
         return Call(workspace=workspace, parts=parts, **given)
 
-    routes = [route(endpoint, call, gate) for endpoint in ENDPOINTS]
+    routes = [route(one, call, gate) for one in ENDPOINTS]
     routes.append(Route("/metrics", lambda request: PlainTextResponse(metrics.text())))
     inner = Starlette(routes=routes, exception_handlers={HTTPException: no_such, Exception: own_fault})
     known = {r.path for r in routes}
@@ -214,27 +214,22 @@ def _compile(workspace: Workspace, id: str) -> None:  # noqa: A002
         answers.marginals(Call(workspace, {"id": id}, body=messages.AskMarginals()))
 
 
-def health(call: Call) -> messages.Health:
-    """Say that the server lives."""
-    return messages.Health("ok", __version__)
-
-
-def served(call: Call) -> Served:
+def served(call: Call[None]) -> Served:
     """Describe the model."""
-    now = call.workspace.document(call.path["id"]).now
+    now = call.document.now
     return Served(
         now.name, kind_of(now.model), [ServedVariable(n, labels(now.model, n)) for n in now.model.variables]
     )
 
 
-def described(call: Call) -> dict[str, Any]:
+def described(call: Call[None]) -> dict[str, Any]:
     """Describe the API."""
     from markovia.studio.http.openapi import described
 
     return described(ENDPOINTS, "markovia serve", bearer=call.parts["settings"].token is not None)
 
 
-def predict(call: Call) -> Prediction:
+def predict(call: Call[Predict]) -> Prediction:
     """Predict the targets of one row or of many."""
     body: Predict = call.body
     if (body.row is None) == (body.rows is None):
@@ -244,14 +239,14 @@ def predict(call: Call) -> Prediction:
     if len(rows) > most:
         raise TooBig(f"the body has {len(rows):,} rows; the limit is {most:,}")
     call.parts["metrics"].add_rows(len(rows))
-    model = call.workspace.document(call.path["id"]).now.model
+    model = call.document.now.model
     for name in body.targets:
         model.variable(name)
     known = {n: _reader(model, n) for n in dict.fromkeys(n for row in rows for n in row)}
     return _one(call, model, rows[0], known) if len(rows) == 1 else _many(call, model, rows, known)
 
 
-def _one(call: Call, model: Any, row: Row, known: Mapping[str, Any]) -> Prediction:
+def _one(call: Call[Predict], model: Any, row: Row, known: Mapping[str, Any]) -> Prediction:
     """Predict a single row by one question to the compiled model."""
     targets = call.body.targets
     given = {n: known[n](x) for n, x in row.items() if x is not None and n not in targets}
@@ -276,7 +271,7 @@ def _one(call: Call, model: Any, row: Row, known: Mapping[str, Any]) -> Predicti
     return said
 
 
-def _many(call: Call, model: Any, rows: list[Row], known: Mapping[str, Any]) -> Prediction:
+def _many(call: Call[Predict], model: Any, rows: list[Row], known: Mapping[str, Any]) -> Prediction:
     """Predict many rows at once."""
     import numpy as np
 
@@ -341,26 +336,11 @@ def _number(name: str, cell: Cell) -> float:
     return float(cell)
 
 
-m = messages
 ENDPOINTS = [
-    Endpoint("GET", "/health", None, m.Health, health, "Say whether the server lives."),
-    Endpoint("GET", "/model", None, Served, served, "Describe the model."),
-    Endpoint("GET", "/openapi.json", None, dict[str, Any], described, "Describe this API."),
-    Endpoint("POST", "/predict", Predict, Prediction, predict, "Predict targets from one row or many."),
-    Endpoint(
-        "POST",
-        "/marginals",
-        messages.AskMarginals,
-        messages.Marginals,
-        answers.marginals,
-        "Posteriors of all variables.",
-    ),
-    Endpoint(
-        "POST",
-        "/map",
-        messages.AskMap,
-        messages.Explanations,
-        answers.best,
-        "The most probable explanations.",
-    ),
+    endpoint("GET", "/health", health),
+    endpoint("GET", "/model", served),
+    endpoint("GET", "/openapi.json", described),
+    endpoint("POST", "/predict", predict),
+    endpoint("POST", "/marginals", answers.marginals),
+    endpoint("POST", "/map", answers.best),
 ]

@@ -38,8 +38,8 @@ CLOSED = ("gaussian", "closed-form", "conjugate")
 """Engines for numbers that answer at once."""
 
 
-def marginals(call: Call) -> m.Marginals:
-    """Answer the posterior of every variable; observed ones have theirs too."""
+def marginals(call: Call[m.AskMarginals]) -> m.Marginals:
+    """Answer the posterior of every variable, or of those named; observed ones have theirs too."""
     model, given, engine = asked(call)
     targets = call.body.targets
     found = model.marginals(given=given, targets=targets, engine=engine)
@@ -56,8 +56,8 @@ def marginals(call: Call) -> m.Marginals:
     return m.Marginals(answers, info.log_evidence, info)
 
 
-def query(call: Call) -> m.Joint:
-    """Answer a joint posterior."""
+def query(call: Call[m.AskQuery]) -> m.Joint:
+    """Answer the joint posterior of some variables."""
     model, given, engine = asked(call)
     targets = call.body.targets
     entries = 1
@@ -80,7 +80,7 @@ def query(call: Call) -> m.Joint:
     )
 
 
-def best(call: Call) -> m.Explanations:
+def best(call: Call[m.AskMap]) -> m.Explanations:
     """Answer the most probable explanations."""
     model, given, engine = asked(call)
     found = model.map(given=given, targets=call.body.targets, m=call.body.m, engine=engine)
@@ -103,9 +103,9 @@ def best(call: Call) -> m.Explanations:
     )
 
 
-def separation(call: Call) -> m.Separation:
+def separation(call: Call[m.AskSeparation]) -> m.Separation:
     """Answer whether two sets are independent, with the trails that make them dependent and the reasons."""
-    model, body = call.workspace.document(call.path["id"]).now.model, call.body
+    model, body = call.document.now.model, call.body
     if not hasattr(model, "independent"):
         raise UnsupportedModel("separation is asked of networks; this is a graph with other edges")
     separate = bool(model.independent(body.a, body.b, given=body.given))
@@ -147,9 +147,9 @@ def _undirected_separation(
     return m.Separation(False, paths, [f"{', '.join(a)} and {', '.join(b)} are dependent{said}.", *told])
 
 
-def blanket(call: Call) -> m.Blanket:
+def blanket(call: Call[m.AskBlanket]) -> m.Blanket:
     """Answer a Markov blanket by role."""
-    model, name = call.workspace.document(call.path["id"]).now.model, call.body.name
+    model, name = call.document.now.model, call.body.name
     around = sorted(networked(model).markov_blanket(name))
     if not isinstance(model, BayesianNetwork):
         return m.Blanket([], [], [], around)
@@ -157,7 +157,7 @@ def blanket(call: Call) -> m.Blanket:
     return m.Blanket(parents, children, [n for n in around if n not in parents and n not in children])
 
 
-def next_test(call: Call) -> m.NextTest:
+def next_test(call: Call[m.AskNextTest]) -> m.NextTest:
     """Answer what each possible finding would tell about the target, best first."""
     model, given, engine = asked(call)
     body = call.body
@@ -180,7 +180,7 @@ def next_test(call: Call) -> m.NextTest:
     )
 
 
-def sensitivity(call: Call) -> m.Tornado:
+def sensitivity(call: Call[m.AskSensitivity]) -> m.Tornado:
     """Answer which numbers of the model a posterior depends on most."""
     model, given, _ = asked(call)
     body = call.body
@@ -233,7 +233,7 @@ def _mean_tornado(found: Any, top: int) -> m.Tornado:
     return m.Tornado(found.mean, rows, told(found.info))
 
 
-def shading(call: Call) -> m.Shading:
+def shading(call: Call[m.AskShading]) -> m.Shading:
     """Answer one number a variable: its entropy, or what it would tell about the target, in bits."""
     model, given, engine = asked(call)
     if call.body.measure == "information":
@@ -257,7 +257,7 @@ def _entropy(posterior: Any) -> float:
         return 0.5 * log(2 * pi * e * max(float(posterior.sd()) ** 2, 1e-300), 2)
 
 
-def conflict(call: Call) -> m.Conflict:
+def conflict(call: Call[m.AskConflict]) -> m.Conflict:
     """Answer whether the findings fit together."""
     model, given, engine = asked(call)
     if len(given) < 2:
@@ -271,7 +271,7 @@ def conflict(call: Call) -> m.Conflict:
     )
 
 
-def sample(call: Call) -> m.Sample:
+def sample(call: Call[m.AskSample]) -> m.Sample:
     """Answer rows drawn from the model given the findings."""
     model, given, _ = asked(call)
     entries = call.body.n * len(model)
@@ -283,7 +283,7 @@ def sample(call: Call) -> m.Sample:
     return m.Sample(columns, [list(row) for row in zip(*cells, strict=True)])
 
 
-def compare(call: Call) -> m.Comparison:
+def compare(call: Call[m.AskCompare]) -> m.Comparison:
     """Answer where the graph of a document differs from another's."""
     one, two = (call.workspace.document(i).now.model for i in (call.path["id"], call.body.other))
     found = compare_graphs(one, two)
@@ -293,9 +293,9 @@ def compare(call: Call) -> m.Comparison:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
-def asked(call: Call) -> tuple[Model, dict[str, Any], Engine]:
+def asked(call: Call[m.Question]) -> tuple[Model, dict[str, Any], Engine]:
     """Return the model after interventions, the evidence, and the engine that a question is for."""
-    document: Document = call.workspace.document(call.path["id"])
+    document: Document = call.document
     model: Any = networked(document.now.model)
     if call.body.do:
         model = document.doing({n: setting(model, n, s) for n, s in call.body.do.items()})

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, get_args, get_type_hints
 
 from markovia.errors import MarkoviaError
 
 if TYPE_CHECKING:
+    from markovia.studio.documents.document import Document
     from markovia.studio.documents.workspace import Workspace
+
+B = TypeVar("B", covariant=True)
 
 
 class Refused(MarkoviaError):
@@ -49,16 +52,21 @@ class Busy(Refused):
     kind = "Busy"
 
 
-@dataclass
-class Call:
+@dataclass(frozen=True)
+class Call(Generic[B]):
     """One request as a handler sees it: where it acts, the parts of its address, and its checked body."""
 
     workspace: "Workspace"
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    body: B = None  # type: ignore[assignment]
     parts: dict[str, Any] = field(default_factory=dict)
     """What other modules of the studio keep for the life of the server, such as its jobs."""
+
+    @property
+    def document(self) -> "Document":
+        """The open document whose id is in the address."""
+        return self.workspace.document(self.path["id"])
 
 
 class File(NamedTuple):
@@ -82,6 +90,24 @@ class Endpoint(NamedTuple):
     path: str
     request: Any
     response: Any
-    handle: Callable[[Call], Any]
+    handle: Callable[[Call[Any]], Any]
     says: str
     query: Mapping[str, str] = {}
+
+
+def endpoint(method: str, path: str, handle: Callable[[Call[Any]], Any], **query: str) -> Endpoint:
+    """Return the line of a handler, whose annotations and docstring say what it takes, answers and does.
+
+    Examples
+    --------
+    >>> def double(call: Call[float]) -> float:
+    ...     "Double a number."
+    ...     return 2 * call.body
+    >>> endpoint("POST", "/double", double)[2:6]
+    (<class 'float'>, <class 'float'>, <function double at ...>, 'Double a number.')
+    """
+    hints = get_type_hints(handle)
+    request = next(iter(get_args(hints["call"])))
+    answer = None if hints["return"] in (File, Any) else hints["return"]
+    says = (handle.__doc__ or "").partition("\n")[0]
+    return Endpoint(method, path, None if request is type(None) else request, answer, handle, says, query)

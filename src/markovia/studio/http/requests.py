@@ -72,7 +72,7 @@ class Gate:
             self._inside -= 1
 
 
-def route(endpoint: Endpoint, call: Callable[..., Call], gate: Gate) -> "Route":
+def route(endpoint: Endpoint, call: Callable[..., Call[Any]], gate: Gate) -> "Route":
     """Return the route of an endpoint."""
     from starlette.routing import Route
 

@@ -12,7 +12,7 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.studio.documents import answers
 from markovia.studio.documents.document import Document
-from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.endpoints import Call, File, endpoint
 from markovia.studio.documents.messages import View
 from markovia.studio.documents.views import graph_of, view_of
 from markovia.studio.documents.workspace import Workspace
@@ -42,13 +42,15 @@ POLL = 0.1
 """Seconds between two looks at a job for its stream of events."""
 ALIVE = 15.0
 """Seconds after which a quiet stream shows that it lives."""
+OURS = ("data", "method", "progress", "n_jobs", "in_memory", "knowledge", "weights")
+"""Options of learning that are not for the page to set."""
 
 
 P = TypeVar("P")
 _making = threading.Lock()
 
 
-def part(call: Call, name: str, make: Callable[[], P]) -> P:
+def part(call: Call[object], name: str, make: Callable[[], P]) -> P:
     """Return something that lives as long as the server."""
     with _making:
         if name not in call.parts:
@@ -57,12 +59,12 @@ def part(call: Call, name: str, make: Callable[[], P]) -> P:
         return found
 
 
-def jobs_of(call: Call) -> Jobs:
+def jobs_of(call: Call[object]) -> Jobs:
     """Return the server's jobs."""
     return part(call, "jobs", Jobs)
 
 
-def tables_of(call: Call) -> Tables:
+def tables_of(call: Call[object]) -> Tables:
     """Return the server's uploaded tables."""
     return part(call, "tables", Tables)
 
@@ -77,17 +79,17 @@ def shut(parts: dict[str, Any]) -> None:
 # -- tables ------------------------------------------------------------------------------------------------------
 
 
-def upload(call: Call) -> Table:
-    """Keep an uploaded table."""
+def upload(call: Call[bytes]) -> Table:
+    """Upload a table, or a text with a document a line."""
     return tables_of(call).add(call.query.get("name", ""), call.body)
 
 
-def table(call: Call) -> Table:
+def table(call: Call[None]) -> Table:
     """Describe an uploaded table."""
     return tables_of(call).get(call.path["id"])
 
 
-def columns(call: Call) -> View:
+def columns(call: Call[AskColumns]) -> View:
     """Open the columns of a table as a network without edges."""
     tables, name = tables_of(call), call.path["id"]
     model = learning.columns_model(tables.path(name), call.body.columns, call.body.continuous)
@@ -98,14 +100,40 @@ def columns(call: Call) -> View:
 # -- jobs --------------------------------------------------------------------------------------------------------
 
 
-def start(call: Call) -> Job:
-    """Start a job of the kind that the request is of."""
-    return STARTS[type(call.body)](call, call.body)
+def start(call: Call[Start]) -> Job:
+    """Start long work: learning, sampling, an effect."""
+    asked: Any = call.body
+    arguments = msgspec.structs.asdict(asked)
+    if "data" in arguments:
+        arguments["data"] = str(tables_of(call).path(asked.data))
+    finish = None
+    if isinstance(asked, LearnStructure):
+        into = None if asked.into is None else call.workspace.document(asked.into)
+        name = tables_of(call).get(asked.data).name.rsplit(".", 1)[0]
+        arguments, finish = _structure(asked, arguments["data"], name), _opening(call.workspace, into)
+    elif isinstance(asked, DrawPosterior):
+        arguments = _posterior(call, asked)
+    elif isinstance(asked, LearnParameters | EstimateEffect):
+        document = call.workspace.document(asked.model)
+        arguments["model"] = _text(document)
+        if isinstance(asked, LearnParameters):
+            arguments["name"], finish = document.now.name, _opening(call.workspace, document)
+    kind = str(type(asked).__struct_config__.tag)
+    return jobs_of(call).start(kind, f"markovia.studio.jobs.{WORK[type(asked)]}", arguments, finish)
 
 
-def _structure(call: Call, asked: LearnStructure) -> Job:
-    tables = tables_of(call)
-    into = None if asked.into is None else call.workspace.document(asked.into)
+WORK: dict[Any, str] = {
+    LearnStructure: "learning:structure",
+    LearnParameters: "learning:parameters",
+    SmoothSeries: "families:series",
+    DrawPosterior: "families:posterior",
+    FindTopics: "families:topics",
+    EstimateEffect: "causality:effect",
+}
+"""Who does the work of an order; it gets the order's fields, with files and models in place of their ids."""
+
+
+def _structure(asked: LearnStructure, data: str, name: str) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "score": asked.score,
         "test": asked.test,
@@ -120,50 +148,14 @@ def _structure(call: Call, asked: LearnStructure) -> Job:
         "seed": asked.seed,
         "time_limit": asked.time_limit,
     }
-    for name in asked.options:
-        if name in settings or name in (
-            "data",
-            "method",
-            "progress",
-            "n_jobs",
-            "in_memory",
-            "knowledge",
-            "weights",
-        ):
-            raise InvalidArgument(f"{name!r} is no option of a method here")  # fmt: skip
-    arguments = {
-        "data": str(tables.path(asked.data)),
-        "name": tables.get(asked.data).name.rsplit(".", 1)[0],
-        "method": asked.method,
-        "settings": settings | asked.options,
-        "bootstrap": asked.bootstrap,
-        "prior": asked.prior,
-    }
-    return _begin(call, asked, "learning:structure", arguments, _opening(call.workspace, into))
+    for option in asked.options:
+        if option in settings or option in OURS:
+            raise InvalidArgument(f"{option!r} is no option of a method here")
+    about = {"data": data, "name": name, "method": asked.method}
+    return {**about, "settings": settings | asked.options, "bootstrap": asked.bootstrap, "prior": asked.prior}
 
 
-def _parameters(call: Call, asked: LearnParameters) -> Job:
-    document = call.workspace.document(asked.model)
-    arguments = {
-        "model": _text(document),
-        "name": document.now.name,
-        "data": str(tables_of(call).path(asked.data)),
-        **_fields(asked, "prior", "missing", "restarts", "latent", "seed"),
-    }
-    return _begin(call, asked, "learning:parameters", arguments, _opening(call.workspace, document))
-
-
-def _series(call: Call, asked: SmoothSeries) -> Job:
-    arguments = {**msgspec.structs.asdict(asked), "data": str(tables_of(call).path(asked.data))}
-    return _begin(call, asked, "families:series", arguments)
-
-
-def _topics(call: Call, asked: FindTopics) -> Job:
-    arguments = {**msgspec.structs.asdict(asked), "data": str(tables_of(call).path(asked.data))}
-    return _begin(call, asked, "families:topics", arguments)
-
-
-def _posterior(call: Call, asked: DrawPosterior) -> Job:
+def _posterior(call: Call[object], asked: DrawPosterior) -> dict[str, Any]:
     if sum(x is not None for x in (asked.example, asked.regression, asked.model)) != 1:
         raise InvalidArgument("say exactly one of an example, a regression and a model")
     source: dict[str, Any]
@@ -176,22 +168,13 @@ def _posterior(call: Call, asked: DrawPosterior) -> Job:
         document = call.workspace.document(asked.model or "")
         answers.findings(answers.networked(document.now.model), asked.given)  # says at once what is wrong
         source = {"model": _text(document), "given": asked.given}
-    arguments = {"source": source, **_fields(asked, "draws", "warmup", "chains", "seed", "target_accept")}
-    return _begin(call, asked, "families:posterior", arguments)
+    settings = ("draws", "warmup", "chains", "seed", "target_accept")
+    return {"source": source, **{name: getattr(asked, name) for name in settings}}
 
 
-def _effect(call: Call, asked: EstimateEffect) -> Job:
-    arguments = {
-        **msgspec.structs.asdict(asked),
-        "model": _text(call.workspace.document(asked.model)),
-        "data": str(tables_of(call).path(asked.data)),
-    }
-    return _begin(call, asked, "causality:effect", arguments)
-
-
-def batch(call: Call) -> Job:
-    """Answer every row of a table, in a job."""
-    document = call.workspace.document(call.path["id"])
+def batch(call: Call[AskBatch]) -> Job:
+    """Answer every row of an uploaded table, in a job."""
+    document = call.document
     answers.networked(document.now.model)
     arguments = {
         "model": _text(document),
@@ -199,27 +182,6 @@ def batch(call: Call) -> Job:
         "targets": call.body.targets,
     }
     return jobs_of(call).start("batch", "markovia.studio.jobs.learning:batch", arguments)
-
-
-STARTS: dict[type, Callable[..., Job]] = {
-    LearnStructure: _structure,
-    LearnParameters: _parameters,
-    SmoothSeries: _series,
-    DrawPosterior: _posterior,
-    FindTopics: _topics,
-    EstimateEffect: _effect,
-}
-
-
-def _begin(
-    call: Call, asked: Any, home: str, arguments: dict[str, Any], finish: Callable[[Any], Any] | None = None
-) -> Job:
-    kind = str(type(asked).__struct_config__.tag)
-    return jobs_of(call).start(kind, f"markovia.studio.jobs.{home}", arguments, finish)
-
-
-def _fields(asked: Any, *names: str) -> dict[str, Any]:
-    return {name: getattr(asked, name) for name in names}
 
 
 def _text(document: Document) -> str:
@@ -255,28 +217,28 @@ def _same(document: Document, model: Any) -> bool:
     return before is not None and after is not None and set(before) == set(after)
 
 
-def job(call: Call) -> Job:
+def job(call: Call[None]) -> Job:
     """Return a job as it is now."""
     return jobs_of(call).get(call.path["id"])
 
 
-def all_jobs(call: Call) -> list[Job]:
-    """List the jobs."""
+def all_jobs(call: Call[None]) -> list[Job]:
+    """List the jobs, the oldest first."""
     return jobs_of(call).all()
 
 
-def cancel(call: Call) -> Job:
-    """End a job."""
+def cancel(call: Call[None]) -> Job:
+    """Cancel a job."""
     return jobs_of(call).cancel(call.path["id"])
 
 
-def job_file(call: Call) -> File:
+def job_file(call: Call[None]) -> File:
     """Return the file that a job made."""
     path = jobs_of(call).file(call.path["id"])
     return File(path.read_bytes(), path.name, "text/csv; charset=utf-8")
 
 
-def events(call: Call) -> Any:
+def events(call: Call[None]) -> Any:
     """Stream a job as server-sent events until it is over."""
     from starlette.responses import StreamingResponse
 
@@ -306,26 +268,26 @@ def events(call: Call) -> Any:
 # -- choices and causal questions --------------------------------------------------------------------------------
 
 
-def methods(call: Call) -> LearningMethods:
-    """List the methods of structure learning."""
+def methods(call: Call[None]) -> LearningMethods:
+    """List methods of structure learning, scores, tests and priors."""
     return msgspec.convert(learning.methods(), LearningMethods)
 
 
-def bayesian_examples(call: Call) -> list[BayesianExample]:
+def bayesian_examples(call: Call[None]) -> list[BayesianExample]:
     """List the Bayesian examples."""
     return [BayesianExample(name, title) for name, (title, _) in EXAMPLES.items()]
 
 
-def identify(call: Call) -> Identified:
+def identify(call: Call[AskIdentify]) -> Identified:
     """Answer whether an effect is identified."""
-    graph, asked = call.workspace.document(call.path["id"]).now.model, call.body
+    graph, asked = call.document.now.model, call.body
     found = causality.identified(graph, asked.treatment, asked.outcome, asked.given, asked.latent)
     return msgspec.convert(found, Identified)
 
 
-def counterfactual(call: Call) -> Worlds:
+def counterfactual(call: Call[AskCounterfactual]) -> Worlds:
     """Answer what would have been for one unit."""
-    model, asked = call.workspace.document(call.path["id"]).now.model, call.body
+    model, asked = call.document.now.model, call.body
     if not isinstance(model, BayesianNetwork):
         raise UnsupportedModel("what would have been needs a directed network; this model has no directions")
     facts = answers.findings(model, asked.facts)
@@ -334,22 +296,20 @@ def counterfactual(call: Call) -> Worlds:
 
 
 M = "/api/models/{id}"
-NAMED = {"name": "The name of the file, whose ending says what it is: .csv, .tsv, .parquet, .txt"}
-
 ENDPOINTS = [
-    Endpoint("POST", "/api/data", bytes, Table, upload, "Upload a table, or a text with a document a line.", NAMED),
-    Endpoint("GET", "/api/data/{id}", None, Table, table, "Describe an uploaded table."),
-    Endpoint("POST", "/api/data/{id}/columns", AskColumns, View, columns, "Open columns as a network without edges."),
-    Endpoint("GET", "/api/learning", None, LearningMethods, methods, "List methods, scores, tests and priors."),
-    Endpoint("GET", "/api/bayesian", None, list[BayesianExample], bayesian_examples, "List the Bayesian examples."),
-    Endpoint("POST", "/api/jobs", Start, Job, start, "Start long work: learning, sampling, an effect."),
-    Endpoint("GET", "/api/jobs", None, list[Job], all_jobs, "List the jobs, the oldest first."),
-    Endpoint("GET", "/api/jobs/{id}", None, Job, job, "Return a job as it is now."),
-    Endpoint("DELETE", "/api/jobs/{id}", None, Job, cancel, "Cancel a job."),
-    Endpoint("GET", "/api/jobs/{id}/events", None, None, events, "Stream a job as server-sent events until it ends."),
-    Endpoint("GET", "/api/jobs/{id}/file", None, None, job_file, "Download the file that a job made."),
-    Endpoint("POST", f"{M}/batch", AskBatch, Job, batch, "Answer every row of an uploaded table."),
-    Endpoint("POST", f"{M}/identify", AskIdentify, Identified, identify, "Say whether an effect is identified."),
-    Endpoint("POST", f"{M}/counterfactual", AskCounterfactual, Worlds, counterfactual, "Say what would have been."),
+    endpoint("POST", "/api/data", upload, name="the file's name; its suffix says what it is: .csv, .tsv, .parquet, .txt"),
+    endpoint("GET", "/api/data/{id}", table),
+    endpoint("POST", "/api/data/{id}/columns", columns),
+    endpoint("GET", "/api/learning", methods),
+    endpoint("GET", "/api/bayesian", bayesian_examples),
+    endpoint("POST", "/api/jobs", start),
+    endpoint("GET", "/api/jobs", all_jobs),
+    endpoint("GET", "/api/jobs/{id}", job),
+    endpoint("DELETE", "/api/jobs/{id}", cancel),
+    endpoint("GET", "/api/jobs/{id}/events", events),
+    endpoint("GET", "/api/jobs/{id}/file", job_file),
+    endpoint("POST", f"{M}/batch", batch),
+    endpoint("POST", f"{M}/identify", identify),
+    endpoint("POST", f"{M}/counterfactual", counterfactual),
 ]  # fmt: skip
 """What this module answers, in the form of the server's table."""

@@ -22,7 +22,7 @@ from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.runtime.whole_files import write_whole
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.document import Document
-from markovia.studio.documents.endpoints import Call, Endpoint, File
+from markovia.studio.documents.endpoints import Call, File, endpoint
 from markovia.studio.documents.views import view_of
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.sharing import report_text
@@ -220,9 +220,9 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def answer_report(call: Call) -> File:
-    """Answer an open document as a report with the findings of the question."""
-    document = call.workspace.document(call.path["id"])
+def answer_report(call: Call[messages.Question]) -> File:
+    """Answer the model with these findings as one HTML file that stays interactive without a server."""
+    document = call.document
     given = msgspec.to_builtins(call.body.given)
     made = report_of(
         call.workspace, document, given, call.body.do, engine=call.body.engine, source=document.file
@@ -230,13 +230,4 @@ def answer_report(call: Call) -> File:
     return File(made.text.encode("utf-8", "replace"), f"{document.now.name}.html", "text/html")
 
 
-ENDPOINTS = [
-    Endpoint(
-        "POST",
-        "/api/models/{id}/report",
-        messages.Question,
-        None,
-        answer_report,
-        "The model with these findings as one HTML file that stays interactive without a server.",
-    )
-]
+ENDPOINTS = [endpoint("POST", "/api/models/{id}/report", answer_report)]

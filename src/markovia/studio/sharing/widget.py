@@ -115,6 +115,8 @@ class NetworkWidget(anywidget.AnyWidget):
         if not asked:
             return
         number, kind = asked.pop("number"), asked.pop("kind")
+        request: Any
+        handle: Any
         request, handle = {
             "marginals": (messages.AskMarginals, answers.marginals),
             "shading": (messages.AskShading, answers.shading),
