@@ -1,11 +1,21 @@
 """Causal questions in the studio: identification, adjustment sets, effects from a table, counterfactuals of one row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
 from markovia.runtime import ports
+from markovia.studio.jobs.orders import (
+    AskCounterfactual,
+    AskIdentify,
+    EstimateEffect,
+    Identified,
+    Instrument,
+    Step,
+    World,
+    Worlds,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from markovia.studio.jobs.worker import Report
@@ -14,98 +24,65 @@ MOST_SETS = 8
 """Sets of a kind that are shown."""
 
 
-def identified(
-    graph: Any, treatment: Sequence[str], outcome: Sequence[str], given: Sequence[str], latent: Sequence[str]
-) -> dict[str, Any]:
+def identified(graph: Any, asked: AskIdentify) -> Identified:
     """Say whether an effect can be had from what is observed: formula and derivation, or why not; and the sets."""
     from markovia.causal.identification.adjustment import adjustment_sets
     from markovia.causal.identification.front_door import front_door_sets
     from markovia.causal.identification.identify import identify
     from markovia.causal.identification.instruments import instruments
 
-    x, y, hidden = list(treatment), list(outcome), list(latent)
-    found: dict[str, Any] = {"adjustment_sets": [], "front_door_sets": [], "instruments": []}
+    x, y, hidden = asked.treatment, asked.outcome, asked.latent
     try:
-        formula = identify(graph, treatment=x, outcome=y, given=list(given), latent=hidden)
+        formula = identify(graph, treatment=x, outcome=y, given=asked.given, latent=hidden)
     except NotIdentifiable as error:
         hedge = None if error.hedge is None else [sorted(names) for names in error.hedge]
-        found |= {
-            "identified": False,
-            "rule": None,
-            "formula": None,
-            "latex": None,
-            "why": str(error),
-            "hedge": hedge,
-        }
-        found |= {"assumptions": [], "derivation": [], "adjustment": None, "mediators": []}  # fmt: skip
+        found = Identified(identified=False, why=str(error), hedge=hedge)
     else:
-        found |= {
-            "identified": True,
-            "rule": formula.rule,
-            "formula": f"{formula.question} = {formula.expression}",
-            "latex": formula.latex(),
-            "why": formula.because(),
-            "hedge": None,
-            "adjustment": None if formula.adjustment is None else list(formula.adjustment),
-            "mediators": list(formula.mediators),
-            "assumptions": list(formula.assumptions),
-            "derivation": [
-                {
-                    "equation": f"{step.left} = {step.right}",
-                    "reason": step.reason,
-                    "separations": [str(s) for s in step.separations],
-                }
+        found = Identified(
+            identified=True,
+            rule=formula.rule,
+            formula=f"{formula.question} = {formula.expression}",
+            latex=formula.latex(),
+            why=formula.because(),
+            adjustment=None if formula.adjustment is None else list(formula.adjustment),
+            mediators=list(formula.mediators),
+            assumptions=list(formula.assumptions),
+            derivation=[
+                Step(f"{step.left} = {step.right}", step.reason, [str(s) for s in step.separations])
                 for step in formula.derivation().steps
             ],
-        }
-    if not given and found["rule"] != "no effect":
+        )
+    if not asked.given and found.rule != "no effect":
         sets = adjustment_sets(graph, x, y, latent=hidden, limit=MOST_SETS)
-        found["adjustment_sets"] = [list(names) for names in sets]
+        found.adjustment_sets = [list(names) for names in sets]
         doors = front_door_sets(graph, x, y, latent=hidden, limit=MOST_SETS)
-        found["front_door_sets"] = [list(names) for names in doors]
+        found.front_door_sets = [list(names) for names in doors]
         if len(x) == len(y) == 1:
-            found["instruments"] = [
-                {"name": i.name, "given": list(i.given)}
-                for i in instruments(graph, x[0], y[0], latent=hidden)[:MOST_SETS]
-            ]
+            ways = instruments(graph, x[0], y[0], latent=hidden)[:MOST_SETS]
+            found.instruments = [Instrument(i.name, list(i.given)) for i in ways]
     return found
 
 
-def effect(
-    report: "Report",
-    *,
-    folder: Path,
-    model: str,
-    data: str,
-    treatment: str,
-    outcome: str,
-    latent: Sequence[str] = (),
-    method: str = "auto",
-    estimand: str = "ate",
-    measure: str = "difference",
-    control: str | None = None,
-    treated: str | None = None,
-    missing: str = "error",
-    judge: bool = True,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Estimate an effect from a table and the graph of a model, and put it to all tests that apply; work for a job."""
+def effect(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
+    """Estimate an effect from a table and the graph of a model, and put it to all tests; see `EstimateEffect`."""
     from markovia.causal.estimation.effect import effect as estimate
     from markovia.data.frames import as_frame
 
+    asked = EstimateEffect(**order)
     report.note("reading the table")
-    table = as_frame(data)
-    network = ports.call("loads", model, "json")
+    table = as_frame(asked.data)
+    network = ports.call("loads", asked.model, "json")
     report.note("estimating the effect")
+    levels = {name: _cell(table, asked.treatment, getattr(asked, name)) for name in ("control", "treated")}
     found = estimate(
-        table, network, treatment, outcome, method=method, estimand=estimand, measure=measure, latent=list(latent),
-        control=_cell(table, treatment, control), treated=_cell(table, treatment, treated), missing=missing,
-        random_state=seed,
+        table, network, asked.treatment, asked.outcome, method=asked.method, estimand=asked.estimand,
+        measure=asked.measure, latent=asked.latent, missing=asked.missing, random_state=asked.seed, **levels,
     )  # fmt: skip
-    if judge:
-        report.show(_told(found))
-        report.note("trying to refute it")
-    return _told(found, found.report(random_state=seed) if judge else None)
+    if not asked.judge:
+        return _told(found)
+    report.show(_told(found))
+    report.note("trying to refute it")
+    return _told(found, found.report(random_state=asked.seed))
 
 
 def _told(found: Any, judged: Any = None) -> dict[str, Any]:
@@ -164,30 +141,25 @@ def _cell(table: Any, name: str, word: str | None) -> Any:
 
 
 def counterfactual(
-    model: Any,
-    targets: Sequence[str],
-    facts: Mapping[str, Any],
-    do: Mapping[str, Any],
-    mechanism: str | None = None,
-) -> dict[str, Any]:
+    model: Any, asked: AskCounterfactual, facts: Mapping[str, Any], do: Mapping[str, Any]
+) -> Worlds:
     """Return each target had `do` been the case, for a unit with these facts: probabilities, bounds, or mean and spread."""
-    found = []
-    note = ""
-    for target in targets:
+    found = Worlds([], "")
+    for target in asked.targets:
         if target not in model.variables:
             raise UnknownVariable(target, list(model.variables), "the model")
-        answer = model.counterfactual(target, given=dict(facts), do=dict(do), mechanism=mechanism)
-        note = answer.info.note or note
-        found.append(_world(target, answer))
-    return {"answers": found, "note": note}
+        answer = model.counterfactual(target, given=dict(facts), do=dict(do), mechanism=asked.mechanism)
+        found.note = answer.info.note or found.note
+        found.answers.append(_world(target, answer))
+    return found
 
 
-def _world(target: str, answer: Any) -> dict[str, Any]:
+def _world(target: str, answer: Any) -> World:
     if hasattr(answer, "lower"):
         states = [str(s) for s in answer.variables[0].states]
         low, high = answer.lower.ravel().tolist(), answer.upper.ravel().tolist()
-        return {"name": target, "states": states, "low": low, "high": high, "sharp": bool(answer.sharp)}
+        return World(target, states, low=low, high=high, sharp=bool(answer.sharp))
     if hasattr(answer, "to_dict"):
         p = answer.to_dict()
-        return {"name": target, "states": [str(s) for s in p], "p": [float(x) for x in p.values()]}
-    return {"name": target, "mean": float(answer.mean(target)), "sd": float(answer.sd(target))}
+        return World(target, [str(s) for s in p], [float(x) for x in p.values()])
+    return World(target, mean=float(answer.mean(target)), sd=float(answer.sd(target)))

@@ -280,9 +280,7 @@ def bayesian_examples(call: Call[None]) -> list[BayesianExample]:
 
 def identify(call: Call[AskIdentify]) -> Identified:
     """Answer whether an effect is identified."""
-    graph, asked = call.document.now.model, call.body
-    found = causality.identified(graph, asked.treatment, asked.outcome, asked.given, asked.latent)
-    return msgspec.convert(found, Identified)
+    return causality.identified(call.document.now.model, call.body)
 
 
 def counterfactual(call: Call[AskCounterfactual]) -> Worlds:
@@ -292,7 +290,7 @@ def counterfactual(call: Call[AskCounterfactual]) -> Worlds:
         raise UnsupportedModel("what would have been needs a directed network; this model has no directions")
     facts = answers.findings(model, asked.facts)
     do = {name: answers.setting(model, name, said) for name, said in asked.do.items()}
-    return msgspec.convert(causality.counterfactual(model, asked.targets, facts, do, asked.mechanism), Worlds)
+    return causality.counterfactual(model, asked, facts, do)
 
 
 M = "/api/models/{id}"

@@ -14,6 +14,7 @@ from markovia.data.document_texts import SUFFIXES
 from markovia.data.frames import as_frame
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
+from markovia.studio.jobs.orders import FindTopics, SmoothSeries
 
 if TYPE_CHECKING:
     from markovia.studio.jobs.worker import Report
@@ -30,61 +31,39 @@ CHUNKS = 10
 """How often a sampler shows its draws."""
 
 
-def series(
-    report: "Report",
-    *,
-    folder: Path,
-    data: str,
-    column: str,
-    model: str = "trend",
-    states: int = 2,
-    trend: str = "local linear trend",
-    seasonal: int | None = None,
-    cycle: bool = False,
-    steps: int = 12,
-    level: float = 0.95,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Learn a hidden Markov model ("hmm") or a structural series ("trend"), smooth a column of a table, and forecast."""
-    frame = as_frame(data)
-    if column not in frame.columns:
-        raise UnknownVariable(column, [str(c) for c in frame.columns], "the table")
+def series(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
+    """Learn a hidden Markov model or a structural series, smooth a column of a table, and forecast; see `SmoothSeries`."""
+    asked = SmoothSeries(**order)
+    frame = as_frame(asked.data)
+    if asked.column not in frame.columns:
+        raise UnknownVariable(asked.column, [str(c) for c in frame.columns], "the table")
     try:
-        y = np.asarray(frame[column], dtype=np.float64)
+        y = np.asarray(frame[asked.column], dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"the column {column!r} has cells that are no numbers") from None
+        raise InvalidArgument(f"the column {asked.column!r} has cells that are no numbers") from None
     if len(y) > MOST_STEPS:
         raise InvalidArgument(f"the series has {len(y):,} steps; the studio draws up to {MOST_STEPS:,}")
     report.note("learning; the first time compiles for a while")
-    found = (
-        _hidden_markov(y, states, steps, level, seed)
-        if model == "hmm"
-        else _structural(y, trend, seasonal, cycle, steps, level)
-    )
-    return {"model": model, "column": column, "observed": _numbers(y), "level": level, **found}
+    found = _hidden_markov(y, asked) if asked.model == "hmm" else _structural(y, asked)
+    about = {"model": asked.model, "column": asked.column, "observed": _numbers(y), "level": asked.level}
+    return {**about, **found}
 
 
-def _structural(
-    y: Array, trend: str, seasonal: int | None, cycle: bool, steps: int, level: float
-) -> dict[str, Any]:
+def _structural(y: Array, asked: SmoothSeries) -> dict[str, Any]:
     from scipy.stats import norm
 
     from markovia.models.temporal.structural_series import StructuralSeries
 
-    model: Any = StructuralSeries(trend, seasonal=seasonal, cycle=cycle).fit(y)  # type: ignore[arg-type]
-    smoothed, ahead = model.smooth(y), model.forecast(y, steps, level=level)
+    model: Any = StructuralSeries(asked.trend, seasonal=asked.seasonal, cycle=asked.cycle).fit(y)
+    smoothed, ahead = model.smooth(y), model.forecast(y, asked.steps, level=asked.level)
     row = model.space.observation[0][0]
     mean = smoothed.mean[0] @ row
     sd = np.sqrt(np.maximum(np.einsum("i,tij,j->t", row, smoothed.cov[0], row), 0.0))
-    z = float(norm.ppf(0.5 + level / 2))
+    z = float(norm.ppf(0.5 + asked.level / 2))
     return {
-        "smoothed": {"mean": _numbers(mean), "low": _numbers(mean - z * sd), "high": _numbers(mean + z * sd)},
+        "smoothed": _band(mean, mean - z * sd, mean + z * sd),
         "trend": _numbers(smoothed.mean[0][:, 0]),
-        "forecast": {
-            "mean": _numbers(ahead.mean[0][:, 0]),
-            "low": _numbers(ahead.lower[0][:, 0]),
-            "high": _numbers(ahead.upper[0][:, 0]),
-        },
+        "forecast": _band(*(x[0][:, 0] for x in (ahead.mean, ahead.lower, ahead.upper))),
         "parameters": {name: float(value) for name, value in model.params_.items()},
         "log_likelihood": model.log_likelihood_,
         "bic": model.bic_,
@@ -92,34 +71,33 @@ def _structural(
     }
 
 
-def _hidden_markov(y: Array, states: int, steps: int, level: float, seed: int) -> dict[str, Any]:
+def _hidden_markov(y: Array, asked: SmoothSeries) -> dict[str, Any]:
     from markovia.models.temporal.hmm import HMM
 
-    model: Any = HMM(states, emission="gaussian", n_init=5, random_state=seed).fit(y)
+    model: Any = HMM(asked.states, emission="gaussian", n_init=5, random_state=asked.seed).fit(y)
     order = np.argsort(model.means_[:, 0])  # the states by their means, so that numbers mean something
     smoothed, path = model.smooth(y)[0][:, order], np.argsort(order)[model.decode(y)[0]]
-    ahead = model.forecast(y, steps)[0][:, order]
+    ahead = model.forecast(y, asked.steps)[0][:, order]
     means = model.means_[order, 0]
-    sds = np.sqrt(model.covars_[order].reshape(states, -1)[:, 0])
-    tail = (1 - level) / 2
-    mean, spread = smoothed @ means, _spread(smoothed, means, sds)
+    sds = np.sqrt(model.covars_[order].reshape(asked.states, -1)[:, 0])
+    tails = ((1 - asked.level) / 2, (1 + asked.level) / 2)
     return {
         "states": [_numbers(p) for p in smoothed.T],
         "path": [int(k) for k in path],
         "means": _numbers(means),
         "sds": _numbers(sds),
         "transitions": [_numbers(row) for row in model.transmat_[np.ix_(order, order)]],
-        "smoothed": {"mean": _numbers(mean), "low": _numbers(spread(tail)), "high": _numbers(spread(1 - tail))},
+        "smoothed": _band(smoothed @ means, *map(_spread(smoothed, means, sds), tails)),
         "ahead": [_numbers(p) for p in ahead.T],
-        "forecast": {
-            "mean": _numbers(ahead @ means),
-            "low": _numbers(_spread(ahead, means, sds)(tail)),
-            "high": _numbers(_spread(ahead, means, sds)(1 - tail)),
-        },
+        "forecast": _band(ahead @ means, *map(_spread(ahead, means, sds), tails)),
         "log_likelihood": float(model.score(y)),
         "bic": float(model.bic(y)),
         "converged": bool(model.converged_),
-    }  # fmt: skip
+    }
+
+
+def _band(mean: Array, low: Array, high: Array) -> dict[str, list[float | None]]:
+    return {"mean": _numbers(mean), "low": _numbers(low), "high": _numbers(high)}
 
 
 def _spread(weights: Array, means: Array, sds: Array) -> Callable[[float], Array]:
@@ -250,35 +228,23 @@ def rank_histograms(draws: Array, bins: int = BINS) -> Any:
     return np.stack([np.bincount(row, minlength=bins) for row in places])
 
 
-def topics(
-    report: "Report",
-    *,
-    folder: Path,
-    data: str,
-    column: str | None = None,
-    components: int = 10,
-    words: int = 12,
-    stop_words: str | None = "english",
-    min_documents: int = 1,
-    iterations: int | None = None,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Find the topics of texts by latent Dirichlet allocation: words and documents of each, in plain values."""
+def topics(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
+    """Find the topics of texts by latent Dirichlet allocation, with their words and documents; see `FindTopics`."""
     from markovia.data.corpus import Corpus
     from markovia.models.topics.lda import LDA
 
-    path = Path(data)
+    asked = FindTopics(**order)
     report.note("reading the texts")
-    texts = _texts(path, column)
-    corpus = Corpus.read(texts, stop_words=stop_words, min_df=min_documents)
-    model = LDA(components, max_iter=iterations, random_state=seed).fit(corpus)
+    texts = _texts(Path(asked.data), asked.column)
+    corpus = Corpus.read(texts, stop_words=asked.stop_words, min_df=asked.min_documents)
+    model = LDA(asked.components, max_iter=asked.iterations, random_state=asked.seed).fit(corpus)
     shares = model.transform(corpus)
     # the most frequent topics come first
-    order = np.argsort(-model.topic_shares_, kind="stable")
+    ranked = np.argsort(-model.topic_shares_, kind="stable")
     weights = model.topic_word_
     found = []
-    for k in order:
-        top = np.argsort(-weights[k], kind="stable")[:words]
+    for k in ranked:
+        top = np.argsort(-weights[k], kind="stable")[: asked.words]
         documents = np.argsort(-shares[:, k], kind="stable")[:10]
         found.append(
             {
@@ -288,7 +254,7 @@ def topics(
             }
         )
     return {
-        "documents": [{"text": text[:400], "shares": _numbers(shares[i][order])} for i, text in enumerate(texts[:500])],
+        "documents": [{"text": text[:400], "shares": _numbers(shares[i][ranked])} for i, text in enumerate(texts[:500])],
         "topics": found,
         "count": len(corpus),
         "words": len(corpus.words),

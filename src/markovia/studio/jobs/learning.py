@@ -13,6 +13,7 @@ from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, edge_string
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.runtime import ports
+from markovia.studio.jobs.orders import LearnParameters
 
 if TYPE_CHECKING:
     from markovia.studio.jobs.worker import Report
@@ -116,31 +117,21 @@ def structure(
     return result
 
 
-def parameters(
-    report: "Report",
-    *,
-    folder: Path,
-    model: str,
-    name: str,
-    data: str,
-    prior: str = "none",
-    missing: str = "em",
-    restarts: int = 1,
-    latent: Sequence[str] = (),
-    seed: int | None = None,
-) -> dict[str, Any]:
-    """Learn the parameters of a network whose graph is known; see `BayesianNetwork.fit`."""
+def parameters(report: "Report", *, folder: Path, name: str, **order: Any) -> dict[str, Any]:
+    """Learn the parameters of a network whose graph is known; see `LearnParameters` and `BayesianNetwork.fit`."""
     from markovia.learning.incomplete.em import EM
     from markovia.models.graphical.bayesian_network import BayesianNetwork
 
-    network = ports.call("loads", model, "json")
+    asked = LearnParameters(**order)
+    network = ports.call("loads", asked.model, "json")
     if not isinstance(network, BayesianNetwork):
         raise UnsupportedModel(
             f"parameters are learned for directed networks, not for a {type(network).__name__}"
         )
     report.note("reading the table")
-    how = EM(seed=seed, restarts=restarts) if missing == "em" else missing
-    network.fit(data, prior=_prior(prior), missing=how, latent=_latent(network, latent))
+    how = EM(seed=asked.seed, restarts=asked.restarts) if asked.missing == "em" else asked.missing
+    latent = {n: network.states(n) for n in asked.latent}
+    network.fit(asked.data, prior=_prior(asked.prior), missing=how, latent=latent)
     record = network.fit_
     assert record is not None
     return {
@@ -220,7 +211,3 @@ def _prior(name: str) -> Any:
     if name not in PRIORS:
         raise InvalidArgument(f"a prior is one of {', '.join(PRIORS)}, not {name!r}")
     return None if name == "none" else name
-
-
-def _latent(network: Any, names: Sequence[str]) -> dict[str, Any]:
-    return {name: network.states(name) for name in names}

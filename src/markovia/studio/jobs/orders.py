@@ -204,18 +204,18 @@ class Identified(Struct, kw_only=True):
     """The formula of an effect and the way to it, or why there is none; and the sets that do."""
 
     identified: bool
-    rule: str | None
-    formula: str | None
-    latex: str | None
     why: str
-    hedge: list[list[str]] | None
-    assumptions: list[str]
-    derivation: list[Step]
-    adjustment: list[str] | None
-    mediators: list[str]
-    adjustment_sets: list[list[str]]
-    front_door_sets: list[list[str]]
-    instruments: list[Instrument]
+    rule: str | None = None
+    formula: str | None = None
+    latex: str | None = None
+    hedge: list[list[str]] | None = None
+    assumptions: list[str] = []
+    derivation: list[Step] = []
+    adjustment: list[str] | None = None
+    mediators: list[str] = []
+    adjustment_sets: list[list[str]] = []
+    front_door_sets: list[list[str]] = []
+    instruments: list[Instrument] = []
 
 
 class World(Struct, omit_defaults=True):
