@@ -58,17 +58,44 @@ def random_question(seed):
         if draw < 0.15:
             given[name] = row[name]
         elif draw < 0.25 and len(states) > 1:
-            given[name] = mk.Not(next(s for s in states if s != row[name]))
+            others = [s for s in states if s != row[name]]
+            given[name] = mk.Not(*others[: int(rng.integers(1, len(others) + 1))])
         elif draw < 0.35:
-            given[name] = (0.05 + rng.random(len(states))).tolist()
+            weights = 0.05 + rng.random(len(states))
+            weights[(states.index(row[name]) + 1) % len(states)] *= len(states) == 1 or rng.random() < 0.5
+            given[name] = weights.tolist()
         elif draw < 0.45 and seed % 4 in (1, 2):
             do[name] = states[int(rng.integers(len(states)))]
     return model, given, do
 
 
+def without_zeros(told):
+    """Return findings as a page may say them: a state without a weight has weight zero."""
+    return {
+        name: {"weights": {s: w for s, w in said["weights"].items() if w}} if "weights" in said else said
+        for name, said in told.items()
+    }
+
+
+def log_weight(model, given, states):
+    """Return the logarithm of what the tables and the findings say of one state of every variable."""
+    total = model.log_partition(given=states)
+    for name, said in given.items():
+        if isinstance(said, mk.Not):
+            total += 0.0 if states[name] not in said.states else -np.inf
+        elif isinstance(said, list):
+            total += np.log(said[model.states(name).index(states[name])])
+        else:
+            total += 0.0 if states[name] == said else -np.inf
+    return total
+
+
 def test_marginals_evidence_and_explanation_are_those_of_the_library():
     asked = [random_question(seed) for seed in range(32)]
-    told = [(page_tables(m), told_findings(m, g), {n: str(s) for n, s in d.items()}) for m, g, d in asked]
+    told = [
+        (page_tables(m), without_zeros(told_findings(m, g)), {n: str(s) for n, s in d.items()})
+        for m, g, d in asked
+    ]
     worst, answered = 0.0, 0
     for (model, given, do), found in zip(asked, in_the_page(told), strict=True):
         acted = model.do(do) if do else model
@@ -89,8 +116,28 @@ def test_marginals_evidence_and_explanation_are_those_of_the_library():
                 assert p[model.states(name).index(given[name])] == pytest.approx(1.0)
         best = acted.map(given=given)
         assert found["logWeight"] == pytest.approx(best.log_prob + acted.log_partition(), abs=1e-9)
+        states = {n: model.states(n)[k] for n, k in zip(model.variables, found["states"], strict=True)}
+        assert log_weight(acted, given, states) == pytest.approx(found["logWeight"], abs=1e-9)
     assert worst < 1e-10
     assert answered > 24
+
+
+def test_findings_that_are_improbable_together_leave_the_range_of_no_number():
+    chain = mk.BayesianNetwork()
+    for k in range(300):
+        chain.add(
+            f"x{k}",
+            states=["a", "b"],
+            parents=[f"x{k - 1}"] if k else [],
+            p=[[0.9, 0.1], [0.2, 0.8]] if k else [0.5, 0.5],
+        )
+    given = {f"x{k}": [3e-5, 1e-5] if k % 3 else [1e-5, 4e-5] for k in range(300)}
+    [found] = in_the_page([(page_tables(chain), told_findings(chain, given), {})])
+    assert found["logEvidence"] == pytest.approx(chain.log_partition(given=given), rel=1e-12)
+    assert found["logEvidence"] < -3000
+    expected = chain.marginals(given=given)
+    for name, p in zip(chain.variables, found["marginals"], strict=True):
+        assert p == pytest.approx(expected[name].values, abs=1e-10)
 
 
 def test_the_cost_said_beforehand_is_what_the_page_needs():
@@ -106,11 +153,19 @@ def test_bad_findings_are_one_sentence():
             (asia, {"lung": {"state": "yes"}, "either": {"state": "no"}}, {}),
             (asia, {"lung": {"state": "maybe"}}, {}),
             (asia, {"liver": {"state": "yes"}}, {}),
+            (asia, {"lung": {"not": ["no", "maybe"]}}, {}),
+            (asia, {"lung": {"weights": {"yes": 0.5, "maybe": 0.5}}}, {}),
+            (asia, {}, {"lung": "maybe"}),
+            (asia, {}, {"liver": "yes"}),
             (asia, {"lung": {"value": 3}}, {}),
         ]
     )
     assert [f["error"] for f in found] == [
         "the findings contradict each other: together they have probability zero",
+        '"lung" has no state "maybe"',
+        'the model has no variable "liver"',
+        '"lung" has no state "maybe"',
+        '"lung" has no state "maybe"',
         '"lung" has no state "maybe"',
         'the model has no variable "liver"',
         '"lung" has states; a number says nothing about it',
