@@ -41,6 +41,30 @@ def test_a_single_row_and_a_batch_agree_with_the_library(client):
             assert said["states"][name] == asia.states(name)
 
 
+def test_states_that_are_no_text_are_read_alike_in_single_rows_and_batches(tmp_path):
+    model = mk.BayesianNetwork()
+    model.add("a", states=[0, 1, 2], p=[0.2, 0.3, 0.5])
+    model.add("b", states=[True, False], p=[0.6, 0.4])
+    model.add(
+        "c", states=["x", "1"], parents=["a", "b"], p=np.random.default_rng(0).dirichlet([1, 1], (3, 2))
+    )
+    model.save(tmp_path / "model.json")
+    rows = [
+        {"a": 1, "b": True},
+        {"a": "1", "b": "False"},
+        {"a": 1.0, "b": None},
+        {"a": 2, "b": False},
+        {"b": "True"},
+    ]
+    with TestClient(create(Settings(model=str(tmp_path / "model.json")))) as client:
+        said = client.post("/predict", json={"targets": ["c"], "rows": rows}).json()
+        for k, row in enumerate(rows):
+            one = client.post("/predict", json={"targets": ["c"], "row": row}).json()
+            assert said["p"]["c"][k] == pytest.approx(one["p"]["c"][0], abs=1e-12)
+    direct = model.query("c", given={"a": 1, "b": False}).values
+    assert said["p"]["c"][1] == pytest.approx(direct, abs=1e-12)
+
+
 def test_rows_that_cannot_be_are_null_and_harm_no_other(client):
     rows = [{"either": "no", "tub": "yes"}, {"xray": "yes"}]
     said = client.post("/predict", json={"targets": ["lung"], "rows": rows}).json()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from markovia.data.row_sources import MISSING, CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
 from markovia.inference.posterior import Posterior
 from markovia.runtime import ports
@@ -279,14 +280,11 @@ def _many(call: Call[Predict], model: Any, rows: list[Row], known: Mapping[str, 
     said = Prediction({}, {}, {}, {})
     if not rows:
         return said
-    columns = {
-        n: [None if (x := row.get(n)) is None else read(x) for row in rows]
-        for n, read in known.items()
-        if n not in targets
-    }
+    columns = {n: read for n, read in known.items() if n not in targets}
     if not columns:
         raise InvalidArgument("the rows say nothing; a row is a mapping from a variable to its state")
-    found = model.marginals(given=_frame(columns), targets=targets, progress=False, impossible="nan")
+    given = (_frame if model.has_quantities else _codes)(model, rows, columns)
+    found = model.marginals(given=given, targets=targets, progress=False, impossible="nan")
     for name in targets:
         table = found[name].to_numpy(dtype=float)
         bad = np.isnan(table).any(axis=1)
@@ -302,10 +300,40 @@ def _many(call: Call[Predict], model: Any, rows: list[Row], known: Mapping[str, 
     return said
 
 
-def _frame(columns: Mapping[str, list[Any]]) -> Any:
+class _Known(dict[Any, int]):
+    """The codes of cells, each string looked up once; as keys, 1, 1.0 and True would be the same."""
+
+    def __init__(self, variable: Any, read: Any) -> None:
+        super().__init__({None: MISSING})
+        self._variable, self._read = variable, read
+
+    def __missing__(self, cell: Cell) -> int:
+        code: int = self._variable.index(self._read(cell))
+        if isinstance(cell, str):
+            self[cell] = code
+        return code
+
+
+def _codes(model: Any, rows: list[Row], columns: Mapping[str, Any]) -> CodedTable:
+    """Return the cells of columns as codes, without the frame that would have to be read again."""
+    import numpy as np
+
+    variables = [model.variable(n) for n in columns]
+    codes = np.empty((len(variables), len(rows)), dtype=np.int32)
+    for place, (variable, (name, read)) in enumerate(zip(variables, columns.items(), strict=True)):
+        known = _Known(variable, read)
+        codes[place] = [known[row.get(name)] for row in rows]
+    return CodedTable(variables, codes)
+
+
+def _frame(model: Any, rows: list[Row], columns: Mapping[str, Any]) -> Any:
+    """Return the cells of columns, some of which are numbers, as a frame."""
     import pandas as pd
 
-    return pd.DataFrame({n: pd.Series(c, dtype=None if _plain(c) else object) for n, c in columns.items()})
+    cells = {
+        n: [None if (x := row.get(n)) is None else read(x) for row in rows] for n, read in columns.items()
+    }
+    return pd.DataFrame({n: pd.Series(c, dtype=None if _plain(c) else object) for n, c in cells.items()})
 
 
 def _plain(column: list[Any]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from markovia.data.data_files import names_data
 from markovia.data.distant_rows import is_far, is_files
 from markovia.data.reading import OrderedRows, ordered_rows
-from markovia.data.row_sources import MISSING
+from markovia.data.row_sources import MISSING, CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
@@ -48,7 +48,7 @@ def are_rows(given: Any) -> bool:
             isinstance(f, Path) or names_data(f)
             for f in ([given] if isinstance(given, str | Path) else given)
         )
-    return isinstance(given, np.ndarray) or is_far(given) or hasattr(given, "columns")
+    return isinstance(given, np.ndarray | CodedTable) or is_far(given) or hasattr(given, "columns")
 
 
 def log_prob(
