@@ -1,13 +1,17 @@
 // What is wrong with the page as it stands: controls without names, pale texts, overflow, clipped or overlapping texts.
 () => {
   const found = [];
-  const shown = (e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !e.closest('.mk-sr');
+  const modal = document.querySelector('dialog[open]'); // what lies behind a dialog is not read
+  const unseen = (e) => { for (let up = e; up; up = up.parentElement) if (getComputedStyle(up).clipPath === 'inset(50%)') return true; return false; };
+  const shown = (e) => e.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && !unseen(e) && (modal?.contains(e) ?? true);
   const say = (e) => `${e.tagName.toLowerCase()}.${e.getAttribute('class') ?? ''} ${JSON.stringify((e.textContent || '').trim().slice(0, 40))}`;
   // names
   for (const e of document.querySelectorAll('button, input, select, textarea, summary, [role=button], [role=tab], [role=group]')) {
     if (!shown(e)) continue;
     const words = [e.getAttribute('aria-label'), ...[...(e.labels ?? [])].map((l) => l.textContent), e.tagName === 'INPUT' ? '' : e.textContent];
     if (!words.some((w) => w && w.trim())) found.push(`no name: ${say(e)}`);
+    const [named, read] = [e.getAttribute('aria-label'), e.tagName === 'BUTTON' ? e.innerText.replace('…', '').trim() : ''];
+    if (named && !named.includes(read)) found.push(`read as ${JSON.stringify(named)}: ${say(e)}`);
   }
   // contrasts
   const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
@@ -63,7 +67,21 @@
     const style = getComputedStyle(e);
     if (e.tagName === 'BUTTON' && style.textOverflow !== 'ellipsis' && e.scrollWidth > e.clientWidth + 1) found.push(`clipped: ${say(e)}`);
   }
-  // texts on texts
+  // texts cut off by a box that neither scrolls nor shows an ellipsis
+  for (const [node, e] of texts) {
+    if (e.closest('.mk-canvas')) continue;
+    const range = document.createRange(); range.selectNodeContents(node);
+    const t = range.getBoundingClientRect();
+    for (let up = e; up && up !== document.body; up = up.parentElement) {
+      const style = getComputedStyle(up);
+      if (/auto|scroll/.test(style.overflowX) || style.textOverflow === 'ellipsis') break;
+      if (style.overflowX === 'visible') continue;
+      const r = up.getBoundingClientRect();
+      if (t.left < r.left - 1 || t.right > r.right + 1 || t.top < r.top - 3 || t.bottom > r.bottom + 3) { found.push(`cut off: ${say(e)}`); break; }
+    }
+  }
+  // texts on texts; what floats above the rest covers it
+  const layer = (e) => e.closest('.mk-notice, .mk-toasts');
   const boxes = [];
   for (const [node, e] of texts) {
     const range = document.createRange(); range.selectNodeContents(node);
@@ -75,7 +93,7 @@
   }
   for (let i = 0; i < boxes.length; i += 1) for (let j = i + 1; j < boxes.length; j += 1) {
     const [a, b] = [boxes[i], boxes[j]];
-    if (a.e === b.e) continue;
+    if (a.e === b.e || layer(a.e) !== layer(b.e)) continue;
     const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
     const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
     if (across > 2 && down > 4) found.push(`overlap: ${say(a.e)} and ${say(b.e)}`);

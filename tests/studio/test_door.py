@@ -130,6 +130,7 @@ def test_a_small_file_that_unpacks_to_a_large_one_is_refused(client, monkeypatch
         answer = client.post("/api/models/upload?name=a.bif.gz", content=data, headers=OCTETS)
         assert answer.status_code in (400, 413), answer.text
     assert client.post("/api/models/upload?name=a.bif.gz", content=bomb, headers=OCTETS).status_code == 413
+    assert client.post("/api/data?name=a.csv.gz", content=bomb, headers=OCTETS).status_code == 413
     assert (
         client.post("/api/models/upload?name=a.bif.gz", content=bomb[:40], headers=OCTETS).status_code == 400
     )

@@ -1,5 +1,6 @@
 """Learning in the studio gives what the library gives: tables, graphs, parameters, comparisons, answers for rows."""
 
+import gzip
 import io
 
 import numpy as np
@@ -16,10 +17,16 @@ class Heard:
     """A report that keeps what it hears, for work that is done here and not in a process of its own."""
 
     def __init__(self):
-        self.notes = []
+        self.notes, self.shown = [], []
 
     def note(self, text, share=None):
         self.notes.append(text)
+
+    def heard(self, done, total, unit, note, value=None):
+        self.notes.append(note)
+
+    def show(self, result):
+        self.shown.append([*result["history"]])
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +91,17 @@ def test_parquet_is_read_as_csv_is(page, rows):
     )["columns"]  # fmt: skip
 
 
+def test_packed_tables_are_unpacked(page, rows):
+    body = rows.to_csv(index=False).encode()
+    halves = gzip.compress(body[:5000]) + gzip.compress(body[5000:])  # as bgzip and cat make them
+    plain = page.upload("rows.csv", body)
+    for packed in (gzip.compress(body), halves, halves + b"\0" * 100):
+        found = page.upload("rows.csv.gz", packed)
+        assert (found["rows"], found["columns"]) == (plain["rows"], plain["columns"])
+    texts = page.upload("texts.txt.gz", gzip.compress(b"one line\nanother line\n"))
+    assert texts["rows"] == 2
+
+
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -92,7 +110,8 @@ def test_parquet_is_read_as_csv_is(page, rows):
         ("rows.csv", b"a,b\n1,2,3\n4\n", "rows.csv"),
         ("rows.parquet", b"not parquet", "rows.parquet"),
         ("rows.exe", b"a,b\n1,2\n", "tables end in .csv"),
-        ("rows.csv.gz", b"\x1f\x8b", "unpack it first"),
+        ("rows.csv.gz", b"\x1f\x8b", "not a complete gzip file"),
+        ("rows.csv.zst", b"", "unpack it first"),
         ("texts.txt", b"\xff\xfe\x00", "no text in UTF-8"),
         ("texts.txt", b"\n\n", "no lines"),
     ],
@@ -162,6 +181,21 @@ def test_parameters_by_em_are_those_of_the_library_and_can_be_undone(page, rows)
     assert fitted["lung"].values == pytest.approx(direct["lung"].values)
     page.ask(f"/api/models/{model}/undo", {})
     assert network(page, model)["lung"].values.tolist() == before["lung"].values.tolist()
+
+
+def test_the_curve_of_em_is_shown_while_it_rises(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(learning, "SHOWN_EVERY", -1.0)
+    rows.drop(columns="lung").to_csv(tmp_path / "gaps.csv", index=False)
+    text, report = mk.io.dumps(mk.examples.asia(), "json"), Heard()
+    settings = {"data": str(tmp_path / "gaps.csv"), "latent": ["lung"], "restarts": 2, "seed": 1}
+    found = learning.parameters(report, folder=tmp_path, model=text, name="asia", **settings)
+    runs = [
+        now for now, then in zip(report.shown, [*report.shown[1:], []], strict=True) if len(then) <= len(now)
+    ]
+    assert len(runs) == 2
+    assert found["history"] in runs
+    for run in runs:
+        assert run == sorted(run)
 
 
 def test_answers_for_a_table_come_as_a_file(rows, file, tmp_path):

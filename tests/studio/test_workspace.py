@@ -112,6 +112,16 @@ def test_unsaved_changes_survive_the_end_of_a_server(places):
         back = client.post("/api/models", json={"recover": offered["id"]}).json()
         assert back["nodes"] == moved["nodes"]
         assert back["changed"]
+        undone = [
+            client.post(f"{at}/undo", json={}).json() for _ in range(2)
+        ]  # and so do the steps that led there
+        assert undone[0]["nodes"] != moved["nodes"]
+        assert undone[1]["nodes"] == view["nodes"]
+        assert not undone[1]["undo"]
+        for _ in range(2):
+            back = client.post(f"{at}/redo", json={}).json()
+        assert back["nodes"] == moved["nodes"]
+        assert not back["redo"]
         client.post(f"{at}/save", json={"file": "kept.json"})
     with started(*places) as client:
         assert client.get("/api/start").json()["recovered"] == []
@@ -126,6 +136,22 @@ def test_a_broken_autosave_harms_nobody(places):
         assert [r["id"] for r in client.get("/api/start").json()["recovered"]] == ["half"]
         for name in ("broken", "half", "../half", "none"):
             assert client.post("/api/models", json={"recover": name}).status_code == 404
+
+
+def test_steps_of_large_models_are_not_kept(monkeypatch):
+    from markovia.studio.documents import document as documents
+
+    document = Document("d", Snapshot(mk.examples.asia(), "asia"))
+    for name in "bcd":
+        document.change(lambda now, name=name: Snapshot(now.model.copy(), name))
+    document.step(-1)
+    kept = document.kept()
+    assert [step["name"] for step in kept["steps"]] == ["asia", "b", "c", "d"]
+    assert (kept["at"], len(kept["models"])) == (2, 4)
+    monkeypatch.setattr(documents, "KEPT_SIZE", 1)
+    kept = document.kept()
+    assert [step["name"] for step in kept["steps"]] == ["c"]
+    assert (kept["at"], len(kept["models"])) == (0, 1)
 
 
 def test_closing_forgets_the_autosave(places):

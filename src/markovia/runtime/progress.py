@@ -12,7 +12,7 @@ LONG = 2.0
 """Seconds after which work on a terminal shows a progress bar by itself."""
 
 Advance = Callable[..., object]
-"""Called as `advance(n=1, note="")`: so many more are done, and what to write behind the bar."""
+"""Called as `advance(n=1, note="", value=None)`: so many more are done, what to write behind the bar, and the objective."""
 
 
 T = TypeVar("T")
@@ -21,8 +21,9 @@ _quiet = 0
 """How many of those who asked for silence are at work, in whatever thread."""
 _said: set[str] = set()
 
-Listener = Callable[[float, float | None, str, str], object]
-"""Called as `listener(done, total, unit, note)`: so much of so much is done, and what to say about it."""
+Listener = Callable[[float, float | None, str, str, float | None], object]
+"""Called as `listener(done, total, unit, note, value)`: so much of so much is done, what to say about it, and what the
+objective is now where the work has one."""
 _listener: Listener | None = None
 
 
@@ -44,7 +45,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
     Examples
     --------
-    >>> with listening(lambda done, total, unit, note: print(f"{done} of {total}: {note}")):
+    >>> with listening(lambda done, total, unit, note, value: print(f"{done} of {total}: {note}")):
     ...     with progress_bar(None, 2) as advance:
     ...         advance(1, "half")
     0 of 2:
@@ -61,7 +62,7 @@ def listening(listener: Listener) -> Iterator[None]:
 def say_once(line: str) -> None:
     """Write a line to a terminal's stderr, the first time in this process; not where progress was declined."""
     if _listener is not None and not _quiet:
-        _listener(0, None, "", line)
+        _listener(0, None, "", line, None)
     elif line not in _said and not _quiet and sys.stderr.isatty():
         _said.add(line)
         print(line, file=sys.stderr, flush=True)
@@ -107,14 +108,14 @@ def progress_bar(
         return
     if not bar_wanted(progress):
         with quietly(progress):
-            yield lambda n=1, note="": None
+            yield lambda n=1, note="", value=None: None
         return
     from tqdm import tqdm
 
     wait = LONG if progress is None else 0.0
     with tqdm(total=total, unit=unit, unit_scale=scale, delay=wait, desc=name or None) as bar:
 
-        def advance(n: Any = 1, note: str = "") -> None:
+        def advance(n: Any = 1, note: str = "", value: float | None = None) -> None:
             if note:
                 bar.set_postfix_str(note, refresh=False)
             bar.update(n)
@@ -124,12 +125,12 @@ def progress_bar(
 
 def _told(listener: Listener, total: int | None, unit: str) -> Advance:
     done = 0
-    listener(done, total, unit, "")
+    listener(done, total, unit, "", None)
 
-    def advance(n: Any = 1, note: str = "") -> None:
+    def advance(n: Any = 1, note: str = "", value: float | None = None) -> None:
         nonlocal done
         done += n
-        listener(done, total, unit, note)
+        listener(done, total, unit, note, value)
 
     return advance
 

@@ -243,7 +243,7 @@ def _runs(
     with progress_bar(settings.progress, unit=" iterations") as count:
 
         def advance(value: float) -> None:
-            count(1, f"log likelihood {value:.6g}" if isfinite(value) else "")
+            count(1, f"log likelihood {value:.6g}" if isfinite(value) else "", value)
 
         for i, rng in enumerate(rngs):
             try:

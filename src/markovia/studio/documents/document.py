@@ -5,14 +5,19 @@ copy and appends it, so that a question keeps the model it began with.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.runtime import ports
 
 MOST_STEPS = 200
 """Steps that can be undone."""
+KEPT_STEPS = 20
+KEPT_SIZE = 2**21
+"""Steps before and after the present one that survive a crash, and the characters that their models may have."""
 
 Point = tuple[float, float]
 
@@ -39,6 +44,7 @@ class Document:
         self._at = 0
         self._saved: Snapshot | None = snapshot
         self._doing: dict[Any, Any] = {}
+        self._texts: list[tuple[Any, str]] = []
 
     @property
     def now(self) -> Snapshot:
@@ -73,6 +79,44 @@ class Document:
             if not 0 <= self._at + by < len(self._steps):
                 raise InvalidArgument(f"there is nothing to {'undo' if by < 0 else 'redo'}")
             self._at += by
+
+    def kept(self) -> dict[str, Any]:
+        """Return the present step and those around it as JSON can hold them; for one thread at a time."""
+        with self.lock:
+            steps, at = list(self._steps), self._at
+        texts: list[tuple[Any, str]] = []
+
+        def told(step: Snapshot) -> dict[str, Any]:
+            place = next((k for k, (model, _) in enumerate(texts) if model is step.model), len(texts))
+            if place == len(texts):
+                known = next((pair for pair in self._texts if pair[0] is step.model), None)
+                texts.append(known or (step.model, ports.call("dumps", step.model, "json")))
+            return {
+                "model": place,
+                "name": step.name,
+                "positions": dict(step.positions),
+                "notes": dict(step.notes),
+            }
+
+        def some(part: Iterable[Snapshot]) -> list[dict[str, Any]]:
+            small = takewhile(lambda _: sum(len(text) for _, text in texts) < KEPT_SIZE, part)
+            return [told(step) for step in small]
+
+        now = told(steps[at])
+        before = some(reversed(steps[max(0, at - KEPT_STEPS) : at]))[::-1]
+        after = some(steps[at + 1 : at + 1 + KEPT_STEPS])
+        self._texts = texts
+        return {
+            "steps": [*before, now, *after],
+            "at": len(before),
+            "models": [text for _, text in texts],
+        }
+
+    def recall(self, steps: Sequence[Snapshot], at: int) -> None:
+        """Take up the steps that were kept; none of them is in a file."""
+        with self.lock:
+            self._steps, self._at = list(steps), at
+            self.unsaved()
 
     def place(self, positions: Mapping[str, Point]) -> None:
         """Remember where a first layout put the nodes; that is no step of its own."""

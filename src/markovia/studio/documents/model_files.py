@@ -44,11 +44,13 @@ def unpacked(data: bytes) -> bytes:
     out, reader = bytearray(), zlib.decompressobj(wbits=31)
     piece = data
     try:
-        while piece and not reader.eof:
+        while piece:
+            if reader.eof:  # one file behind another, as cat and bgzip make them
+                reader = zlib.decompressobj(wbits=31)
             out += reader.decompress(piece, 2**20)
             if len(out) > MAX_UNPACKED:
                 raise TooBig(f"the file unpacks to more than {MAX_UNPACKED:,} bytes")
-            piece = reader.unconsumed_tail
+            piece = reader.unused_data.lstrip(b"\0") if reader.eof else reader.unconsumed_tail
     except zlib.error:
         raise Refused("the file is not a complete gzip file") from None
     if not reader.eof:

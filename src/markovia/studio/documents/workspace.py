@@ -9,7 +9,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -202,13 +202,13 @@ class Workspace:
             raise NotFound(f"no autosaved model has the id {id!r}")
         try:
             kept = json.loads(path.read_bytes())
-            model = read_model("autosaved.json", kept["model"].encode())
-            positions = {n: (float(x), float(y)) for n, (x, y) in kept["positions"].items()}
-            snapshot = Snapshot(model, kept["name"], positions, kept["notes"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            models = [read_model("autosaved.json", text.encode()) for text in kept["models"]]
+            steps = [_snapshot(models[step["model"]], step) for step in kept["steps"]]
+            at = range(len(steps))[kept["at"]]
+        except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
             raise NotFound(f"the autosaved model {id!r} cannot be read") from None
-        document = Document(id, snapshot, file=kept.get("file"))
-        document.unsaved()
+        document = Document(id, steps[at], file=kept.get("file"))
+        document.recall(steps, at)
         return self._opened(document)
 
     def recent(self) -> list[str]:
@@ -234,18 +234,11 @@ class Workspace:
             _keep(kept, listed)
 
     def _write(self, document: Document) -> None:
-        snapshot = document.now
         if self.state is None or document.id not in self._documents:
             return
         with suppress(MarkoviaError, OSError):  # a model that no file can hold has no autosaved copy
-            kept = {
-                "name": snapshot.name,
-                "when": time.time(),
-                "file": document.file,
-                "positions": dict(snapshot.positions),
-                "notes": dict(snapshot.notes),
-                "model": ports.call("dumps", snapshot.model, "json"),
-            }
+            now = {"name": document.now.name, "when": time.time(), "file": document.file}
+            kept = {**now, **document.kept()}
             _keep(self.state / f"{document.id}.json", kept)
 
     def _forget(self, id: str) -> None:  # noqa: A002
@@ -257,6 +250,12 @@ class Workspace:
         if self.state is None or not self.state.is_dir():
             return []
         return [p for p in self.state.glob("*.json") if p.name != "recent.json"]
+
+
+def _snapshot(model: Any, step: Mapping[str, Any]) -> Snapshot:
+    """Return a step of an autosaved document."""
+    positions = {n: (float(x), float(y)) for n, (x, y) in step["positions"].items()}
+    return Snapshot(model, str(step["name"]), positions, dict(step["notes"]))
 
 
 def default_state() -> Path:

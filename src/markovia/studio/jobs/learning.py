@@ -4,6 +4,8 @@ Each function is the work of a job: it runs in a process of its own, gets a repo
 Models come and go as native JSON.
 """
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ from markovia.errors import InvalidArgument, MarkoviaError, UnsupportedModel
 from markovia.graphs.directed import DAG
 from markovia.graphs.mixed import Mark, edge_string
 from markovia.graphs.undirected import UndirectedGraph
-from markovia.runtime import ports
+from markovia.runtime import ports, progress
 from markovia.studio.jobs.orders import LearnParameters
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ GROUPS = {
     "incomplete": "incomplete data",
 }
 """What the methods of each folder are, in words; methods for networks that change have no one graph to show."""
+SHOWN_EVERY = 0.2
+"""Seconds between two pictures of a curve that grows."""
 PRIORS = ("none", "bdeu", "k2", "laplace")
 
 
@@ -131,7 +135,8 @@ def parameters(report: "Report", *, folder: Path, name: str, **order: Any) -> di
     report.note("reading the table")
     how = EM(seed=asked.seed, restarts=asked.restarts) if asked.missing == "em" else asked.missing
     latent = {n: network.states(n) for n in asked.latent}
-    network.fit(asked.data, prior=_prior(asked.prior), missing=how, latent=latent)
+    with progress.listening(_watched(report)):
+        network.fit(asked.data, prior=_prior(asked.prior), missing=how, latent=latent)
     record = network.fit_
     assert record is not None
     return {
@@ -148,6 +153,26 @@ def parameters(report: "Report", *, folder: Path, name: str, **order: Any) -> di
         "seconds": record.seconds,
         "document": {"name": name, "text": ports.call("dumps", network, "json")},
     }
+
+
+def _watched(report: "Report") -> progress.Listener:
+    """Return a listener that shows the objective of EM as it rises; a fall is the beginning of another run."""
+    history: list[float] = []
+    last = 0.0
+
+    def heard(done: float, total: float | None, unit: str, note: str, value: float | None) -> None:
+        nonlocal last
+        report.heard(done, total, unit, note)
+        if value is None or not math.isfinite(value):
+            return
+        if history and value < history[-1] - 1e-6 * abs(value):
+            history.clear()
+        history.append(value)
+        if time.monotonic() - last > SHOWN_EVERY:
+            last = time.monotonic()
+            report.show({"history": history})
+
+    return heard
 
 
 def batch(

@@ -16,6 +16,7 @@ from markovia.data.mixed_table import CONTINUOUS
 from markovia.data.reading_mixed import read_mixed
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.studio.documents.endpoints import NotFound
+from markovia.studio.documents.model_files import unpacked
 
 SHOWN = 8
 """Rows of the preview."""
@@ -65,9 +66,11 @@ class Tables:
         name
             What the file is called; its ending says what it is. Files ending in `.txt` and `.md` have a document a line.
         body
-            The file, not compressed but for Parquet.
+            The file; with `.gz` behind its ending it is unpacked, up to the limit that models have.
         """
         ending = _ending(name)
+        if name.casefold().endswith(".gz"):
+            body = unpacked(body)
         path = Path(self._folder.name) / f"{token_hex(8)}{ending}"
         path.write_bytes(body)
         try:
@@ -104,7 +107,7 @@ class Tables:
 
 
 def _ending(name: str) -> str:
-    match = re.search(r"\.(csv|tsv|parquet|pq|txt|text|md)$", name.casefold())
+    match = re.search(r"\.(csv|tsv|parquet|pq|txt|text|md)$", name.casefold().removesuffix(".gz"))
     if match is None:
         packed = names_data(name)
         cure = "unpack it first" if packed else "tables end in .csv, .tsv and .parquet, texts in .txt and .md"

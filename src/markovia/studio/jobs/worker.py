@@ -43,7 +43,9 @@ class Report:
         """Hand over what was found so far."""
         self.send("so far", result)
 
-    def heard(self, done: float, total: float | None, unit: str, note: str) -> None:
+    def heard(
+        self, done: float, total: float | None, unit: str, note: str, value: float | None = None
+    ) -> None:
         """Take the progress of library code; see `progress.listening`."""
         now = time.monotonic()
         if now - self._last < OFTEN and done != total and unit:

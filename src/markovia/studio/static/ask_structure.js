@@ -16,6 +16,7 @@ export const independenceQuestion = {
     const b = namePicker(names, second ? [second] : [], () => {}, "the second side");
     const given = namePicker(names, Object.keys(store.state.findings), () => {}, "what is given");
     const run = () => answer(async () => {
+      if (!a.value().length || !b.value().length) throw new Error("name at least one variable on each side");
       const found = await api.separation(store.state.view?.id, { a: a.value(), b: b.value(), given: given.value() });
       const show = (/** @type {string[][]} */ trails) => store.set({ marks: {
         label: found.independent ? "Independent: no open trail" : `Open trails between ${a.value().join(", ")} and ${b.value().join(", ")}`,

@@ -23,10 +23,10 @@ export const nextTestQuestion = {
         ...(Object.keys(priced).length ? { costs: priced } : {}), ...actions.question() });
       const tests = [...found.tests].sort((a, b) => b.per_cost - a.per_cost).slice(0, 30);
       const most = Math.max(1e-12, ...tests.map((test) => test.per_cost));
-      return [table(["test", "bits", "cost", "bits per cost"], tests.map((test) => [test.name, number(test.information),
+      return [table(["test", "bits", "cost", "bits per cost"], tests.map((test) => [test.name, number(test.information < 1e-12 ? 0 : test.information),
         h("input", { class: "mk-input mk-cost", type: "number", min: "0", step: "any", value: String(test.cost), "aria-label": `Cost of testing ${test.name}`,
           onchange: (/** @type {Event} */ event) => { costs.set(test.name, /** @type {HTMLInputElement} */ (event.target).value); run(); } }),
-        meter(test.per_cost / most, number(test.per_cost))]), `Tests for ${target}, the most telling first`), why(found.info)];
+        meter(test.per_cost / most, number(test.per_cost < 1e-12 ? 0 : test.per_cost))]), `Tests for ${target}, the most telling first`), why(found.info)];
     });
     form.append(field("To learn about", select(names, target, (next) => { target = next; })),
       field("Tests at hand (empty: all)", candidates), askButton(run));
@@ -59,7 +59,7 @@ export const sensitivityQuestion = {
     pickStates();
     const run = () => answer(async () => {
       const found = await api.sensitivity(store.state.view?.id, { target, ...(state ? { state } : {}), top: 15, ...actions.question() });
-      const shown = found.rows.filter((/** @type {any} */ row) => row.low !== null && row.high !== null)
+      const shown = found.rows.filter((/** @type {any} */ row) => row.low !== null && row.high !== null && Math.abs(row.high - row.low) > 1e-12)
         .sort((/** @type {any} */ a, /** @type {any} */ b) => Math.abs(b.high - b.low) - Math.abs(a.high - a.low));
       const what = state ? `P(${target} = ${state})` : `the mean of ${target}`;
       if (!shown.length) return h("p", { class: "mk-hint" }, `No number of the model moves ${what} now.`);
@@ -97,7 +97,7 @@ export const batchQuestion = {
     const { store, api } = context;
     const names = discreteNames(context);
     const targets = namePicker(names, store.state.selected.filter((name) => names.includes(name)), () => {}, "the answers");
-    const file = h("input", { type: "file", class: "mk-input", accept: ".csv,.tsv,.parquet,.txt" });
+    const file = h("input", { type: "file", class: "mk-input", accept: ".csv,.tsv,.parquet,.txt,.gz" });
     const progress = h("progress", { max: "1", "aria-label": "Progress", hidden: true });
     const run = () => answer(async () => {
       if (!file.files?.[0]) throw new Error("choose a table of cases: one row a case, one column a variable; empty cells are unknown");
@@ -109,7 +109,7 @@ export const batchQuestion = {
         .finally(() => { progress.hidden = true; });
       if (done.state !== "done") throw new Error(done.note || "the answers were not made");
       return [h("p", null, `${data.rows.toLocaleString("en")} cases answered.`),
-        button("Download the answers", async () => download(data.name.replace(/\.[^.]*$/, "") + "-answers.csv", await api.jobFile(job.id)), { icon: "save", class: "mk-primary" })];
+        button("Download the answers", async () => download(data.name.replace(/\.[^.]*(\.gz)?$/, "") + "-answers.csv", await api.jobFile(job.id)), { icon: "save", class: "mk-primary" })];
     });
     form.append(field("Cases (CSV or Parquet)", file), field("Predict", targets), askButton(run, "Answer all"), progress);
     return { run };

@@ -24,6 +24,12 @@ export function ticks(low, high, about = 5) {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
+/** Numbers as texts, with the digits that tell them apart. @param {number[]} values */
+function told(values) {
+  const written = (/** @type {number} */ digits) => values.map((v) => number(v, digits));
+  return [4, 5, 6, 7, 8, 9].map(written).find((texts) => new Set(texts).size === values.length) ?? written(10);
+}
+
 /** The numbers of a layer. @param {Layer} layer */
 const valuesOf = (layer) => (layer.kind === "band" ? [...layer.low, ...layer.high] : layer.y);
 /** Where a layer's values are. @param {Layer} layer */
@@ -38,23 +44,28 @@ export function chart({ label, layers, xLabel = "", yLabel = "", height = 190, a
   const room = (highest - lowest || Math.abs(highest) || 1) * 0.06;
   const y0 = from ?? lowest - room, y1 = to ?? highest + room;
   const x0 = Math.min(...places), x1 = Math.max(...places, x0 + 1e-9);
-  const px = (/** @type {number} */ x) => EDGE.left + ((x - x0) / (x1 - x0)) * (WIDTH - EDGE.left - EDGE.right);
-  const py = (/** @type {number} */ y) => height - EDGE.bottom - ((y - y0) / (y1 - y0 || 1)) * (height - EDGE.top - EDGE.bottom);
-  const cursor = svg("line", { class: "mk-chart-cursor", y1: EDGE.top, y2: height - EDGE.bottom, x1: -9, x2: -9 });
+  const [down, across] = [ticks(y0, y1), ticks(x0, x1, 6).filter((v) => v >= x0 && v <= x1)];
+  const texts = told(down);
+  const left = Math.max(EDGE.left, 12 + 6 * Math.max(...texts.map((text) => text.length)));
+  const top = EDGE.top + (yLabel ? 14 : 0);
+  const wide = WIDTH - left - EDGE.right;
+  const px = (/** @type {number} */ x) => left + ((x - x0) / (x1 - x0)) * wide;
+  const py = (/** @type {number} */ y) => height - EDGE.bottom - ((y - y0) / (y1 - y0 || 1)) * (height - top - EDGE.bottom);
+  const cursor = svg("line", { class: "mk-chart-cursor", y1: top, y2: height - EDGE.bottom, x1: -9, x2: -9 });
   const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${height}`, class: "mk-chart", role: "img", "aria-label": label },
-    ticks(y0, y1).map((v) => [
-      svg("line", { class: "mk-chart-grid", x1: EDGE.left, x2: WIDTH - EDGE.right, y1: py(v), y2: py(v) }),
-      svg("text", { class: "mk-chart-text mk-chart-y", x: EDGE.left - 6, y: py(v) + 3.5 }, number(v))]),
-    ticks(x0, x1, 6).filter((v) => v >= x0 && v <= x1).map((v) => svg("text", { class: "mk-chart-text mk-chart-x", x: px(v), y: height - EDGE.bottom + 14 }, number(v))),
+    down.map((v, i) => [
+      svg("line", { class: "mk-chart-grid", x1: left, x2: WIDTH - EDGE.right, y1: py(v), y2: py(v) }),
+      svg("text", { class: "mk-chart-text mk-chart-y", x: left - 6, y: py(v) + 3.5 }, texts[i])]),
+    told(across).map((text, i) => svg("text", { class: "mk-chart-text mk-chart-x", x: Math.min(px(across[i]), WIDTH - 3.2 * text.length), y: height - EDGE.bottom + 14 }, text)),
     xLabel ? svg("text", { class: "mk-chart-text mk-chart-label", x: WIDTH - EDGE.right, y: height - 3, "text-anchor": "end" }, xLabel) : null,
-    yLabel ? svg("text", { class: "mk-chart-text mk-chart-label", x: EDGE.left + 4, y: EDGE.top + 8 }, yLabel) : null,
-    at === null ? null : svg("line", { class: "mk-chart-now", x1: px(at), x2: px(at), y1: EDGE.top, y2: height - EDGE.bottom }),
+    yLabel ? svg("text", { class: "mk-chart-text mk-chart-label", x: left, y: EDGE.top + 5 }, yLabel) : null,
+    at === null ? null : svg("line", { class: "mk-chart-now", x1: px(at), x2: px(at), y1: top, y2: height - EDGE.bottom }),
     layers.map((layer) => drawn(layer, px, py)), cursor);
   const readout = h("span", { class: "mk-chart-readout", "aria-hidden": "true" });
   const named = layers.filter((layer) => !layer.quiet);
   drawing.addEventListener("pointermove", (event) => {
     const frame = drawing.getBoundingClientRect();
-    const x = x0 + (((event.clientX - frame.left) / frame.width) * WIDTH - EDGE.left) / (WIDTH - EDGE.left - EDGE.right) * (x1 - x0);
+    const x = x0 + (((event.clientX - frame.left) / frame.width) * WIDTH - left) / wide * (x1 - x0);
     const nearest = places.reduce((best, place) => (Math.abs(place - x) < Math.abs(best - x) ? place : best), places[0]);
     cursor.setAttribute("x1", String(px(nearest)));
     cursor.setAttribute("x2", String(px(nearest)));

@@ -211,6 +211,7 @@ export function toast(text, kind = "info") {
   if (!shelf) root.append((shelf = h("div", { class: "mk-toasts", role: "status", "aria-live": "polite" })));
   const note = h("div", { class: `mk-toast mk-toast-${kind}`, role: kind === "error" ? "alert" : undefined },
     h("span", null, text), button(null, () => note.remove(), { icon: "close", label: "Dismiss" }));
+  for (const other of [...shelf.children]) if (other.textContent === text) other.remove(); // said already
   shelf.append(note);
   while (shelf.children.length > 3) shelf.firstElementChild?.remove();
   setTimeout(() => note.remove(), kind === "error" ? 12_000 : 4_000);
@@ -277,12 +278,12 @@ export function percent(p) {
   return `${value.toFixed(digits)} %`;
 }
 
-/** A number in at most four significant digits. @param {number | null | undefined} x */
-export function number(x) {
+/** A number in at most so many significant digits. @param {number | null | undefined} x @param {number} [digits] */
+export function number(x, digits = 4) {
   if (x === null || x === undefined || Number.isNaN(x)) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   const size = Math.abs(x);
-  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? x.toExponential(2) : String(Number(x.toPrecision(4)));
+  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? x.toExponential(digits - 2) : String(Number(x.toPrecision(digits)));
   return text.replace("-", "−");
 }
 

@@ -2,7 +2,7 @@
 // itself; what a reader does goes through `actions`, so a report or a notebook mounts it with an api of its own.
 import { h, iconPath, put, svg } from "./dom.js";
 import { edgeKey } from "./store.js";
-import { cameraOn, edgePath, frameOf, inside, seen } from "./layout_view.js";
+import { cameraOn, detours, edgePath, frameOf, inside, seen } from "./layout_view.js";
 import { FAR, FULL, NAMED, NodeDrawing } from "./graph_node.js";
 import { attachKeys, attachPointer } from "./graph_gestures.js";
 import { mountTools } from "./graph_tools.js";
@@ -34,7 +34,7 @@ export function mountGraph(element, { store, actions }) {
 
   /** @type {Map<string, ViewNode>} */
   let boxes = new Map();
-  /** @type {{from: ViewNode, to: ViewNode, key: string, kind: string}[]} */
+  /** @type {{from: ViewNode, to: ViewNode, key: string, kind: string, around: import("./layout_view.js").Detour[] | null}[]} */
   let edges = [];
   /** @type {Map<string, NodeDrawing>} */
   const drawings = new Map();
@@ -158,7 +158,8 @@ export function mountGraph(element, { store, actions }) {
         edgeLayer.append(made);
       }
       const bare = edge.kind === "line" || edge.kind === "circle";
-      const { line, head, middle } = edgePath(edge.from, edge.to, bare);
+      edge.around ??= detours(edge.from, edge.to, boxes.values());
+      const { line, head, middle } = edgePath(edge.from, edge.to, bare, edge.around);
       put(made, "class", classes.join(" "));
       put(made.children[0], "d", line);
       const back = edge.kind === "both" ? edgePath(edge.to, edge.from).head : "";
@@ -213,7 +214,7 @@ export function mountGraph(element, { store, actions }) {
   /** @param {string} from @param {string} to @param {string} kind @param {string} key */
   function addEdge(from, to, kind, key) {
     const [a, b] = [boxes.get(from), boxes.get(to)];
-    if (a && b) edges.push({ from: a, to: b, key, kind });
+    if (a && b) edges.push({ from: a, to: b, key, kind, around: null });
   }
 
   // ------------------------------------------------------------------ camera
@@ -316,6 +317,7 @@ export function mountGraph(element, { store, actions }) {
     boxing: () => tools.boxing(),
     redrawEdges: () => {
       laidOutPath = "";
+      for (const edge of edges) edge.around = null;
       if (drawnFrame) drawEdges(drawnFrame);
     } };
   const tools = mountTools(surface);

@@ -205,7 +205,7 @@ export function attachPointer(surface) {
 
 /** @param {Surface} surface */
 export function attachKeys(surface) {
-  const { element, canvas, store, actions } = surface;
+  const { element, store, actions } = surface;
   const { state } = store;
 
   /** @type {Record<string, [number, number]>} */
@@ -279,7 +279,8 @@ export function attachKeys(surface) {
     return true;
   }
 
-  canvas.addEventListener("focusin", (event) => {
+  // not on the drawing itself: Chromium would make it a stop of Tab
+  element.addEventListener("focusin", (event) => {
     const name = /** @type {Element} */ (event.target).closest(".mk-node")?.getAttribute("data-name");
     if (name && name !== state.focus) store.set({ focus: name });
   });

@@ -66,7 +66,7 @@ export class NodeDrawing {
     this.group.append(this.badge);
     if (states) this.drawRows(states, width);
     else if (this.node.kind === "number") this.drawCurve(width, height);
-    this.group.append(svg("circle", { class: "mk-handle", cx: width / 2, cy: height, r: 5.5 },
+    this.group.append(svg("circle", { class: "mk-handle", cx: width / 2, cy: height + 3.5, r: 5.5 },
       svg("title", null, `Drag to another node to draw an edge from ${name}`)));
     return true;
   }
@@ -78,7 +78,7 @@ export class NodeDrawing {
     for (let place = 0; place < shown; place += 1) {
       const y = TITLE + ROW * place;
       const bar = svg("rect", { class: "mk-fill", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 });
-      const tick = svg("rect", { class: "mk-tick", y: y + ROW - 5, width: 2, height: 4 });
+      const tick = svg("rect", { class: "mk-tick", y: y + 1, width: 1.5, height: ROW - 2 });
       const text = svg("text", { class: "mk-value", x: width - SIDE - 4, y: y + 11.5 });
       const row = svg("g", { class: "mk-row-state", role: "button", tabindex: "-1", "data-state": states[place] },
         svg("rect", { class: "mk-track", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 }), bar, tick,

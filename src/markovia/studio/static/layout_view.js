@@ -21,17 +21,17 @@ export function frameOf(boxes) {
 }
 
 /**
- * The camera that shows a frame whole, with room below for the tools.
+ * The camera that shows a frame whole, with room above for a notice and below for the tools.
  * @param {Frame} frame
  * @param {{width: number, height: number}} view
  * @param {number} [most]
  * @returns {Camera}
  */
 export function cameraOn(frame, view, most = 1.25) {
-  const [margin, tools] = [26, 56];
+  const [margin, notice, tools] = [26, 48, 56];
   const k = Math.max(LEAST_ZOOM, Math.min((view.width - 2 * margin) / Math.max(1, frame.right - frame.left),
-    (view.height - margin - tools) / Math.max(1, frame.bottom - frame.top), most));
-  return { x: (frame.left + frame.right) / 2, y: (frame.top + frame.bottom + (tools - margin) / k) / 2, k };
+    (view.height - notice - tools) / Math.max(1, frame.bottom - frame.top), most));
+  return { x: (frame.left + frame.right) / 2, y: (frame.top + frame.bottom + (tools - notice) / k) / 2, k };
 }
 
 /**
@@ -72,27 +72,80 @@ function border(box, x, y) {
 const clamp = (value, reach) => Math.max(-reach, Math.min(reach, value));
 const r = (/** @type {number} */ x) => Math.round(10 * x) / 10;
 
+/** @typedef {{x: number, near: number, far: number}} Detour  a stretch beside a box, from one height to another */
+
+/** Where an edge between rows begins and ends, and which way it goes. @param {Box} from @param {Box} to */
+function ends(from, to) {
+  const dx = to.x - from.x;
+  const down = Math.sign(to.y - from.y);
+  return { down, start: { x: from.x + clamp(dx * 0.18, from.width / 2 - 20), y: from.y + (down * from.height) / 2 },
+    tip: { x: to.x - clamp(dx * 0.18, to.width / 2 - 20), y: to.y - (down * to.height) / 2 - down } };
+}
+
+/** The points of a curve that leaves and arrives upright. @param {number} x @param {number} y @param {number} u @param {number} v */
+function upright(x, y, u, v) {
+  const bend = Math.sign(v - y) * Math.max(10, Math.min(90, Math.abs(v - y) * 0.42));
+  return [[x, y], [x, y + bend], [u, v - bend], [u, v]];
+}
+
+/** The curves of an edge between rows. @param {{x: number, y: number}} start @param {{x: number, y: number}} end @param {Detour[]} around */
+function curves(start, end, around) {
+  const stops = [...around, { x: end.x, near: end.y, far: end.y }];
+  return stops.map(({ x, near }, place) => upright(stops[place - 1]?.x ?? start.x, stops[place - 1]?.far ?? start.y, x, near));
+}
+
+/**
+ * How an edge goes around the boxes that it would pass behind.
+ * @param {Box} from
+ * @param {Box} to
+ * @param {Iterable<Box>} boxes
+ * @returns {Detour[]}
+ */
+export function detours(from, to, boxes) {
+  const { down, start, tip } = ends(from, to);
+  const [upper, lower] = start.y < tip.y ? [start.y, tip.y] : [tip.y, start.y];
+  const between = [...boxes].filter(({ y, height }) => y - height / 2 > upper && y + height / 2 < lower);
+  const holds = (/** @type {Box} */ box, /** @type {number} */ x, /** @type {number} */ y, room = 0) =>
+    Math.abs(x - box.x) < box.width / 2 + room && Math.abs(y - box.y) < box.height / 2 + room;
+  /** @type {Detour[]} */
+  let around = [];
+  for (let rounds = 0; rounds < 8 && between.length; rounds += 1) {
+    const points = curves(start, tip, around).flatMap(([a, b, c, d]) => [...Array(13).keys()].map((step) => {
+      const [t, u] = [step / 12, 1 - step / 12];
+      return [0, 1].map((i) => u * u * u * a[i] + 3 * u * u * t * b[i] + 3 * u * t * t * c[i] + t * t * t * d[i]);
+    }));
+    const hit = between.find((box) => points.some(([x, y]) => holds(box, x, y, 3))
+      && !around.some(({ near, far }) => Math.abs((near + far) / 2 - box.y) < box.height / 2));
+    if (!hit) break;
+    const straight = start.x + ((tip.x - start.x) * (hit.y - start.y)) / (tip.y - start.y);
+    const sides = [hit.x - hit.width / 2 - 12, hit.x + hit.width / 2 + 12].sort((a, b) => Math.abs(a - straight) - Math.abs(b - straight));
+    const x = sides.find((side) => !between.some((box) => holds(box, side, hit.y))) ?? sides[0];
+    const half = (down * hit.height) / 2;
+    around = [...around, { x, near: hit.y - half, far: hit.y + half }].sort((a, b) => down * (a.near - b.near));
+  }
+  return around;
+}
+
 /**
  * The line of an edge, its arrow head and its middle.
  * @param {Box} from
  * @param {Box} to
  * @param {boolean} [bare]  without a head, so that the line goes all the way
+ * @param {Detour[]} [around]
  * @returns {{line: string, head: string, middle: {x: number, y: number}}}
  */
-export function edgePath(from, to, bare = false) {
-  const dx = to.x - from.x;
+export function edgePath(from, to, bare = false, around = []) {
   const gap = Math.abs(to.y - from.y) - (from.height + to.height) / 2;
   const length = bare ? 0 : 8;
   if (gap > 14) {
-    const down = Math.sign(to.y - from.y);
-    const start = { x: from.x + clamp(dx * 0.18, from.width / 2 - 20), y: from.y + (down * from.height) / 2 };
-    const tip = { x: to.x - clamp(dx * 0.18, to.width / 2 - 20), y: to.y - (down * to.height) / 2 - down };
-    const end = tip.y - down * (length - 1);
-    const bend = down * Math.max(10, Math.min(90, gap * 0.42));
+    const { down, start, tip } = ends(from, to);
+    const drawn = curves(start, { x: tip.x, y: tip.y - down * (length - 1) }, around)
+      .map((each, place) => `C${each.slice(1).map(([x, y]) => `${r(x)} ${r(y)}`).join(" ")}${around[place] ? `V${r(around[place].far)}` : ""}`);
+    const half = around[around.length >> 1];
     return {
-      line: `M${r(start.x)} ${r(start.y)}C${r(start.x)} ${r(start.y + bend)} ${r(tip.x)} ${r(end - bend)} ${r(tip.x)} ${r(end)}`,
+      line: `M${r(start.x)} ${r(start.y)}${drawn.join("")}`,
       head: `M${r(tip.x)} ${r(tip.y)}l-4 ${-down * length}h8Z`,
-      middle: { x: (start.x + tip.x) / 2, y: (start.y + tip.y) / 2 },
+      middle: half ? { x: half.x, y: (half.near + half.far) / 2 } : { x: (start.x + tip.x) / 2, y: (start.y + tip.y) / 2 },
     };
   }
   const start = border(from, to.x, to.y);

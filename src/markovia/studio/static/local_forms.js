@@ -18,6 +18,7 @@ function numberBox(label, value, more) {
  * @param {(form: any) => Promise<boolean>} save
  */
 export function noisyForm(element, node, kind, save) {
+  const effect = `${node.name} = ${node.states?.at(-1)}`;
   const old = node.form?.strengths ? node.form : { strengths: {}, leak: 0, on: {} };
   const parts = node.parents.map((parent) => {
     const states = parent.states ?? [];
@@ -34,8 +35,8 @@ export function noisyForm(element, node, kind, save) {
       on: Object.fromEntries(read.map((part) => [part.name, part.on])) });
   };
   fill(element, h("p", { class: "mk-hint" }, kind === "noisy-or"
-    ? "Each parent that acts brings the effect about on its own with its strength; the leak is the effect without any cause."
-    : "Every parent is needed; each that is absent prevents the effect with its strength."),
+    ? `Each parent that acts brings ${effect} about on its own with its strength; the leak is its probability without any cause.`
+    : `Every parent is needed for ${effect}; each that is absent prevents it with its strength.`),
   h("div", { class: "mk-scroll", tabindex: "0", role: "region", "aria-label": "Strengths" }, h("table", { class: "mk-table" }, h("caption", { class: "mk-sr" }, "Strengths"),
     h("thead", null, h("tr", null, ["parent", "acts when", "strength"].map((text) => h("th", { scope: "col" }, text)))),
     h("tbody", null, parts.map((part) => part.row)))),

@@ -71,7 +71,7 @@ function mountTop(element, context) {
   const undo = button(null, () => actions.undo(), { icon: "undo", label: "Undo (Ctrl+Z)" });
   const redo = button(null, () => actions.redo(), { icon: "redo", label: "Redo (Ctrl+Y)" });
   const names = h("datalist", { id: "mk-search-names" });
-  const search = h("input", { class: "mk-input mk-search", type: "search", list: names.id, placeholder: "Find a node  /", "aria-label": "Find a node",
+  const search = h("input", { class: "mk-input mk-search", type: "search", list: names.id, placeholder: "Find  /", "aria-label": "Find a node",
     autocomplete: "off", spellcheck: "false",
     oninput: () => found(true), onkeydown: (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter") found(false);

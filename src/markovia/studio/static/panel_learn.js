@@ -113,7 +113,7 @@ function structureSection(element, context, known) {
         ? [h("div", { class: "mk-row" }, pen("required", "Draw required edges"), pen("forbidden", "Draw forbidden edges")),
           drawing ? h("p", { class: "mk-hint" }, `Drag from the dot under a node to another node: that edge is ${drawing}.`) : null]
         : h("div", { class: "mk-row" }, button("Show the columns, to draw on them", showAll)),
-      names.length ? h("details", { class: "mk-fold" }, h("summary", null, icon("chevron"), "Or choose from lists"), h("div", { class: "mk-fold-body" },
+      names.length ? h("details", { class: "mk-fold", open: known_.querySelector("details")?.open }, h("summary", null, icon("chevron"), "Or choose from lists"), h("div", { class: "mk-fold-body" },
         h("div", { class: "mk-row" }, nameSelect("From", names, "", (value) => { wanted.from = value; }), "→", nameSelect("To", names, "", (value) => { wanted.to = value; })),
         h("div", { class: "mk-row" }, select(["required", "forbidden"], wanted.kind, (value) => { wanted.kind = value; }, { "aria-label": "Kind of knowledge" }),
           button("Add", () => add(wanted.from, wanted.to, /** @type {any} */ (wanted.kind)))))) : null,
@@ -246,17 +246,24 @@ function parameterSection(element, context) {
     const view = store.state.view;
     if (!now || !view) return;
     await runJob(context, result, { kind: "parameters", model: view.id, data: now.id, prior: settings.prior, missing: settings.missing,
-      restarts: Number(settings.restarts) || 1, latent: draw() }, async (found) => {
-      if (store.state.view?.id === found.model) await actions.show(await api.view(found.model));
-      const unseen = Object.values(found.unseen_rows).reduce((/** @type {number} */ sum, n) => sum + Number(n), 0);
-      return [h("p", { class: "mk-verdict" }, `log likelihood ${number(found.log_likelihood)} · BIC ${number(found.bic)} · ${found.parameters} parameters`),
-        h("p", { class: "mk-facts" }, [count(found.rows, "row"), found.missing_cells ? count(found.missing_cells, "missing cell") : null,
-          found.method, found.iterations > 1 ? `${found.iterations} iterations` : null, found.converged ? null : "not converged",
-          unseen ? `${count(unseen, "row")} of tables without a case` : null].filter(Boolean).join(" · ")),
-        found.history.length > 1 ? chart({ label: `Log likelihood over ${found.history.length} iterations`, xLabel: "iteration", yLabel: "log likelihood",
-          height: 150, legend: false, layers: [{ kind: "line", name: "log likelihood", y: found.history, x: found.history.map((/** @type {number} */ _, /** @type {number} */ i) => i + 1) }] }) : null];
-    });
+      restarts: Number(settings.restarts) || 1, latent: draw() }, (found, job) => (job.state === "running" ? curve(found.history) : fitted(found)));
   }
+
+  /** @param {any} found */
+  async function fitted(found) {
+    if (store.state.view?.id === found.model) await actions.show(await api.view(found.model));
+    const unseen = Object.values(found.unseen_rows).reduce((/** @type {number} */ sum, n) => sum + Number(n), 0);
+    return [h("p", { class: "mk-verdict" }, `log likelihood ${number(found.log_likelihood)} · BIC ${number(found.bic)} · ${found.parameters} parameters`),
+      h("p", { class: "mk-facts" }, [count(found.rows, "row"), found.missing_cells ? count(found.missing_cells, "missing cell") : null,
+        found.method, found.iterations > 1 ? `${found.iterations} iterations` : null, found.converged ? null : "not converged",
+        unseen ? `${count(unseen, "row")} of tables without a case` : null].filter(Boolean).join(" · ")),
+      curve(found.history)];
+  }
+
+  /** What EM has reached after each iteration. @param {number[]} history */
+  const curve = (history) => (history.length > 1 ? chart({ label: `Log likelihood over ${history.length} iterations`, xLabel: "iteration", yLabel: "log likelihood",
+    height: 150, legend: false, layers: [{ kind: "line", name: "log likelihood", y: history, x: history.map((_, i) => i + 1) }] }) : null);
+
   onTable(draw);
   store.subscribe((_, changed) => { if (changed.has("view")) draw(); });
   draw();

@@ -26,7 +26,7 @@ export function onTable(listener) {
 
 /** Whether a file is a table or a text rather than a model. @param {string} name */
 export function isTable(name) {
-  return /\.(csv|tsv|parquet|pq|txt|text|md)$/i.test(name);
+  return /\.(csv|tsv|parquet|pq|txt|text|md)(\.gz)?$/i.test(name);
 }
 
 /**
@@ -80,7 +80,7 @@ export async function openTable(context, file) {
     await showColumns(context, now, columns.map((column) => column.name), columns.filter((column) => column.kind === "number").map((column) => column.name));
     context.store.set({ panel: "learn" });
   } else {
-    await context.actions.open({ new: now.name.replace(/\.[^.]*$/, "") });
+    await context.actions.open({ new: now.name.replace(/\.[^.]*(\.gz)?$/, "") });
     context.store.set({ panel: "families" });
   }
 }
@@ -101,7 +101,7 @@ function choose(id) {
  * @param {string} hint
  */
 export function tableChoice(element, context, hint) {
-  const pick = h("input", { type: "file", class: "mk-sr", accept: ".csv,.tsv,.parquet,.pq,.txt,.md", "aria-label": "A table from this computer",
+  const pick = h("input", { type: "file", class: "mk-sr", accept: ".csv,.tsv,.parquet,.pq,.txt,.md,.gz", "aria-label": "A table from this computer",
     onchange: async () => {
       const file = pick.files?.[0];
       pick.value = "";

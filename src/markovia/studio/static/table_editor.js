@@ -24,7 +24,7 @@ export function tableEditor(element, shape, save, readOnly) {
   const status = h("p", { class: "mk-hint", role: "status" });
   const grid = h("div", { class: "mk-scroll mk-grid", tabindex: "0", role: "region", "aria-label": "Table" });
   const apply = button("Apply", () => commit(false), { class: "mk-primary" });
-  const normalise = button("Normalise rows", () => commit(true), { label: "Divide each row by its sum and apply" });
+  const normalise = button("Normalise rows", () => commit(true), { label: "Normalise rows: divide each by its sum and apply" });
   const reset = button("Reset", () => { rows = original.map((row) => row.map(String)); draw(); }, { class: "mk-quiet" });
   const pages = Math.ceil(rows.length / PAGE);
   const pager = h("div", { class: "mk-row" });
