@@ -1,15 +1,20 @@
-"""Pictures of posteriors made of draws: traces, densities, ranks, forests, pairs, energies, predictions."""
+"""Pictures of posteriors made of draws: traces, densities, ranks, forests, pairs, energies, predictions.
 
-from collections.abc import Callable, Sequence
+ArviZ draws traces, ranks, forests, pairs and energies on our axes in our colours, and estimates all densities; labels are
+ours, since names of users are no mathematics.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.differentiable.drawn_posterior import DrawnPosterior, arviz
 from markovia.inference.markov_chains.diagnostics import autocorrelation
 from markovia.plotting import style
-from markovia.plotting.chain_plot import MOST_POINTS
 from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import check_axes, panel_each, panels, plain_axes
 from markovia.runtime.array_types import Array
@@ -45,8 +50,8 @@ def plot_draws(
         Which quantities; those asked for by default. Of many scalars the first are drawn.
     kind
         "trace" (density on the left, trace on the right), "density", "rank" (ranks of each chain's draws among all:
-        level where chains agree), "forest" (intervals), "pair" (scatter of each pair, divergences marked), "energy",
-        "autocorrelation", or "predictive" (draws of a predicted array over `observed`).
+        level where chains agree), "forest" (90% of highest density, quartiles, median), "pair" (scatter of each pair,
+        divergences marked), "energy", "autocorrelation", or "predictive" (draws of a predicted array over `observed`).
     observed
         For "predictive": the data.
     ax
@@ -80,22 +85,32 @@ def plot_draws(
     return drawn
 
 
+@contextmanager
+def _drawing() -> Iterator[Any]:
+    """Give ArviZ, without warnings of few draws, and without waiting for a compiler before the first picture."""
+    az = arviz()
+    compiles = az.Numba.numba_flag
+    az.Numba.disable_numba()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield az
+    finally:
+        az.Numba.numba_flag = compiles
+
+
+def _numbered(scalars: Scalars) -> dict[str, Array]:
+    """Return draws under names that differ, which shortened labels may not."""
+    return {f"{k}": values for k, (_, values) in enumerate(scalars)}
+
+
 def _curve(ax: "Axes", values: Array, **look: Any) -> None:
     """Draw a kernel density estimate; a constant is a line."""
-    from scipy.stats import gaussian_kde
-
     if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
         ax.axvline(float(values.flat[0]), **look)
         return
-    low, high = np.quantile(values, [0.001, 0.999])
-    grid = np.linspace(low, high, 200)
-    ax.plot(grid, gaussian_kde(values.ravel())(grid), **look)
-
-
-def _trace_line(ax: "Axes", row: Array, **look: Any) -> None:
-    window = -(-len(row) // MOST_POINTS)
-    n = len(row) // window
-    ax.plot(np.arange(n) * window, row[: n * window].reshape(n, window).mean(axis=1), **look)
+    with _drawing() as az:
+        ax.plot(*az.kde(values.ravel()), **look)
 
 
 def _trace(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
@@ -105,14 +120,16 @@ def _trace(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) 
         )
     shown = scalars[:MOST_SCALARS]
     axes = panels(len(shown), 2, 9.0, 1.7 * len(shown) + 0.4)
-    for (label, values), (left, right) in zip(shown, axes, strict=True):
-        for c, row in enumerate(values):
-            look = {"color": style.series(c), "alpha": 0.85}
-            _curve(left, row, linewidth=1.2, **look)
-            _trace_line(right, row, linewidth=0.6, **look)
+    colours = [style.series(c) for c in range(len(shown[0][1]))]
+    with _drawing() as az:
+        az.plot_trace(
+            _numbered(shown), axes=axes, compact=False, divergences=None, chain_prop={"color": colours},
+            plot_kwargs={"linewidth": 1.2, "alpha": 0.85}, trace_kwargs={"linewidth": 0.6, "alpha": 0.85},
+        )  # fmt: skip
+    for (label, _), (left, right) in zip(shown, axes, strict=True):
+        left.set(title="", yticks=[])
         left.set_ylabel(label, parse_math=False)
-        left.set_yticks([])
-        right.margins(x=0)
+        right.set_title("")
     axes[-1, 1].set_xlabel("draw")
     return axes
 
@@ -143,13 +160,11 @@ def _density(ax: "Axes", label: str, values: Array) -> None:
 
 
 def _rank(ax: "Axes", label: str, values: Array) -> None:
-    ranks = values.ravel().argsort(kind="stable").argsort(kind="stable").reshape(values.shape)
-    bins = max(5, min(20, values.shape[1] // 20))
-    edges = np.linspace(0, values.size, bins + 1)
-    for c, row in enumerate(ranks):
-        ax.stairs(np.histogram(row, edges)[0], edges, color=style.series(c), linewidth=1.2)
-    ax.axhline(values.shape[1] / bins, color=style.INK, linewidth=0.8, linestyle="--")
-    ax.set_ylim(bottom=0)
+    with _drawing() as az:
+        az.plot_rank(
+            {"x": values}, ax=ax, labels=False, colors=[style.series(c) for c in range(len(values))],
+            ref_line_kwargs={"color": style.INK, "linewidth": 0.8}, bar_kwargs={"linewidth": 0.5},
+        )  # fmt: skip
 
 
 def _lags(ax: "Axes", label: str, values: Array) -> None:
@@ -162,20 +177,12 @@ def _lags(ax: "Axes", label: str, values: Array) -> None:
 def _forest(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -> Any:
     shown = scalars[:MOST_FOREST]
     ax = plain_axes(ax, 6.0, 0.28 * len(shown) + 1.0)
-    for place, (_, values) in enumerate(shown):
-        low, first, last, high = np.quantile(values, [0.05, 0.25, 0.75, 0.95])
-        ax.plot([low, high], [place, place], color=style.NODE_BORDER, linewidth=1.2)
-        ax.plot([first, last], [place, place], color=style.NODE_BORDER, linewidth=3.6)
-        ax.plot(
-            [float(values.mean())],
-            [place],
-            "o",
-            color=style.BACKGROUND,
-            markeredgecolor=style.INK,
-            markersize=5,
-        )
-    ax.set_yticks(range(len(shown)), [label for label, _ in shown], parse_math=False)
-    ax.set_ylim(len(shown) - 0.4, -0.6)
+    with _drawing() as az:
+        az.plot_forest(
+            _numbered(shown), ax=ax, combined=True, hdi_prob=0.9, colors=style.NODE_BORDER,
+            textsize=style.FONT_SIZE, linewidth=1.2, markersize=5,
+        )  # fmt: skip
+    ax.set_yticks(ax.get_yticks(), [label for label, _ in reversed(shown)], parse_math=False)
     ax.set_title("90% and 50% intervals")
     return ax
 
@@ -186,23 +193,22 @@ def _pair(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any) -
     shown = scalars[:MOST_PAIRS]
     axes = panels(len(shown) - 1, len(shown) - 1, 2.2 * len(shown), 2.2 * len(shown) - 1.0)
     stats = posterior.stats
-    bad = None if stats is None or stats.diverging is None else stats.diverging.ravel()
-    for i in range(1, len(shown)):
-        for j in range(len(shown) - 1):
-            place = axes[i - 1, j]
-            if j >= i:
-                place.set_visible(False)
-                continue
-            x, y = shown[j][1].ravel(), shown[i][1].ravel()
-            every = -(-len(x) // MOST_POINTS)
-            place.plot(x[::every], y[::every], ".", markersize=2, alpha=0.4, color=style.NODE_BORDER)
-            if bad is not None and bad.any():
-                place.plot(x[bad], y[bad], "x", markersize=5, color=style.HIGHLIGHTS[0], label="divergent")
-            if j == 0:
-                place.set_ylabel(shown[i][0], parse_math=False)
-            if i == len(shown) - 1:
-                place.set_xlabel(shown[j][0], parse_math=False)
-    if bad is not None and bad.any():
+    bad = np.zeros(1) if stats is None or stats.diverging is None else stats.diverging
+    marked = bool(bad.any())
+    loud = style.HIGHLIGHTS[0]
+    with _drawing() as az:
+        data = az.from_dict(posterior=_numbered(shown), sample_stats={"diverging": bad} if marked else None)
+        az.plot_pair(
+            data, ax=axes if len(shown) > 2 else axes[0, 0], divergences=marked, textsize=style.FONT_SIZE,
+            scatter_kwargs={"marker": ".", "s": 6, "alpha": 0.5, "color": style.NODE_BORDER},
+            divergences_kwargs={"marker": "x", "color": loud, "markeredgecolor": loud, "label": "divergent"},
+        )  # fmt: skip
+    for k, (label, _) in enumerate(shown):
+        if k:
+            axes[k - 1, 0].set_ylabel(label, parse_math=False)
+        if k < len(shown) - 1:
+            axes[-1, k].set_xlabel(label, parse_math=False)
+    if marked:
         axes[0, 0].legend(frameon=False, fontsize=style.SMALL_FONT_SIZE, loc="upper right")
     return axes
 
@@ -214,13 +220,11 @@ def _energy(posterior: DrawnPosterior, scalars: Scalars, observed: Any, ax: Any)
             "kind='energy' needs the energies of a Hamiltonian sampler, such as engine='nuts'"
         )
     ax = plain_axes(ax, 5.0, 3.0)
-    gaps = stats.energy - stats.energy.mean()
-    _curve(ax, gaps, color=style.NODE_BORDER, linewidth=1.5, label="energy")
-    _curve(
-        ax, np.diff(stats.energy, axis=1), color=style.HIGHLIGHTS[0], linewidth=1.5, label="change of energy"
-    )
-    ax.set_yticks([])
-    ax.legend(frameon=False)
+    with _drawing() as az:
+        az.plot_energy(
+            az.from_dict(sample_stats={"energy": stats.energy}), ax=ax, bfmi=False, textsize=style.FONT_SIZE,
+            fill_color=(style.NODE_BORDER, style.HIGHLIGHTS[0]), fill_alpha=(0.6, 0.6),
+        )  # fmt: skip
     return ax
 
 
