@@ -65,6 +65,15 @@ def smoothed_walk() -> Any:
     return axes
 
 
+def process_band() -> Any:
+    """Show the band of a Gaussian process that passes through what was seen."""
+    x, at = np.linspace(0, 6, 200), np.array([0.5, 1.2, 2.4, 3.1, 5.0])
+    here, there, seen = (np.exp(-((a[:, None] - b) ** 2) / 2) for a, b in ((x, x), (x, at), (at, at)))
+    weights = np.linalg.solve(seen + 1e-6 * np.eye(5), there.T).T
+    covariance = here - weights @ there.T
+    return mk.plotting.plot_band(x, weights @ np.sin(at), covariance=covariance, observed=np.sin(at), at=at)
+
+
 def three_groups() -> Any:
     """Show clusters with their ellipses."""
     rng = np.random.default_rng(0)
@@ -81,5 +90,6 @@ FIGURES = (
     settling,
     machine_states,
     smoothed_walk,
+    process_band,
     three_groups,
 )

@@ -319,6 +319,15 @@ def plot_band() -> Any:
     )
 
 
+@picture
+def plot_band__process() -> Any:
+    x, at = np.linspace(0, 6, 60), np.array([0.5, 1.2, 2.4, 3.1, 5.0])
+    here, there, seen = (np.exp(-((a[:, None] - b) ** 2) / 2) for a, b in ((x, x), (x, at), (at, at)))
+    weights = np.linalg.solve(seen + 1e-6 * np.eye(5), there.T).T
+    covariance = here - weights @ there.T
+    return P.plot_band(x, weights @ np.sin(at), covariance=covariance, observed=np.sin(at), at=at)
+
+
 # -- hidden groups --------------------------------------------------------------------------------------------------------
 
 

@@ -70,7 +70,7 @@ def plot_trace(
         ax.axvspan(-burned, 0, color=style.INK, alpha=0.08, linewidth=0)
         ax.annotate(
             "burn-in", (-burned, 1), xycoords=("data", "axes fraction"), xytext=(4, -4),
-            textcoords="offset points", va="top", fontsize=9,
+            textcoords="offset points", va="top", fontsize=9, bbox=style.paper(),
         )  # fmt: skip
     ax.margins(x=0)
     ax.set_xlabel("draw")

@@ -322,7 +322,7 @@ def _draw_shares(
         if place is not None:
             x, y = (float(v) for v in place)
             text = ax.text(x, y, words, ha="center", va="center", zorder=2.4, gid="share")
-            text.set_bbox({"facecolor": style.BACKGROUND, "edgecolor": "none", "pad": 0.4})
+            text.set_bbox(style.paper())
             proportions.keep(text.set_fontsize, style.SMALL_FONT_SIZE)
 
 

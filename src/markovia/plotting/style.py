@@ -163,6 +163,11 @@ def ink_on(colour: Any) -> str:
     return LIGHT.INK if lightness(colour[:3]) > 0.5 else DARK.INK
 
 
+def paper() -> dict[str, Any]:
+    """Return the box behind a text that stands on lines."""
+    return {"facecolor": palette().BACKGROUND, "edgecolor": "none", "pad": 0.4}
+
+
 def bare(ax: "Axes") -> "Axes":
     """Take the lines at the top and at the right away."""
     ax.spines[["top", "right"]].set_visible(False)

@@ -73,6 +73,28 @@ def test_a_band_says_what_does_not_fit():
         plot_band([0, 1], [0, 1], [0], [1, 2])
     with pytest.raises(InvalidArgument, match="say where with at="):
         plot_band([0, 1], [0, 1], [0, 1], [1, 2], observed=[3.0])
+    with pytest.raises(InvalidArgument, match="one of the three"):
+        plot_band([0, 1], [0, 1], [0, 1], [1, 2], sd=[1, 1])
+    with pytest.raises(InvalidArgument, match="one of the three"):
+        plot_band([0, 1], [0, 1], [0, 1])
+    with pytest.raises(InvalidArgument, match="one standard deviation a place"):
+        plot_band([0, 1], [0, 1], sd=[1])
+    with pytest.raises(InvalidArgument, match="square matrix"):
+        plot_band([0, 1], [0, 1], covariance=[[1, 0]])
+    with pytest.raises(InvalidArgument, match="negative variances"):
+        plot_band([0, 1], [0, 1], covariance=[[1, 0], [0, -1]])
+
+
+def test_a_band_of_a_gaussian_process_is_as_wide_as_its_level_says_at_places_in_any_order():
+    x, mean, sd = np.array([2.0, 0.0, 1.0]), np.array([20.0, 0.0, 10.0]), np.array([3.0, 1.0, 2.0])
+    correlated = np.outer(sd, sd) * (0.5 + 0.5 * np.eye(3))
+    for width in ({"sd": sd}, {"covariance": correlated}):
+        ax = plot_band(x[:, None], mean, **width, level=0.6826894921370859)
+        corners = ax.collections[0].get_paths()[0].vertices
+        for at, low, high in [(0, -1, 1), (1, 8, 12), (2, 17, 23)]:
+            ends = corners[corners[:, 0] == at, 1]
+            assert [ends.min(), ends.max()] == pytest.approx([low, high])
+        assert ax.lines[0].get_xdata().tolist() == [0.0, 1.0, 2.0]
 
 
 def test_hidden_states_are_shaded_by_the_most_probable_path():

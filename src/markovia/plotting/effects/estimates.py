@@ -87,7 +87,7 @@ def _name_points(ax: "Axes", names: Sequence[str], points: Any) -> None:
         ax.plot([x], [y], "D", color=style.NODE_BORDER, markersize=4)
         ax.annotate(
             shorten(names[k], 24), (x, taken), xytext=(6, 0), textcoords="offset points", va="center",
-            fontsize=style.SMALL_FONT_SIZE, parse_math=False,
+            fontsize=style.SMALL_FONT_SIZE, parse_math=False, bbox=style.paper(),
         )  # fmt: skip
 
 

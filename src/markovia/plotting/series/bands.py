@@ -27,13 +27,16 @@ DOTS = 200
 def plot_band(
     x: Any,
     mean: Any,
-    low: Any,
-    high: Any,
+    low: Any = None,
+    high: Any = None,
     *,
+    sd: Any = None,
+    covariance: Any = None,
+    level: float = 0.95,
     observed: Any = None,
     at: Any = None,
     label: str = "mean",
-    band: str = "interval",
+    band: str | None = None,
     ax: "Axes | None" = None,
     title: str | None = None,
 ) -> "Axes":
@@ -43,10 +46,13 @@ def plot_band(
     ----------
     x, mean, low, high
         Places, and the curve with the ends of its intervals there; where an end is not finite there is no band.
+    sd, covariance, level
+        In place of `low` and `high`, for normal distributions such as those of a Gaussian process: standard deviations,
+        or the covariance matrix over the places, and the probability that the band holds at each place.
     observed, at
         What was observed, and where if not at `x`.
     label, band
-        What the curve and the band are, for the legend.
+        What the curve and the band are, for the legend; by default "interval", or "95% band" for standard deviations.
     ax
         Where to draw; a new figure by default.
     title
@@ -61,10 +67,17 @@ def plot_band(
     >>> ax = mk.plotting.plot_band(x, x**2, x**2 - 0.1, x**2 + 0.1, observed=[0.3], at=[0.5])
     >>> [t.get_text() for t in ax.get_legend().get_texts()]
     ['observed', 'mean', 'interval']
+    >>> ax = mk.plotting.plot_band(x, x**2, covariance=0.1 * np.exp(-((x[:, None] - x) ** 2)), level=0.5)
+    >>> ax.get_legend().get_texts()[1].get_text()
+    '50% band'
     """
+    low, high = _ends(mean, low, high, sd, covariance, level)
     places, centre, bottom, top = (np.asarray(v, dtype=np.float64).ravel() for v in (x, mean, low, high))
     if not len(places) == len(centre) == len(bottom) == len(top):
         raise InvalidArgument("x, mean, low and high have one number a place, and their lengths differ")
+    band = band or ("interval" if sd is None is covariance else f"{level:.0%} band")
+    order = np.argsort(places, kind="stable")
+    places, centre, bottom, top = places[order], centre[order], bottom[order], top[order]
     ax = plain_axes(ax, 6.4, 3.2)
     if observed is not None:
         _observations(
@@ -79,6 +92,32 @@ def plot_band(
     ax.set_title(title or "", parse_math=False)
     ax.legend(frameon=False, fontsize=style.SMALL_FONT_SIZE, loc="best")
     return ax
+
+
+def _ends(mean: Any, low: Any, high: Any, sd: Any, covariance: Any, level: float) -> tuple[Any, Any]:
+    """Return the ends of a band, however it was said how wide it is."""
+    if [low is not None and high is not None, sd is not None, covariance is not None].count(True) != 1:
+        raise InvalidArgument(
+            "the width of a band is low= and high=, or sd=, or covariance=: one of the three"
+        )
+    if low is not None:
+        return low, high
+    from scipy.special import ndtri
+
+    check_level("level", level)
+    if covariance is not None:
+        matrix = np.atleast_2d(np.asarray(covariance, dtype=np.float64))
+        variance = np.diagonal(matrix)
+        if len({len(mean), *matrix.shape}) > 1 or (variance < -1e-6 * np.abs(variance).max()).any():
+            raise InvalidArgument(
+                "covariance= is a square matrix over the places, without negative variances"
+            )
+        sd = np.sqrt(np.maximum(variance, 0.0))  # where a place was seen, rounding leaves a little below zero
+    centre, spread = (np.asarray(v, dtype=np.float64).ravel() for v in (mean, sd))
+    if len(centre) != len(spread) or (spread < 0).any():
+        raise InvalidArgument("a band has one standard deviation a place, none of them negative")
+    half = float(ndtri(0.5 + level / 2)) * spread
+    return centre - half, centre + half
 
 
 def _observations(ax: "Axes", at: Any, observed: Array) -> None:
@@ -131,8 +170,6 @@ def plot_state_path(
     >>> walk.smooth([1.0, 2.0, 4.0]).plot().shape
     (1, 1)
     """
-    from scipy.special import ndtri
-
     check_level("level", level)
     means, spreads = _columns(found.mean[sequence]), _columns(_spread(found, sequence))
     names = list(means)
@@ -143,11 +180,8 @@ def plot_state_path(
     regimes = getattr(found, "regimes", None)
     shares = None if regimes is None or ax is not None else np.asarray(regimes[sequence])
     axes = panel_each(ax, len(chosen) + (shares is not None), "numbers of the state", (6.4, 2.0), columns=1)
-    width = float(ndtri(0.5 + level / 2))
     for place, name in zip(axes.flat, chosen, strict=False):
-        t = np.arange(len(means[name]))
-        half = width * spreads[name]
-        plot_band(t, means[name], means[name] - half, means[name] + half, band=f"{level:.0%} band", ax=place)
+        plot_band(np.arange(len(means[name])), means[name], sd=spreads[name], level=level, ax=place)
         place.set_ylabel(shorten(name, 24), parse_math=False)
         if place is not axes.flat[0]:
             place.get_legend().remove()

@@ -144,8 +144,8 @@ def plot_beliefs(
         if name in beliefs.mean:
             from markovia.plotting.series.bands import plot_band
 
-            mean, half = beliefs.mean[name][sequence], 1.959964 * np.sqrt(beliefs.var[name][sequence])
-            plot_band(np.arange(len(mean)), mean, mean - half, mean + half, band="95% band", ax=place)
+            mean = beliefs.mean[name][sequence]
+            plot_band(np.arange(len(mean)), mean, sd=np.sqrt(beliefs.var[name][sequence]), ax=place)
         else:
             draw_probabilities(place, beliefs[name][sequence], [str(s) for s in beliefs.states(name)])
         place.set_title(shorten(name, 40), parse_math=False, fontsize=style.FONT_SIZE)
