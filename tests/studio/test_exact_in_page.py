@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.studio.sharing.in_page import elimination_cells, page_tables, told_findings
+from markovia.studio.documents.findings import told_findings
+from markovia.studio.sharing.in_page import elimination_cells, page_tables
 
 STATIC = Path(mk.__file__).parent / "studio" / "static"
 NODE = shutil.which("node")

@@ -22,6 +22,7 @@ from markovia.runtime import ports
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.document import kind_of
 from markovia.studio.documents.endpoints import Call, TooBig, endpoint
+from markovia.studio.documents.findings import state_of
 from markovia.studio.documents.messages import Name, Strict
 from markovia.studio.documents.views import labels
 from markovia.studio.documents.workspace import Workspace
@@ -352,7 +353,7 @@ def _reader(model: Any, name: str) -> Any:
 
     def read(cell: Cell) -> Any:
         if isinstance(cell, str):
-            return by_label[cell] if cell in by_label else answers.state_of(variable, cell)
+            return by_label[cell] if cell in by_label else state_of(variable, cell)
         return variable.states[variable.index(cell)]
 
     return read

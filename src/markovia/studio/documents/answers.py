@@ -7,25 +7,22 @@ from math import e, isfinite, log, pi
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 
-from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnsupportedModel
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
-from markovia.factors.quantities.soft_findings import Interval
-from markovia.factors.tables.evidence import Not
 from markovia.graphs.comparison import compare_graphs
 from markovia.graphs.open_paths import open_paths
 from markovia.graphs.trails import trails
 from markovia.inference.choosing.auto import Auto
 from markovia.inference.engine import Engine, engine_for, get_engine
 from markovia.inference.posterior import Posterior
-from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.model import Model
 from markovia.studio.documents import messages as m
 from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, Costly
+from markovia.studio.documents.findings import findings, setting, state_of
 from markovia.studio.documents.views import state_labels
 
 MOST_JOINT = 1_000_000
@@ -321,62 +318,6 @@ def engine_of(model: Model, given: Mapping[str, Any], name: str, limit: float) -
             )
         return chosen
     return Auto(time_limit=limit, approximate=False) if name == "auto" else get_engine(name, None)
-
-
-def findings(model: GraphicalModel, given: Mapping[str, m.Finding]) -> dict[str, Any]:
-    """Return findings as the evidence that the library takes."""
-    return {name: evidence_of(model.variable(name), said) for name, said in given.items()}
-
-
-def evidence_of(variable: Any, said: m.Finding) -> Any:
-    """Return one finding as evidence."""
-    parts = [
-        p for p in (said.state, said.excluded, said.weights, said.value, said.interval) if p is not UNSET
-    ]
-    if len(parts) != 1:
-        raise InvalidEvidence(
-            f"a finding on {variable.name!r} has one of state, not, weights, value and interval, not {len(parts)}"
-        )
-    if isinstance(variable, Quantity):
-        if said.value is not UNSET:
-            return float(said.value)
-        if said.interval is not UNSET:
-            low, high = said.interval
-            return Interval(-np.inf if low is None else float(low), np.inf if high is None else float(high))
-        raise InvalidEvidence(f"{variable.name!r} is a number; a finding on it is a value or an interval")
-    if said.state is not UNSET:
-        return state_of(variable, said.state)
-    if said.excluded is not UNSET:
-        return Not(*(state_of(variable, s) for s in said.excluded))
-    if said.weights is not UNSET:
-        weights = {state_of(variable, s): float(w) for s, w in said.weights.items()}
-        return {s: weights.get(s, 0.0) for s in variable.states}
-    if said.value is not UNSET:
-        return state_of(variable, f"{said.value:g}")
-    raise InvalidEvidence(f"{variable.name!r} has states, so an interval says nothing about it")
-
-
-def setting(model: GraphicalModel, name: str, said: str | float) -> Any:
-    """Return what an intervention sets a variable to."""
-    variable = model.variable(name)
-    if isinstance(variable, Quantity):
-        try:
-            value = float(said)
-        except ValueError:
-            raise InvalidArgument(f"{name!r} is a number; it cannot be set to {said!r}") from None
-        if not isfinite(value):
-            raise InvalidArgument(f"{name!r} cannot be set to {said!r}")
-        return value
-    return state_of(variable, str(said))
-
-
-def state_of(variable: Any, text: str) -> Any:
-    """Return the state that a text means."""
-    told_as = state_labels(variable.states)
-    try:
-        return variable.states[told_as.index(text)]
-    except ValueError:
-        raise UnknownState(variable.name, text, told_as) from None
 
 
 # -- telling -----------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
-from markovia.studio.documents.answers import state_of
 from markovia.studio.documents.document import Point, Snapshot
+from markovia.studio.documents.findings import state_of
 from markovia.studio.documents.messages import Name, Names, Number
 from markovia.studio.documents.views import state_labels
 

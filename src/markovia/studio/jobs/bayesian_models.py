@@ -12,7 +12,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.studio.documents.answers import findings
+from markovia.studio.documents.findings import findings
 from markovia.studio.documents.messages import Finding
 
 

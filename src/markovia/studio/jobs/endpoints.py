@@ -13,6 +13,7 @@ from markovia.runtime import ports
 from markovia.studio.documents import answers
 from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, File, endpoint
+from markovia.studio.documents.findings import findings, setting
 from markovia.studio.documents.messages import View
 from markovia.studio.documents.views import graph_of, view_of
 from markovia.studio.documents.workspace import Workspace
@@ -166,7 +167,7 @@ def _posterior(call: Call[object], asked: DrawPosterior) -> dict[str, Any]:
         source = {"regression": {**msgspec.structs.asdict(asked.regression), "data": path}}
     else:
         document = call.workspace.document(asked.model or "")
-        answers.findings(answers.networked(document.now.model), asked.given)  # says at once what is wrong
+        findings(answers.networked(document.now.model), asked.given)  # says at once what is wrong
         source = {"model": _text(document), "given": asked.given}
     settings = ("draws", "warmup", "chains", "seed", "target_accept")
     return {"source": source, **{name: getattr(asked, name) for name in settings}}
@@ -288,8 +289,8 @@ def counterfactual(call: Call[AskCounterfactual]) -> Worlds:
     model, asked = call.document.now.model, call.body
     if not isinstance(model, BayesianNetwork):
         raise UnsupportedModel("what would have been needs a directed network; this model has no directions")
-    facts = answers.findings(model, asked.facts)
-    do = {name: answers.setting(model, name, said) for name, said in asked.do.items()}
+    facts = findings(model, asked.facts)
+    do = {name: setting(model, name, said) for name, said in asked.do.items()}
     return causality.counterfactual(model, asked, facts, do)
 
 

@@ -23,11 +23,12 @@ from markovia.runtime.whole_files import write_whole
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, File, endpoint
+from markovia.studio.documents.findings import told_findings, told_interventions
 from markovia.studio.documents.views import view_of
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.sharing import report_text
 from markovia.studio.sharing.bundle import bundled, static_text
-from markovia.studio.sharing.in_page import elimination_cells, page_tables, told_findings, told_interventions
+from markovia.studio.sharing.in_page import elimination_cells, page_tables
 
 MOST_NUMBERS = 200_000
 """Probabilities of single findings that a report of a large model carries, about two megabytes."""

@@ -15,10 +15,11 @@ import traitlets
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.endpoints import Call
+from markovia.studio.documents.findings import findings, setting, told_findings, told_interventions
 from markovia.studio.documents.views import view_of
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.sharing.bundle import bundled, static_text
-from markovia.studio.sharing.in_page import page_tables, told_findings, told_interventions
+from markovia.studio.sharing.in_page import page_tables
 
 
 def _findings_out(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str, Any]:
@@ -26,7 +27,7 @@ def _findings_out(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str
 
 
 def _findings_in(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str, Any]:
-    return answers.findings(widget._held, msgspec.convert(value, dict[str, messages.Finding]))
+    return findings(widget._held, msgspec.convert(value, dict[str, messages.Finding]))
 
 
 def _doing_out(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str, Any]:
@@ -34,7 +35,7 @@ def _doing_out(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str, A
 
 
 def _doing_in(value: Mapping[str, Any], widget: "NetworkWidget") -> dict[str, Any]:
-    return {name: answers.setting(widget._held, name, said) for name, said in value.items()}
+    return {name: setting(widget._held, name, said) for name, said in value.items()}
 
 
 class NetworkWidget(anywidget.AnyWidget):
