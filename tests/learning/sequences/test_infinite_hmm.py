@@ -111,6 +111,26 @@ def test_the_weak_limit_has_the_posterior_of_its_finite_model_found_by_enumerati
     assert total_variation(drawn(WeakLimit(observed(SYMBOLS, OFFSETS), template(), KNOWN, 3)), exact) < 0.04
 
 
+@pytest.mark.parametrize("kind", ["beam", "weak-limit"])
+def test_weights_of_states_given_tables_are_drawn_from_their_dirichlet_law(kind):
+    """The share of states without a table: Beta(gamma, tables), or a half of gamma where every other state has one."""
+    seen, rng, many = observed(SYMBOLS, OFFSETS), np.random.default_rng(5), 1_000
+    priors = InfinitePriors(ALPHA, 300.0, 0.0, {"concentration": ETA})
+    if kind == "beam":
+        sampler, served, a, b = BeamSampler(seen, template(), priors), np.full(many // 2, 1), 300.0, 500.0
+    else:
+        served, a, b = np.arange(many) % 2, 150.0, 150.0 + 500.0
+        sampler = WeakLimit(seen, template(), priors, many)
+    shares = []
+    for _ in range(400):
+        sampler._draw_weights(served, rng)
+        assert abs(sampler.weights.sum() - 1.0) < 1e-9
+        shares.append(sampler.weights[np.append(served, 0) == 0].sum())
+    x, total = np.array(shares), a + b
+    for draws, expected in ((x, a / total), (x**2, a * (a + 1.0) / total / (total + 1.0))):
+        assert abs(draws.mean() - expected) < 4.0 * draws.std() / np.sqrt(len(draws))
+
+
 @pytest.mark.parametrize(("kind", "dishes"), [("beam", infinite), ("weak-limit", limited)])
 def test_rows_of_moves_given_a_path_have_the_means_found_by_enumeration(kind, dishes):
     """The mean of a row is the chance of one more move: p(path and that move) / p(path)."""

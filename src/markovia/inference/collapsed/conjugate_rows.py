@@ -107,5 +107,6 @@ class ConjugateRows:
         """Return the log density of other rows in each component, (rows, components)."""
         found = np.empty((len(values), len(stats)))
         write = either(HOME + "predictive", values.size * 8.0 * len(stats))
-        write(self.kind, self.laws, stats, values, np.zeros(values.shape[1]), found)
+        seen, room = np.ascontiguousarray(values), np.zeros(values.shape[1])
+        write(self.kind, self.laws, np.ascontiguousarray(stats), seen, room, found)
         return found

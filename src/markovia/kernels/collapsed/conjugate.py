@@ -14,198 +14,201 @@ A row of kind 3 has places among the levels of all columns; the others have the 
 parameter enters (factorials) are left out. The priors of kinds 0 and 1 go on with the part of `constant` that depends
 only on how many rows there are, for 0, 1, ... of them. Adding and removing a row costs d squared for kind 0 (rank-one
 updates of a Cholesky factor), d for the others.
+
+Arrays come as pointers: components have `wide` numbers, rows d cells, the room d numbers.
 """
 
 from math import lgamma, log, sqrt
 
 from markovia.kernels.kernel import inner
+from markovia.kernels.pointers import beyond
 
 
 @inner(bare=True)
-def add_row(kind, prior, stats, k, rows, i, room):
+def add_row(kind, prior, stats, k, rows, i, room, d, wide):
     """Move component k to where row i belongs to it."""
-    d = rows.shape[1]
-    n = stats[k, 0]
-    stats[k, 0] = n + 1.0
+    mine, row = beyond(stats, k * wide), beyond(rows, i * d)
+    n = mine[0]
+    mine[0] = n + 1.0
     if kind <= 1:
         kappa = prior[0] + n
         share = kappa / (kappa + 1.0)
         for j in range(d):
-            apart = rows[i, j] - stats[k, 2 + j]
-            stats[k, 2 + j] += apart / (kappa + 1.0)
+            apart = row[j] - mine[2 + j]
+            mine[2 + j] += apart / (kappa + 1.0)
             if kind == 1:
-                stats[k, 2 + d + j] += share * apart * apart
+                mine[2 + d + j] += share * apart * apart
             else:
                 room[j] = apart * sqrt(share)
         if kind == 0:
-            _rank_one(stats, k, room, d, 1.0)
-        _normal_constant(kind, prior, stats, k, d)
+            _rank_one(mine, room, d, 1.0)
+        _normal_constant(kind, prior, mine, d, wide)
     else:
-        _count(kind, prior, stats, k, rows, i, 1.0)
+        _count(kind, prior, mine, row, d, wide, 1.0)
 
 
 @inner(bare=True)
-def remove_row(kind, prior, stats, k, rows, i, room):
+def remove_row(kind, prior, stats, k, rows, i, room, d, wide):
     """Move component k to where row i no longer belongs to it."""
-    d = rows.shape[1]
-    n = stats[k, 0] - 1.0
-    stats[k, 0] = n
+    mine, row = beyond(stats, k * wide), beyond(rows, i * d)
+    n = mine[0] - 1.0
+    mine[0] = n
     if kind <= 1:
         kappa = prior[0] + n
         share = kappa / (kappa + 1.0)
         for j in range(d):
-            before = ((kappa + 1.0) * stats[k, 2 + j] - rows[i, j]) / kappa
-            apart = rows[i, j] - before
-            stats[k, 2 + j] = before
+            before = ((kappa + 1.0) * mine[2 + j] - row[j]) / kappa
+            apart = row[j] - before
+            mine[2 + j] = before
             if kind == 1:
-                stats[k, 2 + d + j] -= share * apart * apart
+                mine[2 + d + j] -= share * apart * apart
             else:
                 room[j] = apart * sqrt(share)
         if kind == 0:
-            _rank_one(stats, k, room, d, -1.0)
-        _normal_constant(kind, prior, stats, k, d)
+            _rank_one(mine, room, d, -1.0)
+        _normal_constant(kind, prior, mine, d, wide)
     else:
-        _count(kind, prior, stats, k, rows, i, -1.0)
+        _count(kind, prior, mine, row, d, wide, -1.0)
 
 
 @inner(bare=True)
-def log_predictive(kind, prior, stats, k, rows, i, room):
+def log_predictive(kind, prior, stats, k, rows, i, room, d, wide):
     """Return the log density of row i given the rows of component k."""
-    d = rows.shape[1]
+    mine, row = beyond(stats, k * wide), beyond(rows, i * d)
     if kind == 0:
-        kappa = prior[0] + stats[k, 0]
+        kappa = prior[0] + mine[0]
         total = 0.0
         for a in range(d):
-            value = rows[i, a] - stats[k, 2 + a]
+            value = row[a] - mine[2 + a]
             base = 2 + d + a * d
             for b in range(a):
-                value -= stats[k, base + b] * room[b]
-            value /= stats[k, base + a]
+                value -= mine[base + b] * room[b]
+            value /= mine[base + a]
             room[a] = value
             total += value * value
-        df = prior[1] + stats[k, 0] + 1.0
-        return stats[k, 1] - 0.5 * df * log(1.0 + total * kappa / (kappa + 1.0))
+        df = prior[1] + mine[0] + 1.0
+        return mine[1] - 0.5 * df * log(1.0 + total * kappa / (kappa + 1.0))
     if kind == 1:
-        kappa = prior[0] + stats[k, 0]
+        kappa = prior[0] + mine[0]
         share = kappa / (kappa + 1.0)
         total = 0.0
         for j in range(d):
-            apart = rows[i, j] - stats[k, 2 + j]
-            total += log(1.0 + share * apart * apart / stats[k, 2 + d + j])
-        return stats[k, 1] - 0.5 * (prior[1] + stats[k, 0] + 1.0) * total
+            apart = row[j] - mine[2 + j]
+            total += log(1.0 + share * apart * apart / mine[2 + d + j])
+        return mine[1] - 0.5 * (prior[1] + mine[0] + 1.0) * total
     if kind == 2:
-        total = stats[k, 1]
+        total = mine[1]
         for j in range(d):
-            if rows[i, j] > 0.0:
-                total += stats[k, 2 + d + j]
+            if row[j] > 0.0:
+                total += mine[2 + d + j]
         return total
     if kind == 3:
-        levels = (stats.shape[1] - 2) // 2
-        total = stats[k, 1]
+        levels = (wide - 2) // 2
+        total = mine[1]
         for j in range(d):
-            total += stats[k, 2 + levels + int(rows[i, j])]
+            total += mine[2 + levels + int(row[j])]
         return total
     if kind == 4:
         total, many = 0.0, 0.0
         for j in range(d):
-            x = rows[i, j]
+            x = row[j]
             if x > 0.0:
                 many += x
-                total += lgamma(prior[2 + j] + stats[k, 2 + j] + x) - stats[k, 2 + d + j]
-        whole = prior[0] + stats[k, 1]
+                total += lgamma(prior[2 + j] + mine[2 + j] + x) - mine[2 + d + j]
+        whole = prior[0] + mine[1]
         return total + lgamma(whole) - lgamma(whole + many)
-    total = stats[k, 1]
+    total = mine[1]
     for j in range(d):
-        x = rows[i, j]
-        total += lgamma(prior[2 + j] + stats[k, 2 + j] + x) - x * stats[k, 2 + d + j]
+        x = row[j]
+        total += lgamma(prior[2 + j] + mine[2 + j] + x) - x * mine[2 + d + j]
     return total
 
 
 @inner(bare=True)
-def blank(kind, prior, stats, k, d):
+def blank(kind, prior, stats, k, d, wide):
     """Make component k empty."""
-    for j in range(stats.shape[1]):
-        stats[k, j] = 0.0
+    mine = beyond(stats, k * wide)
+    for j in range(wide):
+        mine[j] = 0.0
     if kind <= 1:
-        for j in range(2, stats.shape[1]):
-            stats[k, j] = prior[j]
-        _normal_constant(kind, prior, stats, k, d)
+        for j in range(2, wide):
+            mine[j] = prior[j]
+        _normal_constant(kind, prior, mine, d, wide)
     elif kind == 2 or kind == 5:
-        _refresh(kind, prior, stats, k, d)
+        _refresh(kind, prior, mine, d)
     elif kind == 3:
-        levels = (stats.shape[1] - 2) // 2
+        levels = (wide - 2) // 2
         for j in range(levels):
-            stats[k, 2 + levels + j] = log(prior[2 + j])
+            mine[2 + levels + j] = log(prior[2 + j])
         for j in range(d):
-            stats[k, 1] -= log(prior[2 + levels + j])
+            mine[1] -= log(prior[2 + levels + j])
     else:
         for j in range(d):
-            stats[k, 2 + d + j] = lgamma(prior[2 + j])
+            mine[2 + d + j] = lgamma(prior[2 + j])
 
 
 @inner(bare=True)
-def _normal_constant(kind, prior, stats, k, d):
+def _normal_constant(kind, prior, mine, d, wide):
     product = 1.0
-    found = prior[stats.shape[1] + int(stats[k, 0])]
+    found = prior[wide + int(mine[0])]
     for j in range(d):
-        product *= stats[k, 2 + d + (j * d + j if kind == 0 else j)]
+        product *= mine[2 + d + (j * d + j if kind == 0 else j)]
         if j % 4 == 3:  # one logarithm for several, without running out of range
             found -= log(product) * (1.0 if kind == 0 else 0.5)
             product = 1.0
-    stats[k, 1] = found - log(product) * (1.0 if kind == 0 else 0.5)
+    mine[1] = found - log(product) * (1.0 if kind == 0 else 0.5)
 
 
 @inner(bare=True)
-def _rank_one(stats, k, v, d, sign):
-    """Update the Cholesky factor of component k for the product of v with itself, added or taken away."""
+def _rank_one(mine, v, d, sign):
+    """Update the Cholesky factor of a component for the product of v with itself, added or taken away."""
     base = 2 + d
     for a in range(d):
-        old = stats[k, base + a * d + a]
+        old = mine[base + a * d + a]
         # rounding cannot make a factor of fewer rows singular: the prior's own scale is in it
         new = sqrt(max(old * old + sign * v[a] * v[a], 1e-24 * old * old))
         c, s = new / old, v[a] / old
-        stats[k, base + a * d + a] = new
+        mine[base + a * d + a] = new
         for b in range(a + 1, d):
             at = base + b * d + a
-            stats[k, at] = (stats[k, at] + sign * s * v[b]) / c
-            v[b] = c * v[b] - s * stats[k, at]
+            mine[at] = (mine[at] + sign * s * v[b]) / c
+            v[b] = c * v[b] - s * mine[at]
 
 
 @inner(bare=True)
-def _count(kind, prior, stats, k, rows, i, sign):
-    d = rows.shape[1]
+def _count(kind, prior, mine, row, d, wide, sign):
     if kind == 3:
-        levels = (stats.shape[1] - 2) // 2
-        stats[k, 1] = 0.0
+        levels = (wide - 2) // 2
+        mine[1] = 0.0
         for j in range(d):
-            at = int(rows[i, j])
-            stats[k, 2 + at] += sign
-            stats[k, 2 + levels + at] = log(prior[2 + at] + stats[k, 2 + at])
-            stats[k, 1] -= log(prior[2 + levels + j] + stats[k, 0])
+            at = int(row[j])
+            mine[2 + at] += sign
+            mine[2 + levels + at] = log(prior[2 + at] + mine[2 + at])
+            mine[1] -= log(prior[2 + levels + j] + mine[0])
         return
     for j in range(d):
-        x = rows[i, j]
+        x = row[j]
         if x > 0.0:
-            stats[k, 2 + j] += sign * x
+            mine[2 + j] += sign * x
             if kind == 4:
-                stats[k, 1] += sign * x
-                stats[k, 2 + d + j] = lgamma(prior[2 + j] + stats[k, 2 + j])
+                mine[1] += sign * x
+                mine[2 + d + j] = lgamma(prior[2 + j] + mine[2 + j])
     if kind != 4:
-        _refresh(kind, prior, stats, k, d)
+        _refresh(kind, prior, mine, d)
 
 
 @inner(bare=True)
-def _refresh(kind, prior, stats, k, d):
-    n = stats[k, 0]
+def _refresh(kind, prior, mine, d):
+    n = mine[0]
     found = 0.0
     for j in range(d):
-        a, b, seen = prior[2 + j], prior[2 + d + j], stats[k, 2 + j]
+        a, b, seen = prior[2 + j], prior[2 + d + j], mine[2 + j]
         if kind == 2:
             none = log(b + n - seen)
-            stats[k, 2 + d + j] = log(a + seen) - none
+            mine[2 + d + j] = log(a + seen) - none
             found += none - log(a + b + n)
         else:
             more = log(b + n + 1.0)
-            stats[k, 2 + d + j] = more
+            mine[2 + d + j] = more
             found += (a + seen) * (log(b + n) - more) - lgamma(a + seen)
-    stats[k, 1] = found
+    mine[1] = found

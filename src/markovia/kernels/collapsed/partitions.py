@@ -10,6 +10,7 @@ import numpy as np
 
 from markovia.kernels.collapsed.conjugate import add_row, blank, log_predictive, remove_row
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import pointer
 from markovia.kernels.random_numbers import below, uniform
 
 USED, PROPOSALS, ROW, MERGED = range(4)
@@ -28,64 +29,67 @@ def sweep(
 
     One kernel and not three: the families below would be compiled as often.
     """
-    d, empty = rows.shape[1], stats.shape[0] - 1
+    n, d, wide, empty = len(rows), rows.shape[1], stats.shape[1], stats.shape[0] - 1
+    prior, rows, stats, room = pointer(prior), pointer(rows), pointer(stats), pointer(room)
     while at[PROPOSALS] > 0:
         if at[USED] + 3 > empty:
             return False, 0.0
-        came = _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s, room, members)
+        came = _split_merge(
+            kind, prior, rows, labels, stats, slots, at, alpha, discount, s, room, members, d, wide
+        )
         at[MERGED + 1 + came] += 1
         at[PROPOSALS] -= 1
     used = at[USED]
-    for i in range(at[ROW], len(rows)):
+    for i in range(at[ROW], n):
         if not finite and used == empty:
             at[USED] = used
             at[ROW] = i
             return False, 0.0
         k = labels[i]
         if k >= 0:
-            remove_row(kind, prior, stats, k, rows, i, room)
-            if stats[k, 0] < 0.5:
-                blank(kind, prior, stats, k, d)  # forgets the rounding of what came and went
+            remove_row(kind, prior, stats, k, rows, i, room, d, wide)
+            if stats[k * wide] < 0.5:
+                blank(kind, prior, stats, k, d, wide)  # forgets the rounding of what came and went
                 if not finite:
                     used = _release(slots, used, k)
         many = used
         for j in range(used):
             k = slots[j]
-            size = crowd[int(stats[k, 0])]
-            logs[j] = size + log_predictive(kind, prior, stats, k, rows, i, room)
+            size = crowd[int(stats[k * wide])]
+            logs[j] = size + log_predictive(kind, prior, stats, k, rows, i, room, d, wide)
         if not finite:
             many += 1
-            alone = log_predictive(kind, prior, stats, empty, rows, i, room)
+            alone = log_predictive(kind, prior, stats, empty, rows, i, room, d, wide)
             logs[used] = log(alpha + discount * used) + alone
         j = _drawn(logs, many, s)
         if j == used and not finite:
-            blank(kind, prior, stats, slots[j], d)  # a split that was refused may have left something
+            blank(kind, prior, stats, slots[j], d, wide)  # a split that was refused may have left something
             used += 1
         labels[i] = slots[j]
-        add_row(kind, prior, stats, slots[j], rows, i, room)
-    at[ROW] = len(rows)
+        add_row(kind, prior, stats, slots[j], rows, i, room, d, wide)
+    at[ROW] = n
     if not finite:
         for k in range(empty):
             slots[k] = 0
-        for i in range(len(rows)):
+        for i in range(n):
             slots[labels[i]] = 1
         used = 0
         for k in range(empty):
             used += slots[k]
             slots[k] = used - 1
-        for i in range(len(rows)):
+        for i in range(n):
             labels[i] = slots[labels[i]]
     total = 0.0
     for k in range(empty + 1):
-        blank(kind, prior, stats, k, d)
-    for i in range(len(rows)):
+        blank(kind, prior, stats, k, d, wide)
+    for i in range(n):
         if labels[i] >= 0:
-            total += log_predictive(kind, prior, stats, labels[i], rows, i, room)
-            add_row(kind, prior, stats, labels[i], rows, i, room)
+            total += log_predictive(kind, prior, stats, labels[i], rows, i, room, d, wide)
+            add_row(kind, prior, stats, labels[i], rows, i, room, d, wide)
     used = 0
     free = empty
     for k in range(empty):
-        if stats[k, 0] > 0.0:
+        if stats[k * wide] > 0.0:
             slots[used] = k
             used += 1
         else:
@@ -96,12 +100,12 @@ def sweep(
 
 
 @inner(bare=True)
-def _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s, room, members):
+def _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s, room, members, d, wide):
     """Propose to split the group of two random rows, or to merge their groups; return what came of it.
 
     The proposal allocates rows in turn (Dahl 2005); 1 is a split, -1 a merge, 0 neither. Three slots must be free.
     """
-    d, n, used = rows.shape[1], len(rows), at[USED]
+    n, used = len(labels), at[USED]
     i = below(s, n)
     j = below(s, n - 1)
     j += j >= i
@@ -115,39 +119,39 @@ def _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s
         t = below(s, r + 1)
         members[r], members[t] = members[t], members[r]
     first, second, both = slots[used], slots[used + 1], slots[used + 2]
-    blank(kind, prior, stats, first, d)
-    blank(kind, prior, stats, second, d)
-    blank(kind, prior, stats, both, d)
+    blank(kind, prior, stats, first, d, wide)
+    blank(kind, prior, stats, second, d, wide)
+    blank(kind, prior, stats, both, d, wide)
     split = one == other
-    apart = log_predictive(kind, prior, stats, first, rows, i, room)
-    add_row(kind, prior, stats, first, rows, i, room)
-    apart += log_predictive(kind, prior, stats, second, rows, j, room)
-    add_row(kind, prior, stats, second, rows, j, room)
+    apart = log_predictive(kind, prior, stats, first, rows, i, room, d, wide)
+    add_row(kind, prior, stats, first, rows, i, room, d, wide)
+    apart += log_predictive(kind, prior, stats, second, rows, j, room, d, wide)
+    add_row(kind, prior, stats, second, rows, j, room, d, wide)
     together = 0.0
     path = 0.0
     for step in range(many + 2):
         r = i if step == 0 else j if step == 1 else members[step - 2]
-        together += log_predictive(kind, prior, stats, both, rows, r, room)
-        add_row(kind, prior, stats, both, rows, r, room)
+        together += log_predictive(kind, prior, stats, both, rows, r, room, d, wide)
+        add_row(kind, prior, stats, both, rows, r, room, d, wide)
         if step < 2:
             continue
-        here = log_predictive(kind, prior, stats, first, rows, r, room)
-        there = log_predictive(kind, prior, stats, second, rows, r, room)
-        odds = there - here + log((stats[second, 0] - discount) / (stats[first, 0] - discount))
+        here = log_predictive(kind, prior, stats, first, rows, r, room, d, wide)
+        there = log_predictive(kind, prior, stats, second, rows, r, room, d, wide)
+        odds = there - here + log((stats[second * wide] - discount) / (stats[first * wide] - discount))
         goes = uniform(s) * (1.0 + exp(-odds)) < 1.0 if split else labels[r] == other
         if goes:
             path -= log(1.0 + exp(-odds)) if odds > -30.0 else -odds
             apart += there
-            add_row(kind, prior, stats, second, rows, r, room)
+            add_row(kind, prior, stats, second, rows, r, room, d, wide)
             members[step - 2] = -r - 1
         else:
             path -= log(1.0 + exp(odds)) if odds < 30.0 else odds
             apart += here
-            add_row(kind, prior, stats, first, rows, r, room)
+            add_row(kind, prior, stats, first, rows, r, room, d, wide)
     groups = used if split else used - 1
     gain = apart - together + log(alpha + discount * groups) - lgamma(1.0 - discount)
-    gain += lgamma(stats[first, 0] - discount) + lgamma(stats[second, 0] - discount)
-    gain -= lgamma(stats[both, 0] - discount)
+    gain += lgamma(stats[first * wide] - discount) + lgamma(stats[second * wide] - discount)
+    gain -= lgamma(stats[both * wide] - discount)
     if split:
         if log(uniform(s)) >= gain - path:
             return 0
@@ -258,6 +262,8 @@ def _release(slots, used, k):
 @kernel(bare=True)
 def predictive(kind, prior, stats, rows, room, out):
     """Write the log density of each row given the rows of each component, `out (rows, components)`."""
-    for i in range(len(rows)):
-        for k in range(len(stats)):
-            out[i, k] = log_predictive(kind, prior, stats, k, rows, i, room)
+    n, d, many, wide = len(rows), rows.shape[1], len(stats), stats.shape[1]
+    prior, rows, stats, room, out = pointer(prior), pointer(rows), pointer(stats), pointer(room), pointer(out)
+    for i in range(n):
+        for k in range(many):
+            out[i * many + k] = log_predictive(kind, prior, stats, k, rows, i, room, d, wide)
