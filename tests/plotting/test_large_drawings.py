@@ -13,8 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.transforms import Bbox
 
 import markovia as mk
-from markovia.plotting import plot_graph
-from markovia.plotting.drawing import MOST_TEXTS
+from markovia.plotting import drawing, plot_graph
 from markovia.runtime import progress
 from places import BENCHMARKS
 
@@ -40,8 +39,9 @@ def test_munin_with_its_thousand_nodes_is_drawn_in_under_five_seconds():
     assert sum(p.get_gid() == "edge" for p in ax.patches) == len(munin.edges)
 
 
-def test_letters_of_many_nodes_are_outlines_inside_their_boxes():
-    n = MOST_TEXTS + 1
+def test_letters_of_many_nodes_are_outlines_inside_their_boxes(monkeypatch):
+    monkeypatch.setattr(drawing, "MOST_TEXTS", 60)
+    n = 61
     tree = mk.graphs.DAG([(f"node E{(i - 1) // 4}", f"node E{i}") for i in range(1, n)])
     ax = plot_graph(tree)
     assert list(ax.texts) == []
@@ -63,8 +63,8 @@ def test_letters_of_many_nodes_are_outlines_inside_their_boxes():
         assert abs(word.y0 + word.y1 - box.y0 - box.y1) < 0.06
     inches = np.diff(ax.transData.transform([(0, 0), (1, 0)])[:, 0])[0] / ax.figure.dpi
     assert 10 * inches >= 5.5  # points
-    few = plot_graph(mk.graphs.DAG(tree.edges[: MOST_TEXTS - 1]))
-    assert len(few.texts) == MOST_TEXTS
+    few = plot_graph(mk.graphs.DAG(tree.edges[:59]))
+    assert len(few.texts) == 60
     assert list(few.collections) == []
 
 
@@ -80,6 +80,7 @@ def test_progress_is_shown_where_it_is_wanted_and_reaches_its_end(layout, capsys
     assert "100/100" in said
     # on a terminal it comes by itself, but only where it takes long
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(progress, "LONG", 1e6)
     plot_graph(dag, layout=layout)
     assert "drawing" not in capsys.readouterr().err
     monkeypatch.setattr(progress, "LONG", 1e-6)
