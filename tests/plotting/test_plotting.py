@@ -20,7 +20,7 @@ from matplotlib.patches import Ellipse, FancyArrowPatch, Rectangle
 import markovia as mk
 from markovia.plotting import plot_graph, plot_model, plot_posterior, style, to_dot
 from markovia.plotting.labels import wrap
-from markovia.plotting.layered_layout import layered_layout
+from markovia.plotting.layered_layout import isotonic, layered_layout
 from markovia.plotting.layout import arrange
 
 few = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -470,3 +470,12 @@ def test_missing_matplotlib_is_named_with_the_command_that_installs_it():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "plotting needs matplotlib; install it with: pip install matplotlib"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_places_in_a_layer_are_the_isotonic_regression(seed):
+    from scipy.optimize import isotonic_regression
+
+    rng = np.random.default_rng(seed)
+    values, weights = rng.normal(size=40).round(seed % 3), rng.uniform(0.5, 9.0, 40)
+    assert np.allclose(isotonic(values, weights), isotonic_regression(values, weights=weights).x, atol=1e-12)
