@@ -68,7 +68,7 @@ def test_the_curve_of_em_moves_while_it_runs(browser, address, tables):
         choose(page, "Asia")
         page.get_by_role("tab", name="Learn").click()
         page.set_input_files("#mk-panel-learn input[type=file]", tables / "hidden.csv")
-        page.get_by_text("Not in the table, so hidden: either, lung.").wait_for()
+        page.get_by_text("Not in the table, so hidden: lung, either.").wait_for(timeout=PATIENCE)
         page.get_by_label("Starts of EM").fill("100")
         page.get_by_role("button", name="Learn the parameters").click()
         curve = page.locator("#mk-panel-learn .mk-chart-line")
