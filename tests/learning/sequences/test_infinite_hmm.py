@@ -168,15 +168,9 @@ def stats(states, symbols, alpha, gamma, rho):
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "sticky"),
-    [
-        pytest.param("beam", False, marks=pytest.mark.slow),
-        pytest.param("beam", True, marks=pytest.mark.slow),
-        pytest.param("weak-limit", False, marks=pytest.mark.slow),
-        ("weak-limit", True),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["beam", "weak-limit"])
+@pytest.mark.parametrize("sticky", [False, True])
 def test_draws_of_paths_and_data_in_turn_have_the_joint_law_of_the_prior(kind, sticky):
     rng, offsets, v, limit = np.random.default_rng(5), np.array([0, 4, 8]), 3, 4
     priors = InfinitePriors((3.0, 1.5), (3.0, 2.0), (2.0, 2.0) if sticky else 0.0, {"concentration": ETA})

@@ -18,7 +18,14 @@ def chain(seed, stay=0.9, k=3, n=300):
     return np.array(states), rng
 
 
-@pytest.mark.parametrize(("method", "sticky"), [("beam", False), ("beam", True), ("weak-limit", True)])
+@pytest.mark.parametrize(
+    ("method", "sticky"),
+    [
+        pytest.param("beam", False, marks=pytest.mark.slow),
+        ("beam", True),
+        pytest.param("weak-limit", True, marks=pytest.mark.slow),
+    ],
+)
 def test_the_number_of_states_of_a_chain_is_found(method, sticky):
     states, rng = chain(0)
     x = rng.normal(np.array([-5.0, 0.0, 5.0])[states], 1.0)

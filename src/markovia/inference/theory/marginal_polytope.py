@@ -133,7 +133,7 @@ class ConjugateDual(InNotebooks):
         return self.value
 
 
-def conjugate_dual(family: Any, mu: ArrayLike | Tables) -> ConjugateDual:
+def conjugate_dual(family: Any, mu: "ArrayLike | Tables") -> ConjugateDual:
     """Return the conjugate dual of the log-partition function at mean parameters.
 
     Parameters
