@@ -29,10 +29,11 @@ CLUSTER = "data_on_a_cluster.md"
 SAMPLED = {
     "bayesian_regression.md", "big_data_many_chains.md", "conjugate_models.md", "diagnosing.md",
     "discrete_and_continuous.md", "engines_on_densities.md", "forecasting_a_series.md", "from_csv_to_effect.md",
-    "how_many_clusters.md", "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md",
-    "structure_from_big_data.md",
+    "clustering_with_uncertainty.md", "how_many_clusters.md", "infinite_topics.md", "latent_features.md",
+    "learning_undirected_models.md", "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md",
+    "structure_from_big_data.md", "topic_relatives.md", "tracking_a_target.md",
 }  # fmt: skip
-"""Pages that compile, sample or learn for ten seconds and more each; only a slow test compares what they print."""
+"""Pages that compile, sample or learn for five seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}
 """Their Python blocks compile one sampler after the other; only a slow test runs these."""
 FOR_THE_INSIDE = {"errors.did_you_mean", "errors.outside", "priors.as_prior"}

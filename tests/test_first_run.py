@@ -72,6 +72,7 @@ def empty(tmp_path_factory):
     return tmp_path_factory.mktemp("compiled")
 
 
+@pytest.mark.slow
 def test_a_first_run_gets_the_same_engines_and_numbers_as_a_second(empty):
     first, second = (json.loads(run(ASKED, empty).stdout) for _ in range(2))
     assert any(empty.rglob("*.nbi"))

@@ -134,7 +134,10 @@ def test_every_estimator_is_in_the_list():
     assert found == set(ON_PURPOSE) | SEQUENCES | DOCUMENTS
 
 
-SLOW = {"StudentTMixture": "GaussianMixture", "MixtureOfExperts": "RegressionMixture"}
+SLOW = {
+    "StudentTMixture": "GaussianMixture", "Mixture": "GaussianMixture", "CategoricalMixture": "LatentClass",
+    "PoissonMixture": "BernoulliMixture", "MixtureOfExperts": "RegressionMixture",
+}  # fmt: skip
 """Estimators whose checks take long, and those with the same code around the fit that are always checked."""
 
 

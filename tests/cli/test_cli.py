@@ -780,6 +780,7 @@ def test_rows_may_come_through_standard_input(tmp_path: Path):
             }
 
 
+@pytest.mark.slow
 def test_standard_output_is_utf8_whatever_the_terminal_speaks(tmp_path: Path):
     bn = mk.BayesianNetwork()
     bn.add("größe", states=["klein", "groß"], p=[0.5, 0.5])
@@ -922,6 +923,7 @@ def test_the_shell_completes_assignments_of_the_model_on_the_line():
     assert done.stdout.split() == ["smoke=yes", "smoke=no"]
 
 
+@pytest.mark.slow
 def test_bash_completes_the_state_behind_the_sign_where_it_splits_words(tmp_path: Path):
     shell = BashAtATerminal(tmp_path)
     try:
@@ -1045,6 +1047,7 @@ def test_a_pipe_gets_plain_text_without_colours_padding_or_wrapping(tmp_path: Pa
     assert all(line == line.rstrip() for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_a_narrow_encoding_gets_plain_bars_and_no_crash():
     done = process("demo", env=os.environ | {"PYTHONIOENCODING": "ascii", "NO_COLOR": "1"})
     assert done.returncode == 0

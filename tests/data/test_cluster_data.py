@@ -77,6 +77,7 @@ def check(data, frame):
         mk.counts(data, "load")
 
 
+@pytest.mark.slow
 def test_two_dask_workers_count_like_one_process(dask_client):
     dask_frames = pytest.importorskip("dask.dataframe")
     frame = rows()
@@ -84,6 +85,7 @@ def test_two_dask_workers_count_like_one_process(dask_client):
     check(dask_frames.from_pandas(frame, npartitions=4), frame)
 
 
+@pytest.mark.slow
 def test_dask_categories_are_states_in_their_order(dask_client):
     dask_frames = pytest.importorskip("dask.dataframe")
     kind = pd.CategoricalDtype(["lo", "mid", "hi"])

@@ -80,7 +80,11 @@ def same(found, expected):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=lambda b: b.__name__)
+@pytest.mark.parametrize(
+    "backend",
+    [pytest.param(b, marks=[pytest.mark.slow] * (b.__name__ == "as_dask")) for b in BACKENDS],
+    ids=lambda b: b.__name__,
+)
 @pytest.mark.parametrize("verb", [*VERBS, *COMPLETE, *EVIDENCE])
 def test_a_verb_answers_rows_of_any_form_as_it_answers_pandas(verb, backend, tmp_path):
     if verb in EVIDENCE and backend.__name__ == "as_mapping":

@@ -88,6 +88,7 @@ def test_growing_a_chain_edge_by_edge_in_either_direction():
         forward.add_edge("x20000", "x0")
 
 
+@pytest.mark.slow
 def test_editing_and_converting_a_large_graph(long_chain):
     g = long_chain.copy()
     g.remove_nodes([f"x{i}" for i in range(0, N, 2)])
@@ -111,6 +112,7 @@ def test_chordal_work_on_a_large_tree():
     assert max(greedy_colouring(tree).values()) == 1
 
 
+@pytest.mark.slow
 def test_hubs_are_not_quadratic():
     hub = star(N // 4)
     assert len(junction_tree(hub).cliques) == N // 4 - 1

@@ -396,6 +396,7 @@ def test_what_is_no_text_is_refused() -> None:
 HUGE = ["x" * 100_000, "9" * 100_000, '"' + "y" * 100_000 + '"', "\x01" * 100_000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", sorted(mk.io.formats()))
 def test_no_complaint_repeats_a_huge_token(form: str) -> None:
     graph = mk.graphs.MixedGraph(["a --> b", "b <-> c"])

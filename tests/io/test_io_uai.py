@@ -297,6 +297,7 @@ def test_evidence_by_other_names_is_refused():
 # -- the competition -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_data
 def test_all_models_of_the_competition_load_with_their_evidence_and_answers():
     for path in MODELS:

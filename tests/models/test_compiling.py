@@ -16,6 +16,7 @@ def test_everything_is_every_engine_and_every_learner():
     assert {*_names("all")} == {*engine_names(), *LEARNERS} - {"auto"}
 
 
+@pytest.mark.slow
 def test_named_parts_are_compiled_to_disk_in_other_processes(tmp_path):
     # by itself, as processes that other tests left would write where they were told to when they began
     command = [sys.executable, "-m", "markovia", "compile", "enumeration", "sparse-graphs"]

@@ -27,6 +27,7 @@ def edges_become(page, many):
     expect(page.locator(".mk-edge:not([class*=overlay])")).to_have_count(many, timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_graph_with_knowledge_drawn_by_hand(browser, address, tables):
     with opened(browser, address) as page:
         bring(page, tables / "asia.csv")

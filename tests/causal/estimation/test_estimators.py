@@ -288,6 +288,7 @@ def test_the_plug_in_is_bootstrapped_as_the_front_door_whose_formula_it_evaluate
     assert plug.interval() == pytest.approx(door.interval(), abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", ["boosting", "forest"])
 def test_flexible_learners_find_a_curved_effect(learner):
     world = ihdp_like(1500, seed=0)

@@ -151,6 +151,7 @@ def test_gradient_and_hessian_of_the_log_partition_are_mean_and_covariance(name)
     agree(hessian, member.covariance(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_moments_agree_with_automatic_differentiation(x64):
     jnp, gammaln = x64.numpy, x64.scipy.special.gammaln
 

@@ -127,6 +127,7 @@ def test_messages_over_entries_are_those_of_the_table(schedule, domain):
         )
 
 
+@pytest.mark.slow
 def test_forty_variables_and_a_hundred_entries_have_the_closed_form():
     rng = np.random.default_rng(2)
     names = [f"x{i}" for i in range(40)]

@@ -104,6 +104,7 @@ def test_messages_that_do_not_converge_are_followed_by_others_and_the_answer_war
     assert found.info.diagnostics is not None
 
 
+@pytest.mark.slow
 def test_sampling_answers_where_messages_do_not_converge():
     model = glass(400, 3000, 0.3, 0.1, 1)
     with warnings.catch_warnings():
@@ -257,6 +258,7 @@ def test_a_graph_cut_gets_the_time_limit_and_is_not_called_exact_where_it_ran_ou
     assert rough.bound >= exact.log_weight - 1e-9
 
 
+@pytest.mark.slow
 def test_a_wide_frustrated_model_has_a_value_and_a_finite_bound(frustrated):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mk.errors.ConvergenceWarning)

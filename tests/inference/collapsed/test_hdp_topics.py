@@ -44,7 +44,9 @@ def exact_posterior(alpha, gamma, eta, v=2):
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)
-@pytest.mark.parametrize(("alpha", "gamma", "eta"), [(1.0, 1.5, 0.3), (3.0, 0.5, 1.0)])
+@pytest.mark.parametrize(
+    ("alpha", "gamma", "eta"), [pytest.param(1.0, 1.5, 0.3, marks=pytest.mark.slow), (3.0, 0.5, 1.0)]
+)
 def test_topics_of_a_tiny_corpus_have_the_posterior_found_by_enumeration(kind, alpha, gamma, eta):
     rng = np.random.default_rng(1)
     sampler = kind(WORDS, OFFSETS, 2, HDPPriors(alpha, gamma, eta))

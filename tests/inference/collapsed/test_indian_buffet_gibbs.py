@@ -32,7 +32,7 @@ def test_the_marginal_likelihood_is_that_of_a_gaussian():
     )
 
 
-@pytest.mark.parametrize("method", ["collapsed", "gibbs", "slice"])
+@pytest.mark.parametrize("method", ["collapsed", pytest.param("gibbs", marks=pytest.mark.slow), "slice"])
 def test_matrices_come_up_as_often_as_enumeration_says(method):
     """All classes of up to six columns: 1716; those left out have less than 1e-5 of the mass."""
     columns = [c for c in product((0.0, 1.0), repeat=3) if any(c)]

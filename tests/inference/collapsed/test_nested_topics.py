@@ -4,6 +4,7 @@ from itertools import pairwise, product
 from math import exp, lgamma, log
 
 import numpy as np
+import pytest
 
 from markovia.inference.collapsed.nested_topics import NestedTopics
 from sampler_checks import canonical, geweke_scores, set_partitions, total_variation
@@ -75,6 +76,7 @@ def test_the_joint_probability_is_that_of_the_model():
         np.testing.assert_allclose(sampler.log_prob(), ours, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_draws_of_trees_and_words_in_turn_have_the_joint_law_of_the_prior():
     rng, offsets, v = np.random.default_rng(4), np.array([0, 3, 6, 9]), 3
     document = np.repeat(np.arange(3), 3)

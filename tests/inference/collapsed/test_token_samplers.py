@@ -214,6 +214,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_words_and_topics_drawn_in_turn_have_their_joint_distribution(law):
     rng = np.random.default_rng(1)

@@ -36,10 +36,12 @@ MEANS, SDS, EVIDENCE = targets_answer()
 @pytest.mark.parametrize(
     "engine",
     [
-        E.RandomWalkMetropolis(thin=50, seed=1),  # so that the error of a variance is known well
+        pytest.param(
+            E.RandomWalkMetropolis(thin=50, seed=1), marks=pytest.mark.slow
+        ),  # so that the error of a variance is known well
         E.MALA(draws=1000, seed=1),
         E.SMC(seed=1),
-        E.ADVI(family="full-rank", seed=1),
+        pytest.param(E.ADVI(family="full-rank", seed=1), marks=pytest.mark.slow),
     ],
     ids=lambda e: e.name,
 )
@@ -68,6 +70,7 @@ def test_the_log_evidence_is_that_of_the_closed_form():
     assert laplace.record.details.log_mass == pytest.approx(EVIDENCE, abs=0.02)  # corrected by weights
 
 
+@pytest.mark.slow
 def test_tempering_starts_at_the_prior_where_that_can_be_drawn_from():
     import jax
     import jax.numpy as jnp
@@ -118,6 +121,7 @@ def test_a_mode_of_quantities_leaves_the_jacobian_out():
     assert height == pytest.approx(float(exact))
 
 
+@pytest.mark.slow
 def test_mean_field_misses_correlations_and_says_so():
     found = E.ADVI(seed=1).draw(targets())
     assert not found.record.converged

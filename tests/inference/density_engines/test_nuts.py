@@ -61,11 +61,13 @@ def test_draws_have_chain_and_draw_in_front_and_stats_of_their_shape(drawn):
     )
 
 
+@pytest.mark.slow
 def test_hmc_has_the_exact_moments():
     found = HMC(draws=1000, warmup=600, chains=4, seed=1).draw(targets())
     check_draws(found.draws)
 
 
+@pytest.mark.slow
 def test_new_data_of_the_same_shape_compile_nothing_and_are_seen():
     QUICK.draw(gaussian())
     before = set(compiled_functions._kept)
@@ -127,6 +129,7 @@ def code_folder(tmp_path_factory):
     compiled_functions._folder.cache_clear()
 
 
+@pytest.mark.slow
 def test_processes_give_the_draws_of_their_chains_alone(code_folder):
     found = replace(SMALL, chains=2, chain_method="processes").draw(standard_normal(2))
     alone = density_chains._alone(SMALL, standard_normal(2), random_keys(0, 2)[1])

@@ -60,7 +60,7 @@ def test_one_bounded_quantity_has_its_distribution_through_the_bijection():
     assert stats.kstest(1 / (1 + np.exp(-u[:, 0])), stats.beta(2, 3).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("reparameterize", ["all", "none"])
+@pytest.mark.parametrize("reparameterize", ["all", pytest.param("none", marks=pytest.mark.slow)])
 def test_a_hierarchy_has_its_density_centred_or_not(reparameterize):
     m, given = hierarchy()
     density = density_of(m, given, reparameterize)
@@ -70,6 +70,7 @@ def test_a_hierarchy_has_its_density_centred_or_not(reparameterize):
     check(density)
 
 
+@pytest.mark.slow
 def test_supports_of_parents_simplexes_orders_chains_and_states_have_their_densities():
     m = mk.BayesianNetwork()
     m.add("high", dist.Uniform(1.0, 2.0))

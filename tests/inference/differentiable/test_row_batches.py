@@ -57,6 +57,7 @@ def test_a_regression_has_rows_and_constants_go_with_them():
     assert np.allclose(each, exact)
 
 
+@pytest.mark.slow
 def test_states_of_each_row_are_summed_out_in_their_row():
     model = mk.BayesianNetwork()
     model.add("m", dist.Normal(0, 5), plate={"k": 2})

@@ -338,6 +338,7 @@ def test_many_scales_add_up_without_losing_digits():
     assert long_chain(n).log_partition() == pytest.approx(expected, rel=0, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_the_next_best_explanations_of_a_long_chain_take_little_memory():
     chain = long_chain(3000)
     tracemalloc.start()

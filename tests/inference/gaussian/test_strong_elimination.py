@@ -164,6 +164,7 @@ def test_variances_that_differ_by_twenty_powers_of_ten_keep_their_digits():
     assert p.var() == pytest.approx(0.5e-10, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False])
 def test_large_networks_agree_with_dense_conditioning(chain):
     rng = np.random.default_rng(7)

@@ -460,6 +460,7 @@ def test_a_count_of_many_coins_is_binomial():
     assert bn.query("c3", given={"n": 15}, engine="loopy-bp")[1] == pytest.approx(0.25, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_diagnosis_network_with_wide_noisy_ors_runs():
     bn = mk.generators.qmr(120, 60, causes=(40, 80), seed=0)
     row = bn.sample(1, seed=1).iloc[0]

@@ -73,6 +73,7 @@ def test_an_impossible_step_is_named_in_either_half():
         assert chain.best(seen)[1].tolist() == [-np.inf]
 
 
+@pytest.mark.slow
 def test_log_probabilities_of_a_million_steps_keep_their_digits():
     rng = np.random.default_rng(0)
     chain = random_chain(rng, 2, 1)

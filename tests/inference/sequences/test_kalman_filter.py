@@ -144,6 +144,7 @@ def test_covariances_that_have_come_to_rest_change_no_answer():
         np.testing.assert_allclose(resting.smoothed.cov[i], moved.smoothed.cov[i], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_draws_of_states_have_the_smoothed_means_and_covariances():
     rng = np.random.default_rng(5)
     space = random_space(rng, 2, 1, diffuse=True)

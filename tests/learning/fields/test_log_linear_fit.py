@@ -518,6 +518,7 @@ def test_wrong_arguments_are_named():
     assert mn.fit_ is None
 
 
+@pytest.mark.slow
 def test_a_model_too_wide_for_exact_inference_says_so_and_auto_takes_the_pseudo_likelihood():
     rng = np.random.default_rng(0)
     side = 22

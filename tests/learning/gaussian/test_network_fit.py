@@ -127,6 +127,7 @@ def test_a_prior_fills_configurations_that_no_row_shows():
     assert held["x"].row(d="b").variance > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seeds)
 def test_em_climbs_and_ends_where_no_small_change_is_better(seed):

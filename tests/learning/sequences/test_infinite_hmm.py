@@ -89,6 +89,7 @@ def drawn(sampler, n=5_000):
 KNOWN = InfinitePriors(ALPHA, GAMMA, 0.0, {"concentration": ETA})
 
 
+@pytest.mark.slow
 def test_beam_sampling_has_the_posterior_of_partitions_found_by_enumeration():
     exact = normalised(
         {z: moves_log_prob(moves_of(z, OFFSETS), infinite) + data_log_prob(z) for z in set_partitions(5)}

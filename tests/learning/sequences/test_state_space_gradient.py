@@ -33,6 +33,7 @@ def fitted(data):
     return mk.LinearStateSpace(**START, method="gradient", max_iter=500, tol=1e-9).fit(data)
 
 
+@pytest.mark.slow
 def test_gradients_end_where_expectation_maximisation_does(data, fitted):
     em = mk.LinearStateSpace(**START, max_iter=3000, tol=1e-12).fit(data)
     assert fitted.converged_

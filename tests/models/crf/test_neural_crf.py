@@ -197,6 +197,7 @@ def runs(n=30, seed=0):
     return inputs, labels
 
 
+@pytest.mark.slow
 def test_any_equinox_module_is_an_emission():
     import equinox as eqx
     import jax

@@ -25,6 +25,7 @@ def test_the_months_come_from_the_chain_with_the_printed_numbers(rain):
     assert weather.query("day14")["rain"] == pytest.approx(0.4079, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_the_models_have_the_parameters_that_they_should_and_the_chain_wins_on_new_months(rain, capsys):
     rain.compare(120)
     lines = capsys.readouterr().out.splitlines()[2:]

@@ -152,6 +152,7 @@ def test_qmr_findings_are_leaky_noisy_ors():
     assert all(0.001 <= bn.query(f"d{i}")["yes"] <= 0.1 for i in range(6))
 
 
+@pytest.mark.slow
 def test_qmr_with_hundreds_of_causes_is_sampled_and_scored_without_tables():
     bn = make.qmr(300, 40, causes=250, seed=0)
     rows = bn.sample(50, seed=0)
@@ -265,6 +266,7 @@ def test_the_ice_cream_model_has_its_textbook_answers():
     assert np.exp(best.log_prob) == pytest.approx(0.0128)
 
 
+@pytest.mark.slow
 def test_chains_share_one_table_and_grow_to_a_hundred_thousand_variables():
     bn = make.markov_chain([1, 0], [[0.9, 0.1], [0.5, 0.5]], 100_000)
     assert len(bn) == 100_000

@@ -134,6 +134,7 @@ def test_weights_count_as_repeated_rows_with_gaps_too(kind):
     assert np.allclose(one.get_covariance(), other.get_covariance(), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_the_true_covariance_is_recovered_from_rows_with_many_gaps():
     rng = np.random.default_rng(7)
     w, noise = rng.normal(size=(5, 2)), rng.uniform(0.2, 1.0, 5)

@@ -436,6 +436,7 @@ def test_a_time_limit_keeps_the_best_so_far():
     assert np.isfinite(mixture.score(rows))
 
 
+@pytest.mark.slow
 def test_processes_and_threads_change_nothing(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(3000, 3))
     settings = {"n_init": 2, "random_state": 0, "max_iter": 5, "tol": 0.0}

@@ -36,6 +36,7 @@ def test_a_normal_from_the_distributions_learns_what_gaussian_learns():
     assert two.log_prob([x]) == pytest.approx(same.log_prob([x]), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_gammas_are_learned_by_gradients_and_the_objective_never_falls():
     x = series(1)
     hmm = mk.HMM(2, emission=dist.Gamma, tol=1e-4, random_state=0).fit(x)

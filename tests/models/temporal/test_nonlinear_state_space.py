@@ -56,6 +56,7 @@ def test_linear_models_have_the_kalman_filters_answers(kalman, method):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_ensembles_are_off_the_kalman_filter_by_chance_alone(kalman):
     model, ys = kalman
     seeds, members = 12, 400
@@ -174,6 +175,7 @@ def test_a_gaussian_sum_keeps_both_signs_of_a_number_seen_squared():
     assert found.cov[0][-1, 0, 0] == pytest.approx(4, abs=0.3)
 
 
+@pytest.mark.slow
 def test_a_gaussian_sum_is_exact_for_mixed_noise_until_parts_are_merged():
     """Two steps, each noise of two parts: eight Gaussians at the end, summed here one by one."""
     noise, blur = [(0.7, 0.0, 0.2), (0.3, 1.0, 1.0)], [(0.9, 0.0, 0.5), (0.1, 0.0, 5.0)]
@@ -198,6 +200,7 @@ def test_a_gaussian_sum_is_exact_for_mixed_noise_until_parts_are_merged():
     assert merged.log_prob[0] != found.log_prob[0]
 
 
+@pytest.mark.slow
 def test_draws_have_the_laws_moments_and_inputs_reach_both_functions():
     model = mk.NonlinearStateSpace(
         lambda x, u: 0.5 * x + u, lambda x, u: x - u, 0.3, 0.2, [1.0], 0.1, method="unscented"

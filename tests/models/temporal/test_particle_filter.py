@@ -331,6 +331,7 @@ def test_the_posterior_of_a_parameter_is_that_on_a_grid(method, n):
         )
 
 
+@pytest.mark.slow
 def test_gibbs_paths_of_four_particles_have_the_moments_of_the_kalman_smoother():
     # the parameter is as good as known, so that paths alone are at work; so few particles forgive no wrong weight
     pf = mk.ParticleFilter(

@@ -74,6 +74,7 @@ def near(found, law):
     return stats.kstest(found[0].ravel(), law.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_told_states_give_the_conjugate_laws():
     labels = [[0, 0, 1, 1, 0]]
     post = posterior("categorical", {"transition_prior": 2.0}, [[0, 1, 1, 1, 0]], labels)

@@ -42,6 +42,7 @@ def test_the_number_of_topics_is_found_by_default(small, method):
     assert model.alpha_ == pytest.approx(0.4, abs=0.25)  # four topics of 0.1
 
 
+@pytest.mark.slow
 def test_online_inference_finds_topics_and_takes_documents_in_pieces(small):
     corpus, phi = small
     model = mk.HDP(20, method="online", truncation=20, batch_size=50, random_state=0).fit(corpus)

@@ -331,6 +331,7 @@ def _whole(X):
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "vb", "online"])
 def test_scikit_learns_checks_pass_on_whole_numbers(method):
     with warnings.catch_warnings():

@@ -160,6 +160,7 @@ def test_knowledge_is_obeyed_by_some_member_and_directs_what_it_settles(name):
         assert got.score == pytest.approx(FamilyRows(score, task.rules.pairs).total(member))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(METHODS))
 def test_more_starts_are_never_worse_and_a_seed_settles_the_answer(name):
     rng = np.random.default_rng(5)
