@@ -10,14 +10,14 @@ demo: $(STAMP)
 	$(BIN)/markovia demo
 
 test: kernels
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
 # with Spark, which only its tests need
 test-all: kernels $(STAMP)-cluster
-	$(BIN)/python -m pytest -n auto --hypothesis-profile=explore
+	$(BIN)/python -m pytest -n auto --dist loadfile --hypothesis-profile=explore
 
 coverage: kernels
-	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term --cov-fail-under=90
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" --cov --cov-report=term --cov-fail-under=90
 
 # compiled once and kept on disk, so that the tests do not compile the same thing twice
 kernels: $(STAMP)-test

@@ -478,6 +478,7 @@ def test_every_engine_explains_or_says_that_it_does_not(name):
         assert found["log_prob"] == pytest.approx(best["log_prob"]) or not told["info"]["exact"]
 
 
+@pytest.mark.slow
 def test_map_says_what_is_known_of_the_value():
     climbed = run("map", "misconception", "--engine", "icm").stdout
     assert "log weight = " in climbed

@@ -201,6 +201,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 # -- clusters --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_memory", [None, False])
 def test_dask_frames_give_the_same_structure(in_memory):
     dask = pytest.importorskip("dask.dataframe")

@@ -113,6 +113,7 @@ def test_nodes_are_shaded_by_uncertainty_and_by_information(asia):
     asia.locator(".mk-canvas:not(.mk-shaded)").wait_for()
 
 
+@pytest.mark.slow
 def test_edges_go_around_nodes(page):
     choose(page, "drug.json")
     assert behind(page) == []  # age points past drug to cured

@@ -315,6 +315,7 @@ def test_meta_learners_find_a_linear_conditional_effect(kind):
     assert np.isfinite(model.errors(at)).all() == (kind == "dr")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_meta_learners_take_any_scikit_learn_regressor(kind):
     from sklearn.ensemble import HistGradientBoostingRegressor

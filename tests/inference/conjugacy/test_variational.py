@@ -68,6 +68,7 @@ def test_cavi_is_at_the_fixed_point_of_a_mixture(mixture):
     assert np.allclose(np.asarray(post["z"]), r, atol=0.02)
 
 
+@pytest.mark.slow
 def test_svi_comes_to_the_answer_of_cavi_from_batches(mixture):
     m, y, best = mixture
     rows = np.tile(y, 10)

@@ -59,6 +59,7 @@ def test_draws_have_the_exact_moments(engine):
     assert found.record.converged, found.record.advice
 
 
+@pytest.mark.slow
 def test_the_log_evidence_is_that_of_the_closed_form():
     smc = E.SMC(seed=2).draw(targets())
     assert abs(smc.log_mass - EVIDENCE) < 4 * smc.record.details.log_mass_error < 0.4

@@ -77,6 +77,7 @@ def test_new_data_of_the_same_shape_compile_nothing_and_are_seen():
     assert abs(found.draws["a"].mean() - mean[0]) < 4.5 * mcse(found.draws["a"])
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
     first, again, other = (
         QUICK.draw(gaussian()),
@@ -198,6 +199,7 @@ print(found.points.tobytes().hex())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no kill -9")
 def test_a_run_that_is_killed_and_resumed_gives_the_draws_of_one_that_was_not(tmp_path, code_folder):
     whole = SMALL.draw(standard_normal(2)).points.tobytes().hex()

@@ -122,6 +122,7 @@ def test_priors_that_cannot_be_drawn_from_are_told_apart():
     assert density_of(unlike).prior is None
 
 
+@pytest.mark.slow
 def test_sequential_monte_carlo_has_the_evidence_of_the_closed_form():
     m = mk.BayesianNetwork()
     m.add("mu", dist.Normal(0, 3))

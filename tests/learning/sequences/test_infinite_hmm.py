@@ -100,6 +100,7 @@ def test_beam_sampling_has_the_posterior_of_partitions_found_by_enumeration():
     assert total_variation(found, exact) < 0.04
 
 
+@pytest.mark.slow
 def test_the_weak_limit_has_the_posterior_of_its_finite_model_found_by_enumeration():
     exact = {}
     for z in product(range(3), repeat=5):

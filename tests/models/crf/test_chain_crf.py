@@ -259,6 +259,7 @@ def test_arrays_sparse_matrices_and_lengths_are_the_same_data():
         np.testing.assert_allclose(two.log_prob(x, y, lengths), one.log_prob(arrays, labels), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["perceptron", "passive-aggressive", "max-margin", "sgd"])
 @pytest.mark.parametrize("arrays", [False, True])
 def test_online_solvers_separate_what_can_be_separated(solver, arrays):

@@ -49,6 +49,7 @@ class Overconfident(mk.engines.Laplace):
         return replace(drawn, draws={"mu": mean + 0.5 * (drawn.draws["mu"] - mean)})
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_too_sure_is_caught():
     right = mk.calibrate(normal(), "y", given={"row": 4}, simulations=60, engine="laplace", seed=1)
     wrong = mk.calibrate(normal(), "y", given={"row": 4}, simulations=60, engine=Overconfident(), seed=1)

@@ -136,6 +136,7 @@ def test_a_node_without_a_value_is_named_with_the_cure():
 # -- predict -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rows_without_plates_are_evidence_of_their_own():
     m = mixed_model()
     m.add("seen", lambda kind: 0.9 if kind == "new" else 0.2, states=["no", "yes"])

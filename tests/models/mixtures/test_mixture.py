@@ -184,6 +184,7 @@ def test_batches_come_to_where_em_comes():
         mk.Mixture(mk.GaussianMixture(2), 2).partial_fit(gauss)
 
 
+@pytest.mark.slow
 def test_the_default_start_finds_the_truth_among_bernoullis():
     rng = np.random.default_rng(0)
     probs, which = rng.beta(0.7, 0.7, (10, 50)), rng.integers(0, 10, 8000)

@@ -134,6 +134,7 @@ def square(x):
     return x[0] ** 2 + 2 * x[0] * x[1] + 3 * x[1] ** 2 + x[1]
 
 
+@pytest.mark.slow
 def test_sigma_points_have_the_exact_mean_of_a_quadratic_observation():
     mean, cov = np.array([1.0, -2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
     exact = float(square(mean)) + cov[0, 0] + 2 * cov[0, 1] + 3 * cov[1, 1]
@@ -144,6 +145,7 @@ def test_sigma_points_have_the_exact_mean_of_a_quadratic_observation():
     assert abs(plain.filter([[np.nan]]).expected[0][0, 0] - exact) > 0.5
 
 
+@pytest.mark.slow
 def test_iterating_the_derivative_ends_at_the_mode():
     model = mk.NonlinearStateSpace(wave, bend, 0.1, 0.01, [0.5], 2.0, iterations=30)
     y = np.array([[4.0]])

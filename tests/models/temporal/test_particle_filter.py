@@ -139,6 +139,7 @@ def backward_messages(y):
     return c, m, v
 
 
+@pytest.mark.slow
 def test_the_exact_backward_function_as_twist_leaves_no_variance():
     c, m, v = (jnp.asarray(x) for x in backward_messages(Y))
 
@@ -192,6 +193,7 @@ def test_smoothing_discrete_states_agrees_with_a_hidden_markov_model(method, n):
     np.testing.assert_allclose(found.probs[0], HMM.smooth([SYMBOLS[:, None]])[0], atol=0.035)
 
 
+@pytest.mark.slow
 def test_missing_steps_and_numbers_are_left_out():
     y = Y.copy()
     y[[0, 4, 5, 29]] = np.nan
@@ -210,6 +212,7 @@ def test_missing_steps_and_numbers_are_left_out():
     np.testing.assert_allclose(pf.log_prob(frame), pf.log_prob(both), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_forecasts_agree_with_the_kalman_filter():
     pf = mk.ParticleFilter(**LINEAR, n_particles=40_000, random_state=0)
     found, want = pf.forecast(Y, 4, level=0.8), KALMAN.forecast([Y], 4, level=0.8)
@@ -246,6 +249,7 @@ def test_time_and_inputs_reach_the_functions_that_ask_for_them():
         pf.log_prob(y)
 
 
+@pytest.mark.slow
 def test_a_state_of_named_quantities_agrees_with_the_mixture_of_kalman_filters():
     # s stays what it was at first, so the answer is a mixture of two linear models
     stay = {
@@ -266,6 +270,7 @@ def test_a_state_of_named_quantities_agrees_with_the_mixture_of_kalman_filters()
     assert found.mean[0]["s"][-1] == pytest.approx(np.exp(logs[1] - np.logaddexp(*logs)), abs=0.02)
 
 
+@pytest.mark.slow
 def test_one_observation_at_a_time_gives_the_numbers_of_a_whole_run(tmp_path):
     pf = mk.ParticleFilter(**LINEAR, n_particles=500, random_state=4)
     whole = pf.filter(Y)
@@ -361,6 +366,7 @@ def test_chains_that_stick_warn():
         assert not pf.posterior(Y, draws=30, warmup=10, chains=3).info.converged
 
 
+@pytest.mark.slow
 def test_unknown_parameters_are_refused_where_a_number_is_needed():
     pf = mk.ParticleFilter(
         LINEAR["initial"], lambda x, phi: dist.Normal(phi * x, 0.4), LINEAR["observation"],
