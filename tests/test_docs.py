@@ -27,11 +27,12 @@ NEEDS = {
 CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""
 SAMPLED = {
-    "bayesian_regression.md", "big_data_many_chains.md", "conjugate_models.md", "diagnosing.md",
+    "bayesian_regression.md", "big_data_many_chains.md", "conjugate_models.md", "crfs_and_segmentation.md",
+    "diagnosing.md", "eight_schools.md",
     "discrete_and_continuous.md", "engines_on_densities.md", "forecasting_a_series.md", "from_csv_to_effect.md",
     "clustering_with_uncertainty.md", "how_many_clusters.md", "infinite_topics.md", "latent_features.md",
     "learning_undirected_models.md", "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md",
-    "structure_from_big_data.md", "topic_relatives.md", "tracking_a_target.md",
+    "structure_from_big_data.md", "topic_relatives.md", "tracking_a_target.md", "undirected_structure.md",
 }  # fmt: skip
 """Pages that compile, sample or learn for five seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}

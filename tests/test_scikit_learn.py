@@ -135,8 +135,9 @@ def test_every_estimator_is_in_the_list():
 
 
 SLOW = {
-    "StudentTMixture": "GaussianMixture", "Mixture": "GaussianMixture", "CategoricalMixture": "LatentClass",
-    "PoissonMixture": "BernoulliMixture", "MixtureOfExperts": "RegressionMixture",
+    "StudentTMixture": "GaussianMixture", "Mixture": "GaussianMixture", "CategoricalMixture": "GaussianMixture",
+    "LatentClass": "GaussianMixture", "BernoulliMixture": "GaussianMixture", "PoissonMixture": "GaussianMixture",
+    "MixtureOfExperts": "RegressionMixture",
 }  # fmt: skip
 """Estimators whose checks take long, and those with the same code around the fit that are always checked."""
 

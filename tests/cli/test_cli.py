@@ -1038,6 +1038,7 @@ def test_a_reader_that_goes_away_is_no_error():
     assert len(done.stdout.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text_without_colours_padding_or_wrapping(tmp_path: Path):
     bn = mk.BayesianNetwork()
     bn.add("v", states=["s" * 150, "t"], p=[0.5, 0.5])

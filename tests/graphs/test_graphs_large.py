@@ -97,6 +97,7 @@ def test_editing_and_converting_a_large_graph(long_chain):
     assert len(MixedGraph.from_dag(long_chain)) == N
 
 
+@pytest.mark.slow
 def test_chordal_work_on_a_large_tree():
     n = N // 4
     tree = random_tree(n, seed=0)
@@ -124,6 +125,7 @@ def test_hubs_are_not_quadratic():
     assert BipartiteGraph([("class", f"x{i}") for i in range(N)]).is_tree()
 
 
+@pytest.mark.slow
 def test_equivalence_and_trails_on_a_large_chain(long_chain):
     completed = cpdag(chain(N // 4, directed=True))
     assert completed.directed_edges() == []

@@ -157,6 +157,7 @@ def test_many_sequences_in_parts_are_the_sum_of_each():
     assert together.log_probs == pytest.approx(np.concatenate([one.log_probs for one in alone]), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_million_steps_do_not_underflow():
     rng = np.random.default_rng(0)
     chain = HiddenChain([0.5, 0.5], [[0.99, 0.01], [0.02, 0.98]])

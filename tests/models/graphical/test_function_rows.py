@@ -66,6 +66,7 @@ def test_draws_of_a_model_have_their_log_densities():
         assert found[i] == pytest.approx(m.log_prob({**one, "sigma": 0.8}), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_of_a_model_whose_functions_branch_on_states_have_the_log_densities_of_their_branch():
     m = mixed_model()
     rows = m.sample(30, seed=1)
@@ -166,6 +167,7 @@ def regression():
     return m, frame
 
 
+@pytest.mark.slow
 def test_new_rows_of_a_plate_are_predicted_from_a_posterior_or_from_data(regression):
     m, frame = regression
     post = m.query(["a", "b"], given={"row": frame})
@@ -217,6 +219,7 @@ def test_what_cannot_be_predicted_is_said_with_the_cure(regression):
 # -- missing entries ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_only_nodes_with_missing_entries_that_children_tell_about_can_be_asked_for():
     m = mk.BayesianNetwork()
     m.add("mu", dist.Normal(0, 1))

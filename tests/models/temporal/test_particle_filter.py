@@ -228,6 +228,7 @@ def test_samples_have_the_moments_of_the_process():
     assert np.array(ys).var(axis=0) == pytest.approx([1.25, 1.22, 1.1957], abs=0.04)
 
 
+@pytest.mark.slow
 def test_time_and_inputs_reach_the_functions_that_ask_for_them():
     u = np.random.default_rng(0).normal(size=30)
     exact = mk.LinearStateSpace(0.9, 0.16, 1, 0.25, 0, 1, transition_input=[[1.0]], observation_input=[[0.5]])
@@ -291,6 +292,7 @@ def test_one_observation_at_a_time_gives_the_numbers_of_a_whole_run(tmp_path):
     assert pf.update(Y[0]).mean == pytest.approx(whole.mean[0][0], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_all_particles_are_kept_with_their_ancestors():
     found = mk.ParticleFilter(**LINEAR, n_particles=300, random_state=0).filter(Y, keep=True)
     assert found.particles[0].shape == found.weights[0].shape == found.ancestors[0].shape == (30, 300)

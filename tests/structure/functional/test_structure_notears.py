@@ -126,6 +126,7 @@ def test_linear_models_are_recovered_but_for_one_edge_in_three_graphs():
     assert wrong <= 1
 
 
+@pytest.mark.slow
 def test_nonlinear_models_are_recovered_far_better_than_by_lines():
     edges = np.zeros((4, 4), dtype=bool)
     edges[2, 0] = edges[2, 1] = edges[3, 1] = True
