@@ -29,6 +29,7 @@ def test_an_intervention_is_shown_as_a_cut(asia):
     asia.locator(".mk-edge.mk-cut").first.wait_for()
     assert asia.locator(".mk-edge.mk-cut").count() == 2  # from bronc and from either
     bars(asia, ASIA.do(dysp="yes"))
+    assert asia.get_by_text("Probability of these findings").count() == 0  # nothing was observed
     asia.get_by_role("button", name="do( )").first.click()
     state(asia, "dysp", "yes").click()
     asia.wait_for_selector(".mk-edge.mk-cut", state="detached")

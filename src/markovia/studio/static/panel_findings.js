@@ -47,6 +47,7 @@ export const findingsPanel = {
 /** @param {HTMLElement} element @param {Context} context */
 function findingsList(element, { store, actions, graph }) {
   const { state } = store;
+  const seen = Object.keys(state.findings).length > 0;
   const items = [
     ...Object.entries(state.findings).map(([name, finding]) => ({ name, text: findingText(finding), kind: finding.weights ? "slider" : finding.interval ? "range" : "eye" })),
     ...Object.entries(state.interventions).map(([name, value]) => ({ name, text: `do = ${value}`, kind: "hammer" })),
@@ -60,8 +61,8 @@ function findingsList(element, { store, actions, graph }) {
         h("span", { class: "mk-finding-text" }, text),
         button(null, () => actions.retract(name), { icon: "close", label: `Retract ${name}` }))))
       : h("p", { class: "mk-hint" }, "Nothing observed yet. Click a bar in a node to say what you saw; click it again to take it back."),
-    state.info ? why({ ...state.info, log_evidence: items.length ? state.logEvidence : null }) : null,
-    items.length && state.logEvidence !== null && Number.isFinite(state.logEvidence)
+    state.info ? why({ ...state.info, log_evidence: seen ? state.logEvidence : null }) : null,
+    seen && state.logEvidence !== null && Number.isFinite(state.logEvidence)
       ? h("p", { class: "mk-hint" }, `Probability of these findings: ${percent(Math.exp(state.logEvidence))}`) : null,
     state.view?.cost && !state.view.cost.exact ? h("p", { class: "mk-hint" }, "This model is too large for exact answers; they are approximate.") : null);
 }
