@@ -116,20 +116,20 @@ def test_the_weak_limit_has_the_posterior_of_its_finite_model_found_by_enumerati
 @pytest.mark.parametrize("kind", ["beam", "weak-limit"])
 def test_weights_of_states_given_tables_are_drawn_from_their_dirichlet_law(kind):
     """The share of states without a table: Beta(gamma, tables), or a half of gamma where every other state has one."""
-    seen, rng, many = observed(SYMBOLS, OFFSETS), np.random.default_rng(5), 1_000
+    seen, rng, many = observed(SYMBOLS, OFFSETS), np.random.default_rng(5), 100
     priors = InfinitePriors(ALPHA, 300.0, 0.0, {"concentration": ETA})
     if kind == "beam":
-        sampler, served, a, b = BeamSampler(seen, template(), priors), np.full(many // 2, 1), 300.0, 500.0
+        sampler, served, a, b = BeamSampler(seen, template(), priors), np.full(many // 2, 1), 300.0, 50.0
     else:
-        served, a, b = np.arange(many) % 2, 150.0, 150.0 + 500.0
+        served, a, b = np.arange(many) % 2, 150.0, 150.0 + 50.0
         sampler = WeakLimit(seen, template(), priors, many)
     shares = []
-    for _ in range(400):
+    for _ in range(8_000):
         sampler._draw_weights(served, rng)
         assert abs(sampler.weights.sum() - 1.0) < 1e-9
         shares.append(sampler.weights[np.append(served, 0) == 0].sum())
-    x, total = np.array(shares), a + b
-    for draws, expected in ((x, a / total), (x**2, a * (a + 1.0) / total / (total + 1.0))):
+    x, mean = np.array(shares), a / (a + b)
+    for draws, expected in ((x, mean), ((x - mean) ** 2, mean * (1.0 - mean) / (a + b + 1.0))):
         assert abs(draws.mean() - expected) < 4.0 * draws.std() / np.sqrt(len(draws))
 
 
