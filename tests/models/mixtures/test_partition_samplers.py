@@ -78,8 +78,12 @@ def expected_distance(p, draws):
     return 0.5 * np.sqrt(2 / np.pi * p * (1 - p) / draws).sum()
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize(("kind", "discount"), [("gaussian", 0.0), ("bernoulli", 0.3)])
+@pytest.mark.parametrize(
+    ("name", "kind", "discount"),
+    [(n, k, d) for n in SAMPLERS for k, d in (("gaussian", 0.0), ("bernoulli", 0.3))]
+    # rows are taken out of their group in a way of their own in each family
+    + [("collapsed", k, 0.0) for k in ("diagonal", "categorical", "multinomial", "poisson")],
+)
 def test_visits_of_partitions_are_within_twice_the_error_of_independent_draws(name, kind, discount):
     family, rows = families()[kind]
     law = Concentration(1.0, None, discount)
