@@ -67,4 +67,4 @@ $(STAMP)-%: pyproject.toml | $(VENV)/bin/python
 	touch $@ $(STAMP)
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) .cache docs/_build .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -3,12 +3,15 @@
 import gc
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 # samplers in tests run for a second and compile for ten: machine code of the plainest kind is there sooner
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 )
+# machine code of samplers is kept in the checkout, not in the user's cache folder
+os.environ.setdefault("MARKOVIA_CACHE", str(Path(__file__).parents[1] / ".cache"))
 if os.environ.get("PYTEST_XDIST_WORKER"):
     # workers share the processors, where threads of linear algebra would wait for each other; NumPy reads this once
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

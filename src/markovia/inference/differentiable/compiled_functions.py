@@ -33,6 +33,9 @@ PLAIN: dict[str, str | bool] = {
     "xla_backend_optimization_level": "0",
     "xla_llvm_disable_expensive_passes": True,
 }
+ROOT = Path(__file__).parents[2]
+TRACE_NOTHING = ("kernels", "graphs", "io", "plotting", "cli")
+"""Folders below `ROOT` with no function that JAX traces."""
 _kept: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
 _lock = Lock()
 
@@ -167,7 +170,10 @@ def _machine() -> str:
         processor = platform.processor()
     device = jax.devices()[0]
     flags = os.environ.get("XLA_FLAGS", "")
-    versions = [*map(version, ("jax", "jaxlib", "numpyro")), device.client.platform_version]
+    versions = [
+        *map(version, ("markovia", "jax", "jaxlib", "numpyro", "optax", "equinox")),
+        device.client.platform_version,
+    ]
     return repr((versions, device.device_kind, jax.device_count(), platform.machine(), processor, flags))
 
 
@@ -180,13 +186,16 @@ def _file(key: Hashable) -> Path | None:
 
 
 @cache
-def _sources() -> str:
-    """Return a digest of the engines' own text: a changed engine is compiled again."""
+def _sources(root: Path = ROOT) -> str:
+    """Return a digest of markovia's own text: a function that JAX traces may be written in any layer.
+
+    Layers that trace nothing are left out by name, so that a new one counts. Eight megabytes take a hundredth of a second.
+    """
     total = hashlib.sha256()
-    here = Path(__file__).parent
-    for folder in (here, here.with_name("density_engines"), here.with_name("particles")):
-        for file in sorted(folder.glob("*.py")):
-            total.update(file.read_bytes())
+    for folder in sorted(root.iterdir()):
+        if folder.is_dir() and folder.name not in TRACE_NOTHING:
+            for file in sorted(folder.rglob("*.py")):
+                total.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes())
     return total.hexdigest()
 
 
