@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from scipy.special import gammaln
 
 import markovia as mk
 from markovia import exponential as ef
@@ -362,6 +363,23 @@ def test_no_data_leave_the_prior_as_it_was():
     prior = ef.Poisson.conjugate_prior(shape=2.0, rate=1.5)
     assert prior.posterior([]).parameters.shape == 2.0
     assert ef.NormalGamma(1, 2, 3, 4).posterior([]).rate == 4.0
+
+
+def test_the_evidence_of_weighted_rows_is_that_of_repeated_ones():
+    counts, weights = np.array([3, 0, 5, 2]), np.array([2, 1, 0, 3])
+    prior = ef.Poisson.conjugate_prior(2.5, 1.5)
+    agree(prior.log_evidence(counts, weights), prior.log_evidence(np.repeat(counts, weights)))
+    seen, shape, rate = np.repeat(counts, weights), 2.5, 1.5
+    total, n = seen.sum(), len(seen)
+    # the base measure of counts, 1 / x!, is not 1: the rate integrated out by hand
+    by_hand = (
+        shape * np.log(rate)
+        - gammaln(shape)
+        + gammaln(shape + total)
+        - (shape + total) * np.log(rate + n)
+        - gammaln(seen + 1).sum()
+    )
+    agree(prior.log_evidence(counts, weights), by_hand)
 
 
 def test_gaussian_priors():

@@ -114,6 +114,14 @@ def test_weights_count_like_repeated_rows():
         assert np.allclose(weighted.by_class["a"].count, repeated.by_class["a"].count)
 
 
+def test_of_classes_that_are_equally_probable_the_first_is_the_forecast():
+    found = calibration(
+        ["b", "a", "c"], [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.2, 0.2, 0.6]], classes=["a", "b", "c"]
+    )
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert found.top.observed[4] == pytest.approx(1 / 2)
+
+
 def test_quantile_bins_have_equally_many_rows():
     law, y = forecasts(4, n=1000, k=2)
     found = calibration(y, law[:, 1], bins=10, strategy="quantile").by_class["b"]

@@ -8,6 +8,7 @@ import pytest
 import sklearn.linear_model as sk
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -83,6 +84,64 @@ def flat(model):
 
 def agree(a, b, rtol=1e-6, atol=1e-8):
     np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+# -- side outputs against their definitions --------------------------------------------------------------------------
+
+
+def unit_deviance(family, y, mu):
+    """Twice the log likelihood that is lost by a mean of mu in place of y, a row."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.where(y > 0, y * np.log(y / mu), 0.0)
+        return {
+            "gaussian": (y - mu) ** 2,
+            "poisson": 2 * (log - (y - mu)),
+            "gamma": 2 * ((y - mu) / mu - np.log(y / mu)),
+            "bernoulli": 2 * (log + np.where(y < 1, (1 - y) * np.log((1 - y) / (1 - mu)), 0.0)),
+        }[family]
+
+
+@pytest.mark.parametrize("family", RESPONSES)
+@pytest.mark.parametrize("l2", [0.0, 0.7])
+def test_the_deviance_is_of_the_means_whatever_the_penalty(family, l2):
+    y, offset = RESPONSES[family], 0.3 * X[:, 1]
+    model = mk.GLM(family, "log" if family == "gamma" else None, l2=l2).fit(X, y, WEIGHTS, offset=offset)
+    agree(model.deviance_, WEIGHTS @ unit_deviance(family, y, model.predict_mean(X, offset=offset)))
+
+
+@pytest.mark.parametrize("family", ["poisson", "bernoulli"])
+def test_without_an_intercept_nothing_is_the_offset_alone(family):
+    y, offset = RESPONSES[family], 0.3 * X[:, 1] - 0.2
+    model = mk.GLM(family, fit_intercept=False).fit(X, y, WEIGHTS, offset=offset)
+    mean = np.exp(offset) if family == "poisson" else 1 / (1 + np.exp(-offset))
+    agree(model.null_deviance_, WEIGHTS @ unit_deviance(family, y, mean))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_null_deviance_of_classes_is_of_their_shares_or_of_equal_ones(fit_intercept):
+    y = RNG.choice(3, N, p=[0.5, 0.2, 0.3])
+    model = mk.GLM("categorical", fit_intercept=fit_intercept).fit(X, y, WEIGHTS)
+    shares = np.bincount(y, WEIGHTS) / WEIGHTS.sum() if fit_intercept else np.full(3, 1 / 3)
+    agree(model.null_deviance_, -2 * WEIGHTS @ np.log(shares[y]))
+
+
+@pytest.mark.parametrize("family", ["gaussian", "gamma"])
+def test_where_the_dispersion_is_estimated_tests_are_of_student(family):
+    model = mk.GLM(family, "log").fit(X[:12], RESPONSES[family][:12], WEIGHTS[:12])
+    table, free = model.summary(0.8), WEIGHTS[:12].sum() - 4
+    assert table.test == "t"
+    agree(table.p_value, 2 * stats.t(free).sf(np.abs(model._flat_ / model.standard_errors_)))
+    agree(table.upper, model._flat_ + stats.t(free).ppf(0.9) * model.standard_errors_)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
+def test_the_score_is_the_share_of_weighted_deviance_explained(family):
+    y = RESPONSES[family]
+    model = mk.GLM(family, None if family == "gaussian" else "log").fit(X, y)
+    weights = WEIGHTS * (y > np.median(y))  # far from uniform: the weighted mean is another
+    mean = np.full(N, np.average(y, weights=weights))
+    left, null = (weights @ unit_deviance(family, y, mu) for mu in (model.predict_mean(X), mean))
+    agree(model.score(X, y, weights), 1 - left / null)
 
 
 # -- against statsmodels --------------------------------------------------------------------------------------------
