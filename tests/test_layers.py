@@ -265,6 +265,20 @@ def test_importing_markovia_loads_no_heavy_library():
     assert "numpy" in loaded
 
 
+def test_front_doors_load_only_what_is_asked_of_them():
+    doors = [stub.stem for stub in stubs() if stub.parent == ROOT and stub.stem != "__init__"]
+    assert {"engines", "scores", "local", "results"} <= set(doors)
+    code = (
+        f"import sys, markovia as mk; before = set(sys.modules); [getattr(mk, door) for door in {doors}]; "
+        "print(len(set(sys.modules) - before)); mk.engines.Gibbs; "
+        "print('markovia.structure' in sys.modules, 'jax' in sys.modules)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert said == [str(len(doors)), "False", "False"]
+
+
 def stubs():
     return sorted(ROOT.rglob("*.pyi"))
 

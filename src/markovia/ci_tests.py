@@ -8,11 +8,6 @@ Examples
 True
 """
 
-from markovia.structure.ci_tests.ci_tests import CITest, Oracle
-from markovia.structure.ci_tests.fisher_z_test import FisherZ
-from markovia.structure.ci_tests.kernel_ci_test import KCI, HSICTest
-from markovia.structure.ci_tests.mixed_test import MixedTest
-from markovia.structure.ci_tests.permutation_information_test import PermutationCMI
-from markovia.structure.ci_tests.table_tests import G2, ChiSquare
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__ = ["G2", "KCI", "CITest", "ChiSquare", "FisherZ", "HSICTest", "MixedTest", "Oracle", "PermutationCMI"]
+__getattr__, __dir__ = _lazy_names(__name__)

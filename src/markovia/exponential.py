@@ -10,42 +10,6 @@ Examples
 Gamma(shape=7, rate=3)
 """
 
-from markovia.factors.distributions.conjugate_priors import (
-    ConjugatePrior,
-    Predictive,
-    StudentT,
-)
-from markovia.factors.distributions.discrete_families import Bernoulli, Categorical, Multinomial, Poisson
-from markovia.factors.distributions.exponential_family import ExponentialFamily
-from markovia.factors.distributions.gaussian_families import (
-    Gaussian,
-    GaussianKnownVariance,
-    NormalGamma,
-)
-from markovia.factors.distributions.multivariate_gaussian import (
-    MultivariateGaussian,
-    NormalInverseWishart,
-)
-from markovia.factors.distributions.positive_families import Beta, Dirichlet, Exponential, Gamma
-from markovia.inference.theory.markov_field_family import MarkovField
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__ = [
-    "Bernoulli",
-    "Beta",
-    "Categorical",
-    "ConjugatePrior",
-    "Dirichlet",
-    "Exponential",
-    "ExponentialFamily",
-    "Gamma",
-    "Gaussian",
-    "GaussianKnownVariance",
-    "MarkovField",
-    "Multinomial",
-    "MultivariateGaussian",
-    "NormalGamma",
-    "NormalInverseWishart",
-    "Poisson",
-    "Predictive",
-    "StudentT",
-]
+__getattr__, __dir__ = _lazy_names(__name__)

@@ -9,49 +9,6 @@ Examples
 (3,)
 """
 
-from markovia.inference.theory.basic_sampling import (
-    Accepted,
-    Estimate,
-    importance_estimate,
-    inverse_transform,
-    rejection_sample,
-)
-from markovia.inference.theory.integrators import euler, gradient_of, leapfrog, total_energy
-from markovia.inference.theory.one_step_kernels import (
-    Move,
-    SteppedChain,
-    hmc_step,
-    independence_step,
-    langevin_step,
-    mala_step,
-    random_walk_step,
-    run_chain,
-    slice_step,
-    variational_mcmc,
-)
-from markovia.inference.weighted_draws.resampling import resample
-from markovia.inference.weighted_draws.weight_diagnostics import pareto_k
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__ = [
-    "Accepted",
-    "Estimate",
-    "Move",
-    "SteppedChain",
-    "euler",
-    "gradient_of",
-    "hmc_step",
-    "importance_estimate",
-    "independence_step",
-    "inverse_transform",
-    "langevin_step",
-    "leapfrog",
-    "mala_step",
-    "pareto_k",
-    "random_walk_step",
-    "rejection_sample",
-    "resample",
-    "run_chain",
-    "slice_step",
-    "total_energy",
-    "variational_mcmc",
-]
+__getattr__, __dir__ = _lazy_names(__name__)

@@ -12,41 +12,6 @@ Examples
 [0.5, 0.25, 0.25]
 """
 
-from markovia.factors.processes.beta_process import BetaProcess
-from markovia.factors.processes.chinese_restaurant import ChineseRestaurant, HoppeUrn
-from markovia.factors.processes.dirichlet import Dirichlet, PolyaUrn
-from markovia.factors.processes.dirichlet_process import DirichletProcess, Measure, PitmanYor
-from markovia.factors.processes.distance_dependent import DistanceDependentRestaurant
-from markovia.factors.processes.feature_matrices import left_ordered
-from markovia.factors.processes.franchise import (
-    ChineseRestaurantFranchise,
-    HierarchicalDirichletProcess,
-    Seating,
-)
-from markovia.factors.processes.gamma_process import GammaProcess, InfiniteGammaPoisson
-from markovia.factors.processes.indian_buffet import IndianBuffet
-from markovia.factors.processes.law import set_partitions
-from markovia.factors.processes.nested_restaurant import NestedChineseRestaurant
-from markovia.factors.processes.stick_breaking import GEM
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__ = [
-    "GEM",
-    "BetaProcess",
-    "ChineseRestaurant",
-    "ChineseRestaurantFranchise",
-    "Dirichlet",
-    "DirichletProcess",
-    "DistanceDependentRestaurant",
-    "GammaProcess",
-    "HierarchicalDirichletProcess",
-    "HoppeUrn",
-    "IndianBuffet",
-    "InfiniteGammaPoisson",
-    "Measure",
-    "NestedChineseRestaurant",
-    "PitmanYor",
-    "PolyaUrn",
-    "Seating",
-    "left_ordered",
-    "set_partitions",
-]
+__getattr__, __dir__ = _lazy_names(__name__)

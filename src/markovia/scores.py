@@ -9,21 +9,6 @@ Examples
 [('cloudy', 'rain'), ('cloudy', 'sprinkler')]
 """
 
-from markovia.structure.scores.conditional_gaussian_score import ConditionalGaussianBIC
-from markovia.structure.scores.gaussian_scores import GaussianBIC
-from markovia.structure.scores.local_score import LocalScore
-from markovia.structure.scores.quotient_nml import QNML
-from markovia.structure.scores.scores import BIC
-from markovia.structure.scores.table_scores import AIC, K2, BDeu, LogLikelihood
+from markovia.runtime.lazy_names import lazy_names as _lazy_names
 
-__all__ = [
-    "AIC",
-    "BIC",
-    "K2",
-    "QNML",
-    "BDeu",
-    "ConditionalGaussianBIC",
-    "GaussianBIC",
-    "LocalScore",
-    "LogLikelihood",
-]
+__getattr__, __dir__ = _lazy_names(__name__)
