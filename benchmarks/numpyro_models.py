@@ -58,7 +58,9 @@ def garch(y, sigma1):
     mu = flat("mu")
     alpha0 = flat("alpha0", POSITIVE)
     alpha1 = numpyro.sample("alpha1", dist.Uniform(0, 1))
-    beta1 = flat("beta1", dist.constraints.interval(0.0, 1 - alpha1))
+    # flat below 1 - alpha1: NumPyro moves the bound with alpha1 for a Uniform, not for an ImproperUniform
+    beta1 = numpyro.sample("beta1", dist.Uniform(0, 1 - alpha1))
+    numpyro.factor("flat beta1", jnp.log1p(-alpha1))
 
     def step(s, before):
         now = jnp.sqrt(alpha0 + alpha1 * (before - mu) ** 2 + beta1 * s**2)
