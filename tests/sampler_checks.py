@@ -36,6 +36,26 @@ def standard_score(draws: Iterable[float], expected: float) -> float:
     return float((x.mean() - expected) / np.sqrt(x.var() / ess(x[None], "mean")))
 
 
+def assert_moments(draws: Iterable[float], log_density: Callable[[float], float], batches: int = 30) -> None:
+    """Check the first two moments of a chain of positive numbers against quadrature, within 4 standard errors.
+
+    The errors come from batches of the chain, and have to be small: else agreement would say nothing.
+    """
+    from scipy.integrate import quad
+
+    x = np.asarray(list(draws), dtype=float)
+    top = max(log_density(v) for v in np.geomspace(0.01, 60.0, 300))
+    points = [0.1, 1.0, 5.0, 20.0]
+    whole, first, second = (
+        quad(lambda v, p=p: v**p * np.exp(log_density(v) - top), 0.0, 80.0, limit=300, points=points)[0]
+        for p in range(3)
+    )
+    for values, expected in ((x, first / whole), (x**2, second / whole)):
+        error = values.reshape(batches, -1).mean(axis=1).std(ddof=1) / np.sqrt(batches)
+        assert error < 0.06 * expected, (error, expected)
+        assert abs(values.mean() - expected) < 4.0 * error, (values.mean(), expected, error)
+
+
 def total_variation(draws: Iterable[Hashable], exact: Mapping[Hashable, float]) -> float:
     """Return half the sum of distances between frequencies of draws and probabilities."""
     seen = Counter(draws)

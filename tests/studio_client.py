@@ -61,7 +61,8 @@ class Studio:
 
 
 @contextmanager
-def studio(state: Path | None = None) -> Iterator[Studio]:
+def studio(state: Path | None = None, folder: Path | None = None) -> Iterator[Studio]:
     """Open a studio."""
-    with TestClient(create(token="t", state=state), headers={"Authorization": "Bearer t"}) as client:
+    app = create(token="t", state=state, folder=folder)
+    with TestClient(app, headers={"Authorization": "Bearer t"}) as client:
         yield Studio(client)

@@ -34,6 +34,7 @@ def test_given_values_and_levels_are_read_as_the_column_has_them(rows):
     assert told["n"] == 200
     flipped = answer(*asked, "--control", "1", "--treated", "0")
     assert flipped["value"] < 0
+    assert (flipped["treated"], flipped["control"]) == (0, 1)
 
 
 def test_a_report_judges_and_draws(rows, tmp_path):

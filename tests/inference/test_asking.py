@@ -36,7 +36,7 @@ def strange_problem():
 def test_an_engine_refuses_pieces_of_a_kind_that_it_does_not_treat():
     problem = strange_problem()
     assert problem.kinds == {"table", "strange"}
-    with pytest.raises(mk.errors.UnsupportedModel) as caught, asking(get_engine("gibbs"), problem):
+    with pytest.raises(mk.errors.UnsupportedModel) as caught, asking(get_engine("gibbs"), problem, "joint"):
         pass
     assert str(caught.value) == "engine 'gibbs' treats pieces of kind table, not strange; no engine does"
 
@@ -46,10 +46,10 @@ def test_the_refusal_names_an_engine_that_treats_them(monkeypatch):
     monkeypatch.setitem(sys.modules, __name__, sys.modules[Able.__module__])
     with (
         pytest.raises(mk.errors.UnsupportedModel, match=r"use engine='able'$"),
-        asking(get_engine("junction-tree"), strange_problem()),
+        asking(get_engine("junction-tree"), strange_problem(), "sample"),
     ):
         pass
-    with asking(Able(), strange_problem()):
+    with asking(Able(), strange_problem(), "best"):
         pass
 
 
@@ -70,7 +70,7 @@ class Talkative:
     """An engine that says something on its way."""
 
     name, exact = "talkative", True
-    kinds = engines.TABLES
+    kinds, answers = engines.TABLES, engines.QUESTIONS
 
     def __init__(self, progress):
         self.progress = progress

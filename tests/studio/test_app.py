@@ -262,6 +262,31 @@ def test_the_tornado_is_that_of_the_library(client, asia):
         assert row["high"] == pytest.approx(curve(min(1.0, 1.1 * entry.value)))
 
 
+def test_the_tornado_of_a_mean_moves_each_parameter_a_tenth_either_way():
+    def river(rain=8.0, weight=-0.5):
+        bn = mk.BayesianNetwork()
+        bn.add("rain", mk.LinearGaussian(rain, {}, 4))
+        bn.add("river", mk.LinearGaussian(1, {"rain": weight}, 0.5))
+        return bn
+
+    with TestClient(create(token=TOKEN, models=[("river", river())]), headers=JSON) as client:
+        (model,) = (s["id"] for s in client.get("/api/models").json())
+        said = ask(client, model, "sensitivity", target="river", top=10)
+    assert said["probability"] == pytest.approx(-3.0)
+    for name, value, ends in (
+        ("rain", 8.0, [river(rain=7.2).query("river").mean(), river(rain=8.8).query("river").mean()]),
+        (
+            "river",
+            -0.5,
+            [river(weight=-0.55).query("river").mean(), river(weight=-0.45).query("river").mean()],
+        ),
+    ):
+        row = next(r for r in said["rows"] if r["name"] == name and r["value"] == pytest.approx(value))
+        assert [row["low"], row["high"]] == pytest.approx(ends)
+    sizes = [abs(r["high"] - r["low"]) for r in said["rows"]]
+    assert sizes[0] > 0
+
+
 def test_shading_is_entropy_or_information(client, asia):
     bn = mk.examples.asia()
     entropy = ask(client, asia, "shading", measure="entropy", given={"smoke": {"state": "yes"}})["values"]
@@ -336,7 +361,8 @@ def test_numbers_have_means_quantiles_and_densities():
             x = said["marginals"]["x"]
             assert x["mean"] == pytest.approx(expected["x"].mean())
             assert x["sd"] == pytest.approx(expected["x"].sd())
-            assert x["quantiles"]["0.95"] == pytest.approx(expected["x"].quantile(0.95))
+            for level in ("0.05", "0.25", "0.5", "0.75", "0.95"):
+                assert x["quantiles"][level] == pytest.approx(expected["x"].quantile(float(level)))
             xs, ys = np.array(x["curve"]).T
             assert np.trapezoid(ys, xs) == pytest.approx(0.998, abs=0.01)
             assert said["marginals"]["d"]["p"] == pytest.approx(expected["d"].values.tolist())

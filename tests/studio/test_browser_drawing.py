@@ -12,7 +12,9 @@ LEFT = "() => document.querySelector('[data-name=tub] .mk-box').getBoundingClien
 
 
 def middle(page, name):
-    box = page.locator(f'.mk-node[data-name="{name}"] .mk-box').bounding_box()
+    where = page.locator(f'.mk-node[data-name="{name}"] .mk-box')
+    found = (where.bounding_box() for _ in range(100))  # none while the drawing is being replaced
+    box = next(box for box in found if box is not None)
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 

@@ -59,13 +59,10 @@ from markovia.causal.identification.identify import (
     transport as transport,
 )
 from markovia.causal.estimation.designs import (
-    Mediation as Mediation,
     SyntheticControl as SyntheticControl,
     StaggeredEffects as StaggeredEffects,
     difference_in_differences as difference_in_differences,
     staggered_differences as staggered_differences,
-    effect_over_time as effect_over_time,
-    mediation as mediation,
     regression_discontinuity as regression_discontinuity,
     synthetic_control as synthetic_control,
 )
@@ -76,6 +73,11 @@ from markovia.causal.estimation.estimates import Estimate as Estimate
 from markovia.causal.estimation.falsification import (
     Falsification as Falsification,
     falsify_graph as falsify_graph,
+)
+from markovia.causal.estimation.longitudinal_designs import (
+    Mediation as Mediation,
+    effect_over_time as effect_over_time,
+    mediation as mediation,
 )
 from markovia.causal.estimation.refutation import Refutation as Refutation, refute as refute
 from markovia.causal.estimation.report import Report as Report, report as report

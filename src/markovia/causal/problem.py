@@ -29,7 +29,7 @@ def read_graph(graph: object, latent: Names = ()) -> MixedGraph:
     ----------
     graph
         A `DAG`, a `MixedGraph`, dagitty text, a text such as `"x -> y; x <-> y"`, or a model or result
-        that holds a graph.
+        that holds a graph; of a network with an `equivalence_class`, that class.
     latent
         Variables that are not observed, besides those a dagitty text calls latent; they are projected away.
 
@@ -57,7 +57,10 @@ def read_graph(graph: object, latent: Names = ()) -> MixedGraph:
         text = parse_graph(graph)
         graph, hidden = text.graph, [*text.named("latent"), *hidden]
     elif not isinstance(graph, DAG | MixedGraph):
-        held = getattr(graph, "graph", None)
+        known = getattr(
+            graph, "equivalence_class", None
+        )  # of a network that is one member of a learned class
+        held = getattr(graph, "graph", None) if known is None else known
         graph = held() if callable(held) else held
     if isinstance(graph, MixedGraph):
         if not graph.is_acyclic():

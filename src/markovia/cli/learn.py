@@ -216,6 +216,8 @@ def learn(
     if output is not None and form is not None:
         thing, more = what_to_write(found, output, form, chosen)
         notes += more
+        if confidence is not None and isinstance(found.graph, DAG) and hasattr(thing, "equivalence_class"):
+            thing.equivalence_class = confidence.undecided(found.graph)
         size = _written(thing, output)
     if plot is not None:
         _draw(found if confidence is None else confidence, plot)
@@ -324,11 +326,15 @@ def what_to_write(found: LearnedStructure, output: str, form: str, prior: Any) -
         notes = []
         if isinstance(graph, MixedGraph) and graph.undirected_edges():
             many = len(graph.undirected_edges())
+            kept = "the file says so" if form == "json" else ".json and .dagitty keep the class"
             notes = [
                 f"the data do not settle the direction of {many} edge{'s' * (many != 1)}; the network is one member of the "
-                "class of equivalent graphs (.dagitty keeps the class)"
+                f"class of equivalent graphs ({kept})"
             ]
-        return found.fit(prior=prior), notes
+        network = found.fit(prior=prior)
+        if form != "json":
+            network.equivalence_class = None  # the note says what a warning would say again
+        return network, notes
     if tables and isinstance(graph, UndirectedGraph):
         return found.fit(), []
     if form in ANY_GRAPH:

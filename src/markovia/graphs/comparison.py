@@ -390,7 +390,12 @@ def sid(learned: Any, truth: Any) -> int | SIDBounds:
 
 
 def _as_graph(given: Any, what: str) -> Graph:
-    graph = given if isinstance(given, DAG | MixedGraph | UndirectedGraph) else getattr(given, "graph", None)
+    graph = given
+    if not isinstance(given, DAG | MixedGraph | UndirectedGraph):
+        known = getattr(
+            given, "equivalence_class", None
+        )  # of a network that is one member of a learned class
+        graph = getattr(given, "graph", None) if known is None else known
     if isinstance(graph, DAG | MixedGraph | UndirectedGraph):
         return graph
     raise InvalidArgument(

@@ -17,26 +17,12 @@ import numpy as np
 from markovia.errors import TooLarge, Unanswered
 from markovia.factors.tables.evidence import read_finding
 from markovia.factors.tables.factor import Factor
+from markovia.inference.engine import ASKED_FOR, QUESTIONS, TABLES, instead
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Ranked, Tables
 from markovia.runtime.checks import check_options
 
 MAX_CASES = 20_000
-QUESTIONS = ("joint", "marginals", "log_mass", "best", "sample")
-INSTEAD = {
-    "joint": "gibbs",
-    "marginals": "loopy-bp",
-    "log_mass": "tree-reweighted",
-    "best": "max-product",
-    "sample": "gibbs",
-}
-MEANING = {
-    "joint": "joint posteriors",
-    "marginals": "marginals",
-    "log_mass": "log partition functions",
-    "best": "most probable states",
-    "sample": "draws",
-}
 
 
 class Approximate:
@@ -73,19 +59,19 @@ class Approximate:
 
     def _refusal(self, question: str) -> Unanswered:
         return Unanswered(
-            f"engine {self.name!r} does not give {MEANING[question]}; use engine={INSTEAD[question]!r} or 'auto'"
+            f"engine {self.name!r} does not give {ASKED_FOR[question]}; {instead(TABLES, question)}"
         )
 
     def _refuse_parts(self, problem: Problem, targets: Sequence[str], m: int = 1) -> None:
         """Refuse marginal MAP and lists of best assignments, for engines that maximise over everything."""
         if len(targets) < len(problem.free):
             raise Unanswered(
-                f"engine {self.name!r} maximises over all variables together; for targets=[...] use "
-                "engine='variable-elimination' or 'marginal-map'"
+                f"engine {self.name!r} maximises over all variables together; for targets=[...] "
+                f"{instead(TABLES, 'best of some')}"
             )
         if m > 1:
             raise Unanswered(
-                f"engine {self.name!r} finds one assignment, not the m={m} best; use engine='junction-tree'"
+                f"engine {self.name!r} finds one assignment, not the m={m} best; {instead(TABLES, 'several best')}"
             )
 
 

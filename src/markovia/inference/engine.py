@@ -3,15 +3,16 @@
 A new engine is one new file with a dataclass that has these methods, and one line in `_REGISTRY`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import cache
-from typing import ClassVar, Protocol, runtime_checkable
+from types import TracebackType
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownEngine, UnsupportedModel, did_you_mean
+from markovia.errors import InvalidArgument, Unanswered, UnknownEngine, UnsupportedModel, did_you_mean
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Ranked, Tables
 from markovia.runtime.checks import SECONDS, check
@@ -21,8 +22,54 @@ from markovia.runtime.registry import resolve
 TABLES = frozenset({"table"})
 """The kinds of pieces that an engine treats unless it has an attribute `kinds` that says otherwise."""
 
-CLOSED = frozenset({"table", "gaussian"})
+CLOSED = frozenset({"table", "gaussian", "field"})
 """The kinds of pieces that have exact answers together."""
+
+DENSITIES = frozenset({"table", "gaussian", "distribution"})
+"""The kinds of pieces that together are a density of numbers, for samplers and optimisers."""
+
+QUESTIONS = ("joint", "marginals", "log_mass", "best", "sample")
+"""The questions of the protocol, by the names of its methods."""
+
+ASKED_FOR = {
+    "joint": "joint posteriors",
+    "marginals": "marginals",
+    "log_mass": "log partition functions",
+    "best": "most probable states",
+    "best of some": "most probable states of some variables, the others summed out",
+    "several best": "several best assignments",
+    "sample": "draws",
+}
+"""What engines are asked for, in words; two of them are more than the best assignment of everything."""
+
+_INSTEAD: tuple[tuple[frozenset[str], Mapping[str, str]], ...] = (
+    (
+        TABLES,
+        {
+            "joint": "use engine='gibbs' or 'auto'",
+            "marginals": "use engine='loopy-bp' or 'auto'",
+            "log_mass": "use engine='tree-reweighted' or 'auto'",
+            "best": "use engine='max-product' or 'auto'",
+            "best of some": "use engine='variable-elimination' or 'marginal-map'",
+            "several best": "use engine='junction-tree'",
+            "sample": "use engine='gibbs' or 'auto'",
+        },
+    ),
+    (CLOSED, dict.fromkeys(ASKED_FOR, "use engine='gaussian'")),
+    (
+        DENSITIES,
+        {
+            "joint": "use engine='nuts'",
+            "marginals": "use engine='nuts'",
+            "log_mass": "use engine='smc' or, faster and rougher, 'laplace'",
+            "best": "use engine='laplace'",
+            "best of some": "leave targets out for the mode of all together, or ask query(...) for their posterior",
+            "several best": "leave m out, or give every latent variable states",
+            "sample": "use engine='nuts'",
+        },
+    ),
+)
+"""By the kinds of the pieces, who answers each question: what every refusal ends with."""
 
 
 @runtime_checkable
@@ -125,26 +172,70 @@ _ALSO_CALLED = {
 
 _AS_USUAL: AbstractContextManager[None] = nullcontext()
 
+Refusal = TypeVar("Refusal", Unanswered, UnsupportedModel)
 
-def asking(engine: Engine, problem: Problem) -> AbstractContextManager[None]:
-    """Open while a model asks an engine: pieces that it does not treat are refused, and `progress=False` is silence.
+
+def without_cure(refusal: Refusal) -> Refusal:
+    """Mark the refusal of an engine that does not know who else answers; `asking` adds who does to its sentence."""
+    refusal.__dict__["without_cure"] = True
+    return refusal
+
+
+def instead(kinds: frozenset[str], question: str) -> str:
+    """Return who answers a question about pieces of some kinds, as the end of a refusal.
 
     Examples
     --------
-    >>> with asking(get_engine("enumeration"), Problem({}, [], {})):
+    >>> instead(frozenset({"table", "distribution"}), "best")
+    "use engine='laplace'"
+    """
+    for known, cures in _INSTEAD:
+        if kinds <= known:
+            return cures[question]
+    others = [n for n, home in _REGISTRY.items() if kinds <= getattr(resolve(home), "kinds", TABLES)]
+    return f"use engine={others[0]!r}" if others else "no engine does"
+
+
+class asking:  # noqa: N801
+    """Open while a model asks an engine a question.
+
+    Pieces that the engine does not treat and questions that it does not answer are refused, with the name of an engine that
+    does; so are those that it refuses itself without a cure. `progress=False` is silence.
+
+    Examples
+    --------
+    >>> with asking(get_engine("enumeration"), Problem({}, [], {}), "log_mass"):
     ...     get_engine("enumeration").log_mass(Problem({}, [], {}))
     0.0
     """
-    kinds = problem.kinds
-    treated = getattr(engine, "kinds", TABLES)
-    if not kinds <= treated:
-        others = [n for n, home in _REGISTRY.items() if kinds <= getattr(resolve(home), "kinds", TABLES)]
-        cure = f"use engine={others[0]!r}" if others else "no engine does"
-        strange = ", ".join(sorted(kinds - treated))
-        raise UnsupportedModel(
-            f"engine {engine.name!r} treats pieces of kind {', '.join(sorted(treated))}, not {strange}; {cure}"
-        )
-    return quietly() if getattr(engine, "progress", None) is False else _AS_USUAL
+
+    __slots__ = ("kinds", "question", "silence")
+
+    def __init__(self, engine: Engine, problem: Problem, question: str) -> None:
+        self.kinds, self.question = problem.kinds, question
+        treated = getattr(engine, "kinds", TABLES)
+        if not self.kinds <= treated:
+            strange = ", ".join(sorted(self.kinds - treated))
+            raise UnsupportedModel(
+                f"engine {engine.name!r} treats pieces of kind {', '.join(sorted(treated))}, not {strange}; "
+                f"{instead(self.kinds, question)}"
+            )
+        asked = "best" if question in ("best of some", "several best") else question
+        if asked not in getattr(engine, "answers", QUESTIONS):
+            raise Unanswered(
+                f"engine {engine.name!r} does not give {ASKED_FOR[question]}; {instead(self.kinds, question)}"
+            )
+        self.silence = quietly() if getattr(engine, "progress", None) is False else _AS_USUAL
+
+    def __enter__(self) -> None:
+        self.silence.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.silence.__exit__(kind, error, trace)
+        if error is not None and error.__dict__.pop("without_cure", False):
+            error.args = (f"{error}; {instead(self.kinds, self.question)}", *error.args[1:])
 
 
 def engine_names() -> list[str]:
@@ -173,12 +264,7 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
 
 
 def engine_for(
-    engine: "str | Engine",
-    problem: Problem,
-    time_limit: float | None = None,
-    *,
-    best: bool = False,
-    log_mass: bool = False,
+    engine: "str | Engine", problem: Problem, time_limit: float | None = None, question: str = "joint"
 ) -> Engine:
     """Return the engine for a problem with pieces that are no tables; "auto" takes the closed form where there is one.
 
@@ -190,12 +276,19 @@ def engine_for(
         return counterpart(found, problem)
     if problem.kinds <= CLOSED:
         return get_engine("gaussian")
-    if not best:
+    if question in ("best", "best of some", "several best"):
+        name = "laplace"
+    else:
         closed: Engine | None = resolve(_CLOSED_FORM)(problem, found.seed)  # type: ignore[attr-defined]
         if closed is not None:
             return closed
-    chosen = get_engine("laplace" if best else "smc" if log_mass else "nuts", time_limit)
-    return replace(chosen, seed=found.seed)  # type: ignore[type-var, attr-defined]
+        name = "smc" if question == "log_mass" else "nuts"
+    return replace(get_engine(name, time_limit), seed=found.seed)  # type: ignore[type-var, attr-defined]
+
+
+def best_question(names: Sequence[str], free: Sequence[str], m: int) -> str:
+    """Return what is asked for where the m best values of some of the free variables are."""
+    return "several best" if m > 1 else "best of some" if set(names) < set(free) else "best"
 
 
 def counterpart(engine: Engine, problem: Problem) -> Engine:

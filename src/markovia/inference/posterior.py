@@ -29,7 +29,7 @@ class Posterior:
 
     Examples
     --------
-    >>> p = Posterior(Factor([Variable("rain", ["no", "yes"])], [0.8, 0.2]), Info("enumeration"))
+    >>> p = Posterior(Factor([Variable("rain", ["no", "yes"])], [0.8, 0.2]), Info("enumeration", exact=True))
     >>> p["yes"]
     0.2
     >>> print(p)

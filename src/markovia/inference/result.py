@@ -80,7 +80,7 @@ class Info(InNotebooks):
     engine
         The engine that answered (never "auto").
     exact
-        Whether the answer is exact up to rounding.
+        Whether the answer is exact up to rounding: said only by exact engines and closed forms, never by draws.
     converged
         Whether an iterative engine reached its tolerance; always true for exact engines.
     iterations, error
@@ -106,7 +106,7 @@ class Info(InNotebooks):
     """
 
     engine: str
-    exact: bool = True
+    exact: bool = False
     converged: bool = True
     iterations: int = 0
     error: float = 0.0

@@ -111,7 +111,10 @@ def write_dagitty(model: object) -> str:
 
 def as_mixed(model: object, format_name: str) -> MixedGraph:
     """Return the graph of a model, or a graph itself, with marks at its edges; warn of tables that are lost."""
-    graph = getattr(model, "graph", None) if isinstance(model, GraphicalModel) else model
+    graph = model
+    if isinstance(model, GraphicalModel):
+        known = getattr(model, "equivalence_class", None)
+        graph = getattr(model, "graph", None) if known is None else known
     if isinstance(graph, DAG | UndirectedGraph | MixedGraph) and _has_tables(model):
         warnings.warn(
             f"only the graph was written: tables, states and properties are not part of {format_name}",

@@ -12,6 +12,7 @@ refused before they fill the memory.
 
 import gzip
 import os
+import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,14 @@ class Format:
             raise ParseError("expected a model that fits into memory", file=source) from None
 
     def write(self, model: Any) -> str:
-        """Write a model as text."""
+        """Write a model as text; warn where the format cannot say that the model is one member of a class of graphs."""
+        if self.name not in KEEP_CLASSES and getattr(model, "equivalence_class", None) is not None:
+            warnings.warn(
+                f"{self.name} keeps only one graph of the class that was learned, with a direction for every edge; "
+                "json keeps the class",
+                UserWarning,
+                stacklevel=3,
+            )
         text: str = resolve(self.writer)(model)
         return text
 
@@ -64,6 +72,8 @@ def _format(name: str, title: str, *suffixes: str, module: str | None = None, xm
     return Format(name, title, suffixes, f"{home}:read_{name}", f"{home}:write_{name}", xml)
 
 
+KEEP_CLASSES = ("json", "dagitty", "lavaan")
+"""Formats that keep, or refuse, edges without a direction."""
 _TABLE = (
     _format("bif", "Interchange Format for Bayesian Networks", ".bif"),
     _format("xmlbif", "Interchange Format in XML", ".xmlbif", ".bifxml", ".xml", xml=True),

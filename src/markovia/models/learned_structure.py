@@ -11,8 +11,8 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import cpdag, extend
-from markovia.graphs.mixed import Mark
+from markovia.graphs.equivalence import extend
+from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.undirected import UndirectedGraph
 from markovia.learning.gaussian.covariance_selection import covariance_selection
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
@@ -51,6 +51,13 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
         settings.setdefault("latent", hidden)
     network = BayesianNetwork(learned.dag)
     network.fit(rows, **settings)
+    return _with_class(network, learned)
+
+
+def _with_class(network: BayesianNetwork, learned: LearnedStructure) -> BayesianNetwork:
+    """Leave the edges that the data do not direct without a direction for causal questions."""
+    if isinstance(learned.graph, MixedGraph) and learned.graph.undirected_edges():
+        network.equivalence_class = learned.graph
     return network
 
 
@@ -74,7 +81,7 @@ def _fit_numbers(learned: LearnedStructure, rows: MixedTable, own: bool, setting
             variable = rows.variable(k)
             columns[name] = np.array([*variable.states, None], dtype=object)[table.codes[rows.columns[k]]]
     numbers = {n for n, kind in zip(rows.names, rows.kinds, strict=True) if kind == "continuous"}
-    network = BayesianNetwork(_states_first(learned.dag, numbers))
+    network = BayesianNetwork(_states_first(learned, numbers))
     hidden = getattr(learned.details, "latent", None) or {}
     if hidden and own:
         settings.setdefault("latent", hidden)
@@ -89,14 +96,15 @@ def _fit_numbers(learned: LearnedStructure, rows: MixedTable, own: bool, setting
     if own and rows.weights is not None:
         settings.setdefault("weights", rows.weights)
     network.fit(columns, **settings)
-    return network
+    return _with_class(network, learned)
 
 
-def _states_first(dag: DAG, numbers: set[str]) -> DAG:
-    """Return an equivalent graph in which no number is the parent of a node with states, if there is one."""
+def _states_first(learned: LearnedStructure, numbers: set[str]) -> DAG:
+    """Return a graph of the class in which no number is the parent of a node with states, if there is one."""
+    dag = learned.dag
     if not any(a in numbers and b not in numbers for a, b in dag.edges):
         return dag
-    graph = cpdag(dag)
+    graph = learned.cpdag.copy()
     for a, b in graph.undirected_edges():
         if (a in numbers) != (b in numbers):
             first, second = (b, a) if a in numbers else (a, b)

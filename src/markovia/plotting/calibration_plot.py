@@ -59,7 +59,7 @@ def plot_calibration(
     ax = plain_axes(ax, 5.0, 5.4)
     ax.plot([0, 1], [0, 1], color=style.EDGE, linewidth=1.0, linestyle=(0, (4, 3)), label="calibrated")
     strip = ax.inset_axes((0.0, -0.32, 1.0, 0.24))
-    for k, (label, found) in enumerate(chosen.items()):
+    for k, (label, found) in enumerate(chosen):
         colour, mark = style.series(k), MARKS[k % len(MARKS)]
         used = found.count > 0
         ax.plot(
@@ -74,11 +74,9 @@ def plot_calibration(
     ax.tick_params(labelbottom=False)
     strip.set(xlim=(0, 1), xlabel="predicted probability", ylabel="rows")
     style.bare(strip)
-    only = next(iter(chosen)) if len(chosen) == 1 else None
-    error = calibration.expected_calibration_error
-    if only is not None:
-        error = next(iter(chosen.values())).expected_error
-    heading = f"{only}: " if only is not None else ""
+    error, heading = calibration.expected_calibration_error, ""
+    if len(chosen) == 1:
+        error, heading = chosen[0][1].expected_error, f"{chosen[0][0]}: "
     ax.set_title(
         f"{heading}expected calibration error {error:.4f}" if title is None else title,
         parse_math=False,
@@ -93,16 +91,16 @@ def _bars(strip: "Axes", found: Reliability) -> None:
     strip.bar(middle, found.count, width=width, color=style.BAR, edgecolor=style.NODE_BORDER, linewidth=0.8)
 
 
-def _chosen(calibration: Calibration, classes: Any) -> dict[str, Reliability]:
+def _chosen(calibration: Calibration, classes: Any) -> list[tuple[str, Reliability]]:
     if classes is None:
         if len(calibration.classes) == 2:
             classes = [calibration.classes[1]]
         else:
             classes = calibration.classes if len(calibration.classes) <= len(MARKS) else "top"
     if isinstance(classes, str) and classes == "top" and "top" not in calibration.by_class:
-        return {"most probable class": calibration.top}
+        return [("most probable class", calibration.top)]
     wanted = list(classes) if isinstance(classes, list | tuple) else [classes]
     for label in wanted:
         if label not in calibration.by_class:
             raise InvalidArgument(f"there is no class {label!r}; the classes are {calibration.classes[:12]}")
-    return {shorten(str(label), 24): calibration.by_class[label] for label in wanted}
+    return [(shorten(str(label), 24), calibration.by_class[label]) for label in wanted]

@@ -55,18 +55,18 @@ def plot_convergence(
     'largest change of a message'
     """
     several = dict(found) if isinstance(found, Mapping) else {"": found}
-    courses = {shorten(str(name), 30): _course(one) for name, one in several.items()}
+    courses = [(shorten(str(name), 30), _course(one)) for name, one in several.items()]
     ax = plain_axes(ax, 5.6, 3.2)
-    for k, (name, course) in enumerate(courses.items()):
+    for k, (name, course) in enumerate(courses):
         ax.plot(
             course.steps, course.values, color=style.series(k), linewidth=1.4, label=name,
             marker="o" if len(course.values) < FEW else "", markersize=3,
         )  # fmt: skip
-    first = next(iter(courses.values()))
+    first = courses[0][1]
     if first.falls:
         ax.set_yscale("log")
     else:
-        _on_late_scale(ax, [np.asarray(course.values, dtype=np.float64) for course in courses.values()])
+        _on_late_scale(ax, [np.asarray(course.values, dtype=np.float64) for _, course in courses])
     ax.set_xlabel(first.step)
     ax.set_ylabel(first.label if label is None else label)
     ax.set_title(title or "", parse_math=False)

@@ -67,10 +67,16 @@ def plot_density(
 def _curve(ax: "Axes", part: Any, label: str, colour: str) -> None:
     weights, means = part.weights, part.means[:, 0]
     spread = np.sqrt(part.covariances[:, 0, 0])
-    if spread.min() == 0.0:
-        ax.axvline(float(means[spread.argmin()]), color=colour, label=label)
+    sure = (
+        spread == 0.0
+    )  # components that are one value have no density: a line at each, the paler the less probable
+    for weight, mean in zip(weights[sure], means[sure], strict=True):
+        ax.axvline(float(mean), color=colour, alpha=max(float(weight), 0.15), label=label)
+        label = "_"
+    if sure.all():
         return
     low, high = part.interval(0.998)
+    weights, means, spread = weights[~sure], means[~sure], spread[~sure]
     x = np.linspace(low, high, POINTS)
     each = weights * np.exp(-0.5 * ((x[:, None] - means) / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
     if 1 < len(weights) <= 12:

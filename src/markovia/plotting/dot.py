@@ -51,7 +51,9 @@ def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:
       "a" -- "b";
     }
     """
-    graph = model.graph if isinstance(model, GraphicalModel) else model
+    graph = model
+    if isinstance(model, GraphicalModel):
+        graph = getattr(model, "equivalence_class", None) or model.graph
     names = [given] if isinstance(given, str) else list(given)
     if isinstance(graph, DAG | UndirectedGraph | MixedGraph | BipartiteGraph):
         for name in names:

@@ -134,7 +134,7 @@ def model_scene(
     """Return what a picture of a model shows, and the names of the observed variables."""
     if max_states < 2:
         raise InvalidArgument(f"max_states= is at least 2, not {max_states}")
-    picture = graph_scene(model.graph)
+    picture = graph_scene(getattr(model, "equivalence_class", None) or model.graph)
     picture.title = model.name if title is None else title
     findings, observed = _observed(model, given)
     after = _cut_off(picture, model, do) if do else model

@@ -282,8 +282,15 @@ def _many(call: Call[Predict], model: Any, rows: list[Row], known: Mapping[str, 
     if not rows:
         return said
     columns = {n: read for n, read in known.items() if n not in targets}
-    if not columns:
-        raise InvalidArgument("the rows say nothing; a row is a mapping from a variable to its state")
+    if not columns:  # nothing is known of any row: each has the answer that it would have alone
+        alone, n = _one(call, model, {}, known), len(rows)
+        for name in targets:
+            if name in alone.states:
+                said.states[name], said.p[name] = alone.states[name], alone.p[name] * n
+            else:
+                said.sd[name] = alone.sd[name] * n
+            said.best[name] = alone.best[name] * n
+        return said
     given = (_frame if model.has_quantities else _codes)(model, rows, columns)
     found = model.marginals(given=given, targets=targets, progress=False, impossible="nan")
     for name in targets:

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import markovia as mk
 import markovia.distributions as dist
@@ -151,3 +152,23 @@ def test_wrong_attributions_get_one_sentence():
     m.add("w", lambda y, e: np.tanh(y + e), noise=dist.Normal(0, 1))
     with pytest.raises(UnsupportedModel):
         mk.causal.arrow_strength(m, "w")
+
+
+def test_errors_of_shares_are_those_of_a_mean_over_batches():
+    """Batches of an additive game: a share varies as the player's own gain, and its mean by the root of their number."""
+    batches = np.random.default_rng(6).normal(size=(2, 25)) * [[3.0], [0.5]]
+    values, errors = shapley(lambda s: sum((batches["ba".index(p)] for p in s), np.zeros(25)), ["a", "b"])
+    assert values == pytest.approx({"a": batches[1].mean(), "b": batches[0].mean()})
+    assert errors == pytest.approx({p: batches[k].std(ddof=1) / 5 for k, p in ((1, "a"), (0, "b"))})
+
+
+def test_the_shares_of_an_anomaly_sum_to_its_outlier_score():
+    """The score is minus the log of a normal tail: of 3.5 standard deviations in one of unequal noises."""
+    m = mk.StructuralModel()
+    m.add("x", dist.Normal(1.0, 2.0))
+    m.add("y", lambda x, e: 3 * x + e, noise=dist.Normal(0, 0.5))
+    sd = np.sqrt(36.25)
+    found = mk.causal.attribute_anomaly(
+        m, {"x": 1.0 + 2.5 * 2, "y": 3.0 + 2.5 * sd}, "y", draws=40_000, seed=1
+    )
+    assert found.total == pytest.approx(-np.log(2 * norm.sf(2.5)), abs=0.1)

@@ -128,3 +128,19 @@ def test_wrong_questions_on_causation_get_one_sentence():
         causation_bounds([[0.25, 0.25], [0.1, 0.4]], (0.9, 0.8))
     with pytest.raises(InvalidArgument, match="never prevents"):
         causation_bounds([[0.25, 0.25], [0.25, 0.25]], (0.7, 0.3), monotone=True)
+
+
+def test_rows_in_words_are_compared_by_what_the_words_mean_and_never_by_the_alphabet():
+    rng = np.random.default_rng(4)
+    on = rng.random(400) < 0.4
+    died = rng.random(400) < np.where(on, 0.5, 0.2)
+    plain = mk.causal.necessity({"drug": on.astype(int), "death": died}, "drug", "death", exogenous=True)
+    named = {"drug": np.where(on, "treated", "untreated"), "death": died}
+    found = mk.causal.necessity(named, "drug", "death", exogenous=True)
+    assert (found.necessity, found.both) == (plain.necessity, plain.both)
+    assert "drug = treated against untreated, death = True" in str(found)
+    letters = {"drug": np.where(on, "A", "B"), "death": died}
+    with pytest.raises(InvalidArgument, match="nothing tells which of 'A', 'B'"):
+        mk.causal.necessity(letters, "drug", "death", exogenous=True)
+    for said in ({"treated": "A"}, {"control": "B"}):
+        assert mk.causal.necessity(letters, "drug", "death", exogenous=True, **said).both == plain.both

@@ -3,8 +3,24 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import (
+    AdaBoostRegressor,
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    StackingRegressor,
+    VotingRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import markovia as mk
+from markovia.causal.estimation.nuisance import make_folds
 from markovia.causal.simulated_worlds import ihdp_like, lalonde_like, linear_world
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownArgument, UnknownVariable
 
@@ -242,6 +258,9 @@ def test_missing_cells_are_named_and_handled_if_asked(world):
     marked = mk.causal.effect(frame, world.graph, "t", "y", missing="indicator")
     assert marked.n == 800
     assert "x1 missing" in marked.study.columns
+    filled, mark = (marked.study.covariates[:, marked.study.columns.index(c)] for c in ("x1", "x1 missing"))
+    assert filled[:10] == pytest.approx(np.full(10, frame["x1"].mean()))
+    assert np.flatnonzero(mark).tolist() == list(range(10))
 
 
 def test_clusters_widen_the_interval(world):
@@ -252,8 +271,6 @@ def test_clusters_widen_the_interval(world):
 
 
 def test_flexible_learners_come_from_scikit_learn():
-    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-
     world = ihdp_like(700, seed=11)
     learner = {
         "outcome": DecisionTreeRegressor(min_samples_leaf=30),
@@ -261,6 +278,110 @@ def test_flexible_learners_come_from_scikit_learn():
     }
     found = mk.causal.effect(world.frame, world.graph, "t", "y", learner=learner)
     assert abs(found.value - world.ate) < 4 * found.standard_error
+
+
+def propensities_of(found, learner):
+    """What the treatment model says by hand: each fold predicted by the learner fitted to the others."""
+    study = found.study
+    fold = make_folds(study.codes, 5, np.random.default_rng(found.settings.seed))
+    by_hand = np.empty(study.n)
+    for k in range(5):
+        model = clone(learner).fit(study.covariates[fold != k], study.codes[fold != k])
+        by_hand[fold == k] = model.predict_proba(study.covariates[fold == k])[:, 1]
+    return by_hand
+
+
+@pytest.mark.parametrize(
+    "method", ["aipw", "tmle", "ipw", "double-ml", "r-learner", "dr-learner", "regression"]
+)
+def test_overlap_is_that_of_the_treatment_model_that_was_used(method):
+    """The treated are those with x1 far from 0: a tree sees that there is next to no overlap, a logistic model does not."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(400, 2))
+    t = (abs(x[:, 0]) > 1) ^ (rng.random(400) < 0.02)
+    frame = pd.DataFrame(
+        {"x1": x[:, 0], "x2": x[:, 1], "t": t, "y": 1.0 * t + x[:, 1] + rng.normal(size=400)}
+    )
+    tree = DecisionTreeClassifier(min_samples_leaf=10, random_state=0)
+    learner = {"outcome": DecisionTreeRegressor(min_samples_leaf=20, random_state=0), "treatment": tree}
+    asked = {"method": method, "repetitions": 3}
+    found = mk.causal.effect(frame, CHAIN, "t", "y", learner=learner, **asked)
+    p = propensities_of(found, tree)
+    assert (found.overlap.low, found.overlap.high) == pytest.approx((p.min(), p.max()))
+    assert found.overlap.extreme == pytest.approx((np.minimum(p, 1 - p) < 0.01).mean())
+    assert not found.overlap.good
+    assert ("of DecisionTreeClassifier" in str(found)) is (method == "regression")
+    plain = mk.causal.effect(frame, CHAIN, "t", "y", **asked)
+    assert plain.overlap.good
+    assert plain.overlap.high < 0.9
+    assert ("of a logistic regression" in str(plain)) is (method == "regression")
+
+
+def test_effective_rows_are_those_of_the_weights_and_of_the_levels_asked_for():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=900)
+    arm = np.digitize(x + rng.logistic(size=900), [-1.0, 0.4])
+    frame = pd.DataFrame(
+        {"x": x, "drug": np.array(["none", "half", "full"])[arm], "y": arm + x + rng.normal(size=900)}
+    )
+    asked = {"control": "none", "treated": "full"}
+    found = mk.causal.effect(frame, "x -> drug -> y; x -> y", "drug", "y", method="ipw", **asked)
+    w, codes = found.estimate.weights, found.study.codes
+    assert found.study.levels == ("full", "half", "none")
+    assert found.overlap.effective == pytest.approx(
+        [w[codes == k].sum() ** 2 / (w[codes == k] ** 2).sum() for k in range(3)]
+    )
+    p = found.estimate.probabilities
+    assert (found.overlap.low, found.overlap.high) == pytest.approx((p[:, 0].min(), p[:, 0].max()))
+    two = mk.causal.effect(
+        frame, "x -> drug -> y; x -> y", "drug", "y", method="dr-learner", repetitions=3, **asked
+    )
+    assert len(two.overlap.effective) == 2
+    assert sum(two.overlap.effective) < (arm != 1).sum()
+    sides = [frame["x"][frame["drug"] == k] for k in ("full", "none")]
+    before = (sides[0].mean() - sides[1].mean()) / np.sqrt(sum(s.var(ddof=0) for s in sides) / 2)
+    weighted = [np.average(x[codes == k], weights=w[codes == k]) for k in (0, 2)]
+    assert found.balance().before == pytest.approx([before])
+    unit = np.sqrt(sum(s.var(ddof=0) for s in sides) / 2)
+    assert found.balance().after == pytest.approx([(weighted[0] - weighted[1]) / unit])
+    assert two.balance().before == pytest.approx([before])
+
+
+def ensembles():
+    tree = DecisionTreeRegressor(min_samples_leaf=30)
+    few = {"n_estimators": 5, "min_samples_leaf": 20}
+    return {
+        "forest": RandomForestRegressor(**few), "classifiers": RandomForestClassifier(**few),
+        "extra trees": ExtraTreesRegressor(**few), "boosting": GradientBoostingRegressor(n_estimators=5),
+        "histograms": HistGradientBoostingRegressor(max_iter=5), "ada": AdaBoostRegressor(n_estimators=3),
+        "bagging": BaggingRegressor(tree, n_estimators=3),
+        "voting": VotingRegressor([("one", tree), ("two", RandomForestRegressor(**few))]),
+        "stacking": StackingRegressor([("one", tree)], final_estimator=clone(tree), cv=2),
+        "pipeline": make_pipeline(StandardScaler(), RandomForestRegressor(**few)),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ensembles())
+def test_every_ensemble_of_scikit_learn_is_a_learner_and_the_seed_repeats_it(world, kind):
+    """Ensembles that are not fitted have no length, and so no truth value."""
+    frame = world.frame[:200]
+    values = [mk.causal.effect(frame, CHAIN, "t", "y", learner=ensembles()[kind]).value for _ in range(2)]
+    assert values[0] == values[1]
+    assert 0 < values[0] < 4
+
+
+def test_learners_without_probabilities_or_weights_are_refused_in_a_sentence(world):
+    from sklearn.linear_model import Ridge, RidgeClassifier
+
+    def asked(**options):
+        return mk.causal.effect(world.frame[:200], CHAIN, "t", "y", **options)
+
+    with pytest.raises(InvalidArgument, match="Ridge cannot predict a binary target"):
+        asked(learner=Ridge())
+    with pytest.raises(InvalidArgument, match="RidgeClassifier gives no probabilities"):
+        asked(learner={"outcome": Ridge(), "treatment": RidgeClassifier()})
+    with pytest.raises(InvalidArgument, match="needs weighted rows, which Pipeline does not take"):
+        asked(learner=ensembles()["pipeline"], method="r-learner")
 
 
 CHAIN = "x1 -> t -> y; x2 -> t; x1 -> y; x2 -> y"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 from markovia.causal.estimation.designs import staggered_differences
 from markovia.causal.estimation.difference_in_differences import (
@@ -56,6 +56,15 @@ def linear_effect(method, population, seed):
     world = linear_world(500, seed=seed)
     truth = {None: world.ate, 1: world.att, 0: 2 * world.ate - world.att}[population]
     return contrast(ARMS[method](*of_world(world), population=population), 1, 0), truth
+
+
+def cells(seed, n=400):
+    """Matching within the cells of two discrete covariates, where nearly every match is one of many ties."""
+    rng = np.random.default_rng(seed)
+    x = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 2, n)]).astype(float)
+    t = (rng.random(n) < 0.2 + 0.2 * x[:, 0] + 0.1 * x[:, 1]).astype(int)
+    y = x[:, 0] ** 2 + t * (1 + x[:, 1]) + (1 + t) * rng.normal(size=n)
+    return contrast(matching(t, y, x), 1, 0), 1 + x[:, 1].mean()
 
 
 def instrument(kind, seed, n=600):
@@ -175,6 +184,7 @@ def staggered(part, seed, n=400):
 WORLDS = {
     **{f"{m}, {p}": (lambda s, m=m, p=p: linear_effect(m, p, s)) for m in ARMS for p in (None, 1, 0)},
     **{f"instrument {k}": (lambda s, k=k: instrument(k, s)) for k in ("2sls", "late", "pliv")},
+    "matching in cells": cells,
     "sharp jump": lambda s: jump(False, s),
     "fuzzy jump": lambda s: jump(True, s),
     **{f"differences {k}": (lambda s, k=k: differences(k, s)) for k in ("panel", "rows")},
@@ -190,34 +200,48 @@ WORLDS = {
     "early years ipw": lambda s: early_years(ipw, None, s),
 }
 QUICK = [
-    "standardisation, None", "ipw, None", "ipw, 1", "aipw, None", "aipw, 1", "tmle, None", "matching, None",
-    "stratification, None", "instrument 2sls", "sharp jump", "differences rows", "front door table",
-    "front door lines", "mediation indirect", "time robust", "time msm", "dose slope", "dose dml",
+    "standardisation, 0", "ipw, None", "ipw, 1", "horvitz-thompson, 0", "aipw, None", "aipw, 1", "tmle, 0",
+    "matching, None", "matching-3, 1", "propensity matching, None", "matching in cells", "stratification, None",
+    "stratification, 1", "instrument 2sls", "instrument late", "instrument pliv", "sharp jump", "fuzzy jump",
+    "differences rows", "differences panel", "front door table", "front door lines", "mediation direct",
+    "mediation indirect", "time robust", "time msm", "dose slope", "dose dml", "staggered group",
 ]  # fmt: skip
+
+
+def is_calibrated(found, errors):
+    """Whether reported errors are as large as the spread: their ratio is that of a variance to its mean, from both sides.
+
+    The variance of n normal errors over its expectation is a chi-square over n - 1; a tenth is allowed for small samples.
+    """
+    dof = len(errors) - 1
+    ratio = errors.var(ddof=1) / np.mean([e.standard_error**2 for e, _ in found])
+    return 0.9 * chi2.ppf(5e-4, dof) / dof < ratio < 1.1 * chi2.ppf(1 - 5e-4, dof) / dof
 
 
 def coverage(world, repetitions, start, worlds=WORLDS):
     found = [worlds[world](seed) for seed in range(start, start + repetitions)]
     errors = np.array([e.value - truth for e, truth in found])
     inside = [low <= truth <= high for (_, truth), (low, high) in ((f, f[0].interval()) for f in found)]
-    return errors, int(sum(inside))
+    return errors, int(sum(inside)), found
 
 
 @pytest.mark.parametrize("world", QUICK)
-def test_an_estimator_is_unbiased_and_its_interval_covers(world):
-    errors, covered = coverage(world, 60, 10_000)
-    assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(60)
-    assert covered >= binom.ppf(0.0005, 60, 0.95)
+def test_an_estimator_is_unbiased_and_its_errors_are_neither_too_small_nor_too_large(world):
+    errors, covered, found = coverage(world, 100, 10_000)
+    assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / 10
+    assert covered >= binom.ppf(0.0005, 100, 0.95)
+    assert is_calibrated(found, errors)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_intervals_cover_95_percent_within_2_at_500_repetitions(world):
-    errors, covered = coverage(world, 500, 50_000)
+    errors, covered, found = coverage(world, 500, 50_000)
+    assert is_calibrated(found, errors)
     repetitions = 500
     if not 0.93 <= covered / 500 <= 0.97:
         # 500 repetitions of exact intervals leave the band in one world of twenty-five; 2,500 tell chance from a wrong error
-        more, further = coverage(world, 2000, 200_000)
+        more, further, _ = coverage(world, 2000, 200_000)
         errors, covered, repetitions = np.append(errors, more), covered + further, 2500
     assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(repetitions)
     assert 0.93 <= covered / repetitions <= 0.97
@@ -276,7 +300,7 @@ BOOTSTRAPPED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("world", BOOTSTRAPPED)
 def test_bootstrap_intervals_cover_95_percent_within_2_at_500_repetitions(world):
-    errors, covered = coverage(world, 500, 70_000, BOOTSTRAPPED)
+    errors, covered, _ = coverage(world, 500, 70_000, BOOTSTRAPPED)
     assert abs(errors.mean()) < 3.5 * errors.std(ddof=1) / np.sqrt(500)
     assert 0.93 <= covered / 500 <= 0.97
 
@@ -582,6 +606,13 @@ JACKKNIFED = {
     "front door lines": lambda t, y, x: front_door_lines(x[:, 0], y, x[:, 1:] + x[:, :1]),
     "instrument": lambda t, y, x: two_stage_least_squares(x[:, 0] + t, y, x[:, 1:], t[:, None].astype(float)),
     "structural model": lambda t, y, x: marginal_structural_model(t[:, None], y, [x]),
+    "sharp jump": lambda t, y, x: discontinuity(x[:, 0], y + 2 * (x[:, 0] >= 0), bandwidth=1.5).estimate,
+    "fuzzy jump": lambda t, y, x: discontinuity(
+        x[:, 0], y + 2 * t, treatment=np.where(x[:, 0] >= 0, x[:, 1] > -1.2, x[:, 1] > 1.2) * 1.0, bandwidth=1.5
+    ).estimate,
+    "differences": lambda t, y, x: difference_in_differences(y, t, (x[:, 0] > 0.2).astype(int), x[:, 1:]),
+    "strata": lambda t, y, x: contrast(stratification(t, y, (x > 0).astype(float), strata="cells"), 1, 0),
+    "Horvitz-Thompson": lambda t, y, x: contrast(ipw(t, y - 10, x, stabilised=False), 1, 0),
 }  # fmt: skip
 
 

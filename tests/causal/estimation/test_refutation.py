@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 import markovia as mk
 from markovia.causal.estimation.sensitivity import e_value, robustness_value, rosenbaum_gamma
@@ -121,7 +122,7 @@ def test_rosenbaum_pairs_without_an_effect_reject_nothing_and_with_one_agree_wit
 
 
 def test_the_right_graph_is_not_falsified_and_a_wrong_one_is():
-    rows = mk.examples.asia().sample(3000, seed=5)
+    rows = mk.examples.asia().sample(3000, seed=11)
     right = mk.causal.falsify_graph(rows, mk.examples.asia(), permutations=40)
     assert not right.falsified
     assert right.informative
@@ -134,6 +135,55 @@ def test_the_right_graph_is_not_falsified_and_a_wrong_one_is():
     full = mk.causal.falsify_graph(rows[["smoke", "lung"]], "smoke -> lung", permutations=10)
     assert not full.falsified
     assert "implies no independence" in str(full)
+
+
+def chain_rows(direct, n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    x = z + rng.normal(size=n)
+    return pd.DataFrame({"z": z, "x": x, "y": x + direct * z + rng.normal(size=n)})
+
+
+def test_a_graph_whose_only_independence_is_rejected_is_falsified_and_the_report_says_so():
+    rows = chain_rows(0.3)
+    found = mk.causal.falsify_graph(rows, "z -> x -> y", permutations=20)
+    assert (len(found.violated), len(found.implied)) == (1, 1)
+    assert found.falsified
+    assert found.joint_p_value == found.p_values[0] < 0.05
+    assert str(found).startswith("the data speak against the graph")
+    assert "1 of 1 implied independencies is rejected" in str(found)
+    report = mk.causal.effect(rows, "z -> x -> y", "x", "y").report(repetitions=5)
+    assert "the data speak against the graph" in report.doubts
+    assert "The graph\n  the data speak against the graph" in str(report)
+    assert "in doubt" in report.verdict
+    right = mk.causal.effect(chain_rows(0.0), "z -> x -> y", "x", "y").report(repetitions=5)
+    assert right.doubts == []
+
+
+def test_one_clear_violation_among_many_falsifies_and_a_faint_one_does_not():
+    from markovia.causal.estimation.falsification import Falsification
+    from markovia.graphs.independencies import Independence
+
+    implied = tuple(Independence("a", name) for name in "bcdefghi")
+
+    def judged(*small):
+        p = (*small, *np.linspace(0.3, 0.9, 8 - len(small)))
+        return Falsification(implied, implied[: sum(v <= 0.05 for v in p)], p, 0.5, 20)
+
+    assert judged(0.0001).falsified
+    assert judged(0.0001).joint_p_value == pytest.approx(8 * 0.0001)
+    assert not judged(0.04).falsified
+    assert "no more than chance explains" in str(judged(0.04))
+    assert judged(0.012, 0.012).falsified
+    assert judged(0.012, 0.012).joint_p_value == pytest.approx(8 * 0.012 / 2)
+
+
+def test_a_right_graph_is_falsified_as_often_as_the_level_says():
+    found = [
+        mk.causal.falsify_graph(chain_rows(0.0, 60, s), "z -> x -> y", permutations=10).falsified
+        for s in range(200)
+    ]
+    assert binom.ppf(0.0005, 200, 0.05) <= sum(found) <= binom.ppf(0.9995, 200, 0.05)
 
 
 def test_a_discontinuity_prints_its_bandwidth_and_finds_the_jump():
@@ -160,11 +210,13 @@ def test_differences_in_differences_from_a_frame():
         "x": np.tile(x, 2), "jobs": np.concatenate([unit, unit + 1 + x + 1.5 * g]) + rng.normal(size=2 * n),
     })  # fmt: skip
     for options in ({}, {"unit": "id"}, {"unit": "id", "covariates": "x"}, {"covariates": "x"}):
-        found = mk.causal.difference_in_differences(frame, "jobs", group="state", period="when", **options)
+        found = mk.causal.difference_in_differences(
+            frame, "jobs", group="state", period="when", treated="NJ", **options
+        )
         assert abs(found.value - 1.5) < 4 * found.standard_error, options
     with pytest.raises(InvalidArgument, match="one row in each period"):
         mk.causal.difference_in_differences(
-            frame.iloc[1:], "jobs", group="state", period="when", unit="id", covariates="x"
+            frame.iloc[1:], "jobs", group="state", period="when", treated="AA", unit="id", covariates="x"
         )
 
 
@@ -237,3 +289,45 @@ def test_what_a_mag_hides_is_no_effect_from_data_either():
     for graph in (MixedGraph(["x --> y"]), MixedGraph(["z <-> x", "x --> y", "z <-> y"])):
         with pytest.raises(NotIdentifiable):
             mk.causal.effect(frame, graph, "x", "y", family="mag")
+
+
+@pytest.mark.parametrize(("moved", "passes"), [(0.4, True), (0.6, False), (-0.6, False)])
+def test_a_random_covariate_may_move_the_estimate_by_half_its_error_and_no_more(found, moved, passes):
+    from dataclasses import replace
+
+    shifted = replace(found.estimate, value=found.value + moved * found.standard_error)
+    changed = replace(found, again=lambda study: (shifted, None))
+    (tried,) = changed.refute("random common cause", repetitions=5)
+    assert tried.passed is passes
+    assert (tried.value, tried.expected) == pytest.approx((shifted.value, found.value))
+
+
+def test_a_report_doubts_covariates_that_differ_after_weighting_and_not_before(found):
+    from dataclasses import replace
+
+    from markovia.causal.estimation.diagnostics import Balance
+    from markovia.causal.estimation.report import Report
+
+    def doubts(before, after):
+        balanced = Balance(("x1", "x2"), np.array(before), np.array(after))
+        return Report(replace(found, balanced=balanced), (), None, "not tested").doubts
+
+    assert doubts([0.5, -0.8], [0.01, -0.05]) == []
+    assert doubts([0.01, 0.02], [0.03, -0.2]) == ["covariates are not balanced"]
+
+
+def test_a_refutation_by_subsets_takes_four_fifths_of_the_rows_and_says_how_far_it_is(found):
+    from dataclasses import replace
+    from math import erfc, sqrt
+
+    sizes = []
+
+    def again(study):
+        sizes.append(study.n)
+        return replace(found.estimate, value=float(len(sizes))), None
+
+    (tried,) = replace(found, again=again).refute("subsets", repetitions=6)
+    assert sizes == [560] * 6
+    spread = np.arange(1.0, 7).std(ddof=1)
+    assert tried.p_value == pytest.approx(erfc(abs(3.5 - found.value) / spread / sqrt(2)))
+    assert tried.values.tolist() == [1, 2, 3, 4, 5, 6]

@@ -10,6 +10,7 @@ import markovia as mk
 from adjustment_checks import linear_model, random_problem
 from markovia.causal import ida
 from markovia.causal.identification.equivalence_classes import ancestral_members
+from markovia.causal.identification.ida import PossibleEffects
 from markovia.errors import InvalidArgument, InvalidGraph
 from markovia.graphs import DAG, MixedGraph, cpdag, equivalence_class, meek
 from pag_checks import as_graph, markov_class, maximal_ancestral_graph, random_hidden_case, true_pag
@@ -183,3 +184,11 @@ def test_a_directed_edge_of_a_mag_is_an_effect_only_if_it_is_visible():
     visible = ida(chain, "x", "y", covariance=sigma, family="mag")
     assert not visible.open
     assert visible.effects.tolist() == [[0.5]]
+
+
+def test_ranges_and_the_weakest_size_are_of_each_treatment_alone():
+    effects = np.array([[-3.0, 0.5], [1.0, -2.0], [-0.4, 4.0]])
+    found = PossibleEffects(("a", "b"), "y", effects, (((), ()),) * 3)
+    assert found.lower == {"a": -3.0, "b": -2.0}
+    assert found.upper == {"a": 1.0, "b": 4.0}
+    assert found.weakest == {"a": 0.4, "b": 0.5}

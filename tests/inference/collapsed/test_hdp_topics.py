@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from markovia.inference.collapsed.hdp_topics import DirectAssignment, Franchise, HDPPriors, WordCounts
-from sampler_checks import canonical, geweke_scores, set_partitions, standard_score, total_variation
+from sampler_checks import (
+    assert_moments,
+    canonical,
+    geweke_scores,
+    set_partitions,
+    standard_score,
+    total_variation,
+)
 
 SAMPLERS = [DirectAssignment, Franchise]
 WORDS, OFFSETS = np.array([0, 1, 0, 0, 1]), np.array([0, 2, 5])
@@ -124,6 +131,40 @@ def test_draws_of_topics_and_words_in_turn_have_the_joint_law_of_the_prior(kind)
 
     scores = geweke_scores(prior, step, 1_500, 4_000)
     assert max(map(abs, scores.values())) < 4.0, scores
+
+
+def test_concentrations_and_eta_have_their_posteriors_given_tables_and_words():
+    """Tables and words are held, so that each of the three has a density of its own."""
+    from scipy.special import gammaln
+
+    rng, v, offsets = np.random.default_rng(4), 5, np.array([0, 6, 6, 17, 20])
+    priors = HDPPriors((2.0, 1.5), (3.0, 0.8), (1.7, 2.2))
+    sampler = DirectAssignment(rng.integers(0, v, 20).astype(np.int32), offsets, v, priors)
+    sampler.start(3, rng)
+    sampler.by_word[:] = 0
+    sampler.by_word[:, :3] = counts = np.array([[4, 0, 1], [0, 3, 0], [2, 0, 0], [0, 5, 0], [1, 0, 4]])
+    sampler.totals[:] = 0
+    sampler.totals[:3] = counts.sum(axis=0)
+    sampler.tables[:] = 0
+    sampler.tables[:3] = [4, 1, 3]
+    draws = []
+    for _ in range(6_000):
+        sampler._concentrations(rng)
+        draws.append([sampler.alpha, sampler.gamma, sampler.eta])
+    lengths = np.array([6, 11, 3])
+
+    def of_alpha(x):
+        return np.log(x) - 1.5 * x + 8 * np.log(x) + (gammaln(x) - gammaln(x + lengths)).sum()
+
+    def of_gamma(x):
+        return 2 * np.log(x) - 0.8 * x + 3 * np.log(x) + gammaln(x) - gammaln(x + 8)
+
+    def of_eta(x):
+        words = gammaln(counts + x).sum() - 15 * gammaln(x) + 3 * gammaln(5 * x)
+        return 0.7 * np.log(x) - 2.2 * x + words - gammaln(counts.sum(axis=0) + 5 * x).sum()
+
+    for column, log_density in zip(np.array(draws).T, (of_alpha, of_gamma, of_eta), strict=True):
+        assert_moments(column, log_density)
 
 
 @pytest.mark.parametrize("kind", SAMPLERS)

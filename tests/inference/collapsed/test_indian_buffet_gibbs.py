@@ -108,3 +108,56 @@ def test_a_new_feature_gets_its_value_from_the_row_that_has_it():
             found.append([*gap, *(gap**2)])
     variance = noise * spread / (noise + spread)
     assert_means(found, [0.0, 0.0, variance, variance])
+
+
+@pytest.mark.parametrize(("method", "weighted"), SAMPLERS)
+def test_rows_that_are_all_noise_leave_the_prior_of_the_buffet(method, weighted):
+    """N = 6, alpha = 1: 2.45 features, 6 ones; with so much noise the rows say nothing."""
+    rng, rows = np.random.default_rng(5), 6
+    sampler = IndianBuffetGibbs(
+        rng.normal(size=(rows, 2)), method, weighted, alpha=1.0, noise=1e12, spread=0.7
+    )
+    series = []
+    for _ in range(2_500):
+        sampler.sweep(rng)
+        sizes = sampler.z.sum(axis=0)
+        series.append([len(sizes), sizes.sum(), (sizes == 1).sum(), (sizes == 3).sum(), len(sizes) ** 2])
+    harmonic = 2.45
+    # features that m rows have: Poisson of mean alpha / m
+    expected = [harmonic, 6.0, 1.0, 1.0 / 3.0, harmonic + harmonic**2]
+    assert_means(series, expected, errors=4.0)
+    spread = (
+        np.array([b.mean(axis=0) for b in np.array_split(np.array(series), 25)]).std(axis=0, ddof=1) / 5.0
+    )
+    assert (spread[:3] < [0.2, 0.6, 0.1]).all()  # so that a feature too many would be seen
+
+
+@pytest.mark.parametrize("alpha", [0.4, 2.6])
+def test_the_prior_of_the_buffet_is_that_of_its_concentration(alpha):
+    rng = np.random.default_rng(6)
+    sampler = IndianBuffetGibbs(rng.normal(size=(4, 3)), "collapsed", alpha=alpha, noise=1e12, spread=2.0)
+    series = []
+    for _ in range(2_500):
+        sampler.sweep(rng)
+        series.append([sampler.z.shape[1], sampler.z.sum()])
+    assert_means(series, [alpha * (1 + 1 / 2 + 1 / 3 + 1 / 4), 4 * alpha], errors=4.0)
+
+
+def test_concentration_noise_and_spread_have_their_laws_given_the_features():
+    """Gamma(1 + K, 1 + 1 + 1/2 + ... + 1/N), and inverse gammas of sums of squares; scale 2.5 sets their priors."""
+    rng, n, wide, k, scale = np.random.default_rng(7), 5, 4, 3, 2.5
+    sampler = IndianBuffetGibbs(rng.normal(size=(n, wide)), scale=scale)
+    sampler.z = np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 0, 0]]) * 1.0
+    sampler.w, sampler.a = sampler.z * 1.3, rng.normal(size=(k, wide))
+    square = ((sampler.x - sampler.w @ sampler.a) ** 2).sum()
+    draws = []
+    for _ in range(8_000):
+        sampler._draw_hyper(rng)
+        draws.append(sampler.hyper.copy())
+    laws = [
+        stats.gamma(1.0 + k, scale=1.0 / (1.0 + 1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5)),
+        stats.invgamma(1.0 + n * wide / 2, scale=scale / 10 + square / 2),
+        stats.invgamma(1.0 + k * wide / 2, scale=scale + (sampler.a**2).sum() / 2),
+    ]
+    for law, drawn in zip(laws, np.array(draws).T, strict=True):
+        assert stats.kstest(drawn, law.cdf).pvalue > 1e-3

@@ -120,7 +120,7 @@ def test_what_mean_field_cannot_treat_is_refused_by_name():
     m.add("y", lambda mu, sigma: dist.Normal(mu, sigma), plate="row")
     y = np.ones(40)
     for engine in ("cavi", "svi"):
-        with pytest.raises(UnsupportedModel, match=f"{engine}.*'sigma'.*advi"):
+        with pytest.raises(UnsupportedModel, match=f"{engine}.*'sigma'.*nuts"):
             m.query("mu", given={"y": y}, engine=engine)
     with pytest.raises(InvalidArgument, match=r"no plate 'rows'.*row"):
         m.query("mu", given={"y": y}, engine=mk.engines.SVI(plate="rows"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
+import markovia.distributions as dist
 from density_examples import (
     EIGHT_SCHOOLS,
     check_draws,
@@ -229,8 +230,11 @@ def test_engines_that_do_not_know_the_evidence_name_those_that_do():
     assert "log_mass" not in E.NUTS.answers
     for name in ("smc", "laplace", "importance"):
         assert name in ("importance",) or "log_mass" in get_engine(name).answers
+    model = mk.BayesianNetwork()
+    model.add("mu", dist.Normal(0, 5))
+    model.add("y", lambda mu: dist.StudentT(4, mu, 1.0), plate="row")
     with pytest.raises(mk.errors.Unanswered, match="engine='smc'"):
-        E.NUTS().log_mass(Problem({}, [], {}))
+        model.log_evidence({"y": np.array([1.0, 2.5])}, engine="nuts")
 
 
 class Numbers:

@@ -280,5 +280,5 @@ def test_linear_algebra_in_kept_code_runs_in_a_second_process(code_folder):
 
 
 def test_a_model_of_tables_is_refused_with_an_engine_that_would_do():
-    with pytest.raises(mk.errors.UnsupportedModel, match="engine='gibbs'"):
+    with pytest.raises(mk.errors.UnsupportedModel, match="engine='loopy-bp' or 'auto'"):
         mk.examples.sprinkler().query("rain", engine="nuts")

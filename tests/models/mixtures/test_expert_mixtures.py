@@ -75,8 +75,9 @@ def test_one_regression_is_least_squares():
 )
 def test_learning_rises_and_ends_where_the_gradient_is_zero(model):
     x, y, _, _ = crossing(150, seed=2)
-    if model.expert == "logistic":
-        y = (y + 3.0 * x[:, 0] ** 2 > 1.0).astype(float)
+    classes = (y + 3.0 * x[:, 0] ** 2 > 1.0).astype(float)
+    y = classes if model.expert == "logistic" else (y - y.mean()) / y.std()
+    x = (x - x.mean(axis=0)) / x.std(axis=0)  # the units of the penalty
     model.fit(x, y)
     assert all(b >= a - 1e-10 for a, b in itertools.pairwise(model.history_))
     assert gradient(model, x, y) < 1e-5

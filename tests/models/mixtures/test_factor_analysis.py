@@ -157,7 +157,7 @@ def test_bad_input_gets_a_sentence():
         mk.FactorAnalysis(7).fit(rows_of())
     rows = rows_of()
     rows[:, 2] = np.nan
-    with pytest.raises(MarkoviaError, match="the column 'x2' has no cell that is there"):
+    with pytest.raises(MarkoviaError, match="all cells of the column 'x2' are missing"):
         mk.ProbabilisticPCA(1).fit(rows)
     with pytest.raises(MarkoviaError, match="rotation= is 'varimax' or 'quartimax' or None"):
         mk.FactorAnalysis(1, rotation="promax").fit(rows_of())

@@ -23,6 +23,7 @@ def rows_in_groups(n=300, seed=0):
 @pytest.mark.filterwarnings("ignore")
 def test_the_same_start_goes_the_same_way_as_in_scikit_learn(kind, start):
     rows = rows_in_groups(100)
+    rows /= rows.std(axis=0)  # where a share of the variance and a number are the same floor
     settings = {"covariance_type": kind, "init_params": start, "random_state": 0, "tol": 1e-7, "max_iter": 15}
     ours, theirs = (
         mk.GaussianMixture(4, **settings).fit(rows),
@@ -42,6 +43,7 @@ def test_the_same_start_goes_the_same_way_as_in_scikit_learn(kind, start):
 @pytest.mark.filterwarnings("ignore")
 def test_starts_at_single_rows_are_those_of_scikit_learn(start):
     rows = rows_in_groups(100)
+    rows /= rows.std(axis=0)
     settings = {"init_params": start, "random_state": 3, "max_iter": 1, "reg_covar": 1e-3}
     ours = mk.GaussianMixture(4, **settings).fit(rows)
     theirs = sklearn.mixture.GaussianMixture(4, **settings).fit(rows)
@@ -133,6 +135,52 @@ def test_an_em_step_has_the_numbers_of_brute_force():
     assert found.covariances_ == pytest.approx(np.array(spread))
     assert found.weights_ == pytest.approx(size / 30)
     assert found.lower_bound_ == pytest.approx(np.log(joint.sum(axis=1)).mean())
+
+
+@pytest.mark.parametrize("kind", ["full", "diag", "tied", "spherical"])
+def test_a_step_with_weights_has_the_closed_form_of_its_covariance_type(kind):
+    """Weighted responsibilities of a start, then weighted means and scatters; a row of weight w counts as w rows."""
+    rng = np.random.default_rng(21)
+    rows, weights = rng.normal(size=(25, 2)) * [1.0, 3.0] + [0.5, -2.0], rng.integers(0, 4, 25)
+    means, start = np.array([[1.0, -4.0], [-0.5, 1.0]]), np.array([[2.0, 0.4], [0.4, 5.0]])
+    begins = {
+        "full": np.array([start, 2 * start]), "tied": start, "diag": np.array([[2.0, 5.0], [1.0, 8.0]]),
+        "spherical": np.array([2.0, 6.0]),
+    }[kind]  # fmt: skip
+    full = {
+        "full": lambda: begins,
+        "tied": lambda: np.array([start, start]),
+        "diag": lambda: np.array([np.diag(b) for b in begins]),
+        "spherical": lambda: begins[:, None, None] * np.eye(2),
+    }[kind]()
+    precisions = 1.0 / begins if kind in ("diag", "spherical") else np.linalg.inv(begins)
+    shares = [0.3, 0.7]
+    joint = np.column_stack(
+        [w * multivariate_normal(m, c).pdf(rows) for w, m, c in zip(shares, means, full, strict=True)]
+    )
+    r = weights[:, None] * joint / joint.sum(axis=1, keepdims=True)
+    size = r.sum(axis=0)
+    new = r.T @ rows / size[:, None]
+    scatter = np.array([((rows - m).T * s) @ (rows - m) for m, s in zip(new, r.T, strict=True)])
+    expected = {
+        "full": scatter / size[:, None, None],
+        "tied": scatter.sum(axis=0) / weights.sum(),
+        "diag": np.array([np.diag(s) for s in scatter]) / size[:, None],
+        "spherical": np.array([np.trace(s) for s in scatter]) / (2.0 * size),
+    }[kind]
+    settings = {
+        "covariance_type": kind, "reg_covar": 0.0, "max_iter": 1, "weights_init": shares, "means_init": means,
+        "precisions_init": precisions,
+    }  # fmt: skip
+    found = mk.GaussianMixture(2, **settings).fit(rows, sample_weight=weights)
+    assert found.means_ == pytest.approx(new)
+    assert found.covariances_ == pytest.approx(expected)
+    assert found.weights_ == pytest.approx(size / weights.sum())
+    assert found.lower_bound_ == pytest.approx((weights * np.log(joint.sum(axis=1))).sum() / weights.sum())
+    again = mk.GaussianMixture(2, **settings).fit(np.repeat(rows, weights, axis=0))
+    assert found.covariances_ == pytest.approx(again.covariances_)
+    free = {"full": 6, "tied": 3, "diag": 4, "spherical": 2}[kind] + 4 + 1
+    assert found.bic(rows) == pytest.approx(free * np.log(25) - 2 * found.score_samples(rows).sum())
 
 
 def test_components_in_another_order_are_as_likely():

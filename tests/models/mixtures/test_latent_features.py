@@ -184,7 +184,7 @@ def test_an_empty_column_is_named_and_pictures_are_drawn(small):
 
     matplotlib.use("agg")
     _, model = small
-    with pytest.raises(InvalidArgument, match="column 1 has no value"):
+    with pytest.raises(InvalidArgument, match="all cells of the column 'x1' are missing"):
         mk.LatentFeatures().fit([[1.0, np.nan], [2.0, np.nan]])
     assert model.plot().get_title() == f"{model.n_components_} features"
     assert model.plot(shape=(1, 3)).images

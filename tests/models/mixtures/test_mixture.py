@@ -134,6 +134,20 @@ def test_a_row_of_weight_two_is_two_rows():
     assert ours.history_ == pytest.approx(again.history_)
 
 
+def test_a_batch_moves_running_averages_by_its_rate_whatever_its_size():
+    """One component: its parameters are averages of batches' means, the second weighed (1 + offset)^-decay and so on."""
+    rng = np.random.default_rng(12)
+    batches = [rng.poisson(lam, (n, 2)) for lam, n in ((3.0, 7), (8.0, 31), (1.0, 4))]
+    model = mk.Mixture("poisson", 1, learning_decay=0.6, learning_offset=4.0, random_state=0)
+    expected = None
+    for i, rows in enumerate(batches):
+        model.partial_fit(rows)
+        rate = 1.0 if i == 0 else (i + 4.0) ** -0.6
+        own = rows.mean(axis=0)
+        expected = own if expected is None else (1.0 - rate) * expected + rate * own
+        assert model.component_params_["rates"][0] == pytest.approx(expected)
+
+
 def test_rows_that_are_told_stay_in_their_component():
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(-1, 1, 100), rng.normal(1, 1, 100)])[:, None]

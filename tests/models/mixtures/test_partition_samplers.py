@@ -15,6 +15,7 @@ from markovia.learning.latent.base_measures import ConjugateMeasure, Distributio
 from markovia.learning.latent.slice_sampler import SliceSampler
 from markovia.learning.latent.uncollapsed_gibbs import BlockedGibbs, FiniteGibbs, one_hot
 from markovia.learning.latent.variational_mixture import DirichletWeights, StickWeights, variational_mixture
+from markovia.runtime.seeds import kernel_seed
 
 N = 6
 PARTITIONS = set_partitions(N)
@@ -91,6 +92,36 @@ def test_visits_of_partitions_are_within_twice_the_error_of_independent_draws(na
     sweeps = 1500
     distance = 0.5 * abs(visited(sampler(name, family, rows, law), sweeps, 1) - p).sum()
     assert distance < 2.0 * expected_distance(p, sweeps)
+
+
+class SplitsAndMerges(CollapsedGibbs):
+    """Proposals to split and to merge without the draws of single rows, which would hide what is wrong with them."""
+
+    def sweep(self, rng):
+        at = np.array([self.used, self.split_merges, len(self.labels), *self.moves])  # no row is left to draw
+        law = self.concentration
+        done = self.data.swept(
+            self.labels, self.stats, self.slots, at, (law.value, law.discount), finite=False, seed=kernel_seed(rng),
+            crowd=self._crowd,
+        )  # fmt: skip
+        assert done is not None
+        self.used, self._log_density, self.moves = int(at[0]), done, at[3:]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "discount"), [("gaussian", 1.6, 0.0), ("bernoulli", 0.7, 0.3), ("poisson", 2.5, 0.15)]
+)
+def test_splits_and_merges_alone_leave_the_posterior_of_partitions(kind, value, discount):
+    family, rows = families()[kind]
+    law = Concentration(value, None, discount)
+    p = exact(family, rows, law)
+    chain = SplitsAndMerges(family.seen(rows), np.array([0, 1, 0, 2, 1, 0]), law, split_merges=4)
+    found = visited(chain, 3_000, 5)
+    # neighbouring draws are alike where few proposals are taken: 2.5 times the error of independent ones
+    assert 0.5 * abs(found - p).sum() < 2.5 * expected_distance(p, 3_000)
+    number = PARTITIONS.max(axis=1) + 1
+    assert found @ number == pytest.approx(p @ number, rel=0.04)
+    assert chain.moves[0] > 100 < chain.moves[2]
 
 
 @pytest.mark.slow

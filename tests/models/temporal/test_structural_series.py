@@ -10,6 +10,7 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 import markovia as mk
+from markovia.errors import InvalidArgument
 
 
 def series(steps=80, seed=0):
@@ -160,3 +161,26 @@ def test_what_is_wrong_is_said():
         mk.ARIMA().fit(np.ones((5, 2)))
     with pytest.raises(mk.MarkoviaError, match="not stationary"):
         mk.DynamicFactor(2, params=[1, 1, 1, 1, 1.5]).log_prob(np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("model", "series"),
+    [
+        (mk.ARIMA(order=(1, 0, 0)), [np.full(9, np.nan)]),
+        (mk.ARIMA(order=(0, 1, 1)), [np.r_[np.nan, 2.0, np.nan], np.r_[5.0, np.nan]]),
+        (mk.StructuralSeries(), [np.full(9, np.nan)]),
+        (mk.StructuralSeries("smooth trend"), [np.r_[1.0, np.nan, 2.5, np.nan]]),
+    ],
+    ids=[
+        "arima without a number",
+        "one difference short",
+        "level without a number",
+        "trend through two numbers",
+    ],
+)
+def test_series_that_tell_nothing_but_their_start_are_refused(model, series):
+    with pytest.raises(InvalidArgument, match="nothing to learn from"):
+        model.fit(series)
+    assert not hasattr(model, "params_")
+    # one number more is something to learn from
+    model.fit([np.r_[one, 7.0, 6.5] for one in series])

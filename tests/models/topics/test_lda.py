@@ -354,6 +354,40 @@ def test_short_documents_about_one_topic_each_are_told_apart_however_long_the_ru
         assert model.transform(texts[:4]).argmax(axis=1).tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
 
 
+def small_corpus(seed, n, length, k, v):
+    """Counts of documents of one length, and the topics that made them."""
+    rng = np.random.default_rng(seed)
+    phi, theta = rng.dirichlet(np.full(v, 0.05), k), rng.dirichlet(np.full(k, 0.1), n)
+    return np.array([rng.multinomial(length, t @ phi) for t in theta]), phi
+
+
+def errors(model, phi):
+    """The L1 distance of each topic from the one that it stands for."""
+    apart = np.abs(model.topic_word_[:, None] - phi).sum(axis=2)
+    return apart[linear_sum_assignment(apart)]
+
+
+@pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map"])
+def test_no_topic_of_a_small_corpus_is_lost_at_the_defaults(method):
+    for seed in (6, 7, 9):  # corpora in which two topics come to share a place
+        table, phi = small_corpus(seed, 150, 60, 6, 200)
+        settings = {"max_iter": 120} if method in ("gibbs", "uncollapsed") else {}
+        model = mk.LDA(6, method=method, random_state=0, progress=False, **settings).fit(table)
+        # 6,000 words of 6 topics: an error of about .12 is what knowing each word's topic would leave
+        assert errors(model, phi).max() < 0.25
+        assert errors(model, phi).mean() > 0.08
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map"])
+def test_no_topic_of_500_short_documents_is_lost_at_the_defaults(method, seed):
+    table, phi = small_corpus(seed, 500, 100, 10, 1_000)
+    model = mk.LDA(10, method=method, random_state=0, progress=False).fit(table)
+    assert 0.14 < errors(model, phi).mean() < 0.19
+    assert errors(model, phi).max() < 0.3
+
+
 @pytest.mark.slow
 def test_the_plate_network_agrees_on_a_tiny_corpus():
     corpus = mk.Corpus.read(["a a b", "b c c"], tokenizer=str.split)

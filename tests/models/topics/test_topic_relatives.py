@@ -148,6 +148,57 @@ def test_correlated_topics_find_which_topics_come_together():
     assert np.abs(model.transform(new)[:, places] - theta[:30]).mean() < 0.03
 
 
+@pytest.mark.parametrize("k", [2, 3])
+def test_fewer_than_four_topics_have_proportions_and_no_correlations(k):
+    rng = np.random.default_rng(8)
+    model = CorrelatedTopics(k, random_state=0, max_iter=30, tol=1e-4).fit(
+        documents(rng, rng.dirichlet(np.ones(k), 60), topics(rng, k))
+    )
+    assert model.transform([model.vocabulary_[:2]]).sum(axis=1) == pytest.approx(1.0)
+    for ask in (lambda: model.correlation_, model.topic_graph):
+        with pytest.raises(
+            InvalidArgument, match=f"{k} topics determine no correlation.*n_components=4 or more"
+        ):
+            ask()
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_proportions_determine_correlations_from_four_topics_on(k):
+    """Log ratios are linear in the covariances; what they leave free is the null space."""
+    pairs = [(i, j) for i in range(k) for j in range(i, k)]
+    # Cov(eta_i - eta_0, eta_j - eta_0) as a row over the covariance's entries
+    rows = np.zeros((k * (k - 1) // 2, len(pairs)))
+    at = {pair: c for c, pair in enumerate(pairs)}
+    for r, (i, j) in enumerate(pair for pair in pairs if pair[0]):
+        for (a, b), sign in (((i, j), 1), ((0, i), -1), ((0, j), -1), ((0, 0), 1)):
+            rows[r, at[a, b]] += sign
+    free = np.linalg.svd(rows)[2][np.linalg.matrix_rank(rows) :]
+    off = [at[i, j] for i, j in pairs if i < j]
+    seen = len(off) - np.linalg.matrix_rank(free[:, off])  # covariances that nothing free moves
+    assert seen == max(k * (k - 1) // 2 - k, 0)
+    assert (seen > 0) == (k >= 4)
+
+
+def test_the_fewest_correlations_say_the_same_of_differences_of_logits():
+    rng = np.random.default_rng(9)
+    root = rng.normal(size=(5, 5))
+    covariance = 0.2 * root @ root.T + np.diag([1.0, 2.0, 3.0, 1.5, 2.5])
+    found = fewest_correlations(covariance)
+
+    def apart(c):
+        return np.diag(c)[:, None] + np.diag(c) - 2.0 * c
+
+    assert apart(found) == pytest.approx(apart(covariance), abs=1e-9)
+    off = ~np.eye(5, dtype=bool)
+    shifts = rng.normal(0.0, 0.3, (200, 5))
+    others = [np.abs(found + s + s[:, None])[off].sum() for s in shifts]
+    assert np.abs(found)[off].sum() < min(others)
+    true = np.diag([2.0, 1.0, 3.0, 1.5, 2.0])
+    true[1, 3] = true[3, 1] = -0.9  # of five topics, one pair is found again
+    shift = rng.normal(size=5)
+    assert fewest_correlations(true + shift + shift[:, None]) == pytest.approx(true, abs=1e-5)
+
+
 def test_labels_are_topics_and_are_found_again_in_new_documents():
     rng = np.random.default_rng(7)
     phi = topics(rng)

@@ -83,6 +83,34 @@ def test_strength_and_direction_are_shares():
         _ = sure["ab"]
 
 
+def test_a_consensus_without_the_arrows_that_graphs_do_not_decide_is_a_class_it_belongs_to():
+    names = ("d", "a", "c", "b", "e")
+    arrows, lines = np.zeros((5, 5)), np.zeros((5, 5))
+    at = {n: k for k, n in enumerate(names)}
+    for tail, head, share in (
+        ("a", "b", 0.5),
+        ("b", "a", 0.1),
+        ("a", "c", 0.9),
+        ("d", "c", 0.8),
+        ("b", "e", 0.3),
+        ("e", "b", 0.3),
+    ):
+        arrows[at[tail], at[head]] = share
+    lines[at["a"], at["b"]] = lines[at["b"], at["a"]] = 0.3
+    found = EdgeConfidence(names, arrows, lines, "pc", n_graphs=10)
+    graph = found.consensus(0.5).graph
+    known = found.undecided(graph)
+    # a -> b has a majority, a -> c <- d is a collider, b - e is a tie: but turned into b it would be a new collider
+    assert set(known.directed_edges() if known else graph.edges) >= {("a", "b"), ("a", "c"), ("d", "c")}
+    assert known is None
+    lines[at["a"], at["b"]] = lines[at["b"], at["a"]] = 0.7
+    open_now = found.undecided(graph)
+    assert {frozenset(e) for e in open_now.undirected_edges()} == {frozenset("ab"), frozenset("be")}
+    assert set(open_now.directed_edges()) == {("a", "c"), ("d", "c")}
+    network = mk.BayesianNetwork(graph)
+    network.equivalence_class = open_now
+
+
 def test_a_consensus_takes_the_direction_of_the_majority():
     sure = confidence("abc", {("a", "b"): 0.6, ("b", "a"): 0.3, ("c", "b"): 0.9, ("a", "c"): 0.2})
     assert set(sure.consensus(0.5).edges) == {("a", "b"), ("c", "b")}

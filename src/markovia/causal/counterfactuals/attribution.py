@@ -191,6 +191,9 @@ def attribute_change(
     check_choice("measure", measure, ("mean", "variance"))
     if type(old) is not type(new):
         raise InvalidArgument("both models are of one kind, structural models or Bayesian networks")
+    for model in (old, new):
+        if isinstance(model, BayesianNetwork):
+            model.require_one_graph("the share of each mechanism differs among the graphs that it leaves")
     for name in old.variables:
         if name not in new:
             raise UnknownVariable(name, new.variables, "the new model")
@@ -273,6 +276,7 @@ def arrow_strength(model: AnyModel, target: str) -> Attribution:
     if isinstance(model, StructuralModel):
         network = model_network.exact_network(_above(model, target))[0]
     assert isinstance(network, BayesianNetwork)
+    network.require_one_graph("the strength of an arrow needs its direction")
     table = network[target]
     if isinstance(table, FunctionNode):
         raise UnsupportedModel(

@@ -72,6 +72,7 @@ def counterfactual(
     changed
         Whole new distributions in the other world, by name (soft interventions).
     """
+    model.require_one_graph("what would have been differs among the graphs that it leaves")
     names, facts = model._names(targets), dict(given or {})
     if not isinstance(do or {}, Mapping):
         raise InvalidArgument(f"do= is a mapping from name to state or value, not {do!r}")
@@ -204,7 +205,7 @@ def _bounded(question: _Question, worlds: Worlds, chosen: Mapping[str, str]) -> 
         return Posterior(table, replace(info, given=dict(question.facts), note=note))
     kind = "sharp bounds over all functions behind" if sharp else "valid, not sharp, bounds (Fréchet) for"
     note = f"{taken}; {kind} the tables of {who}; mechanism= chooses one"
-    info = replace(info, given=dict(question.facts), note=note)
+    info = replace(info, given=dict(question.facts), note=note, exact=info.exact and sharp)
     return BoundedPosterior(asked, low.reshape(shape), high.reshape(shape), info, sharp=sharp)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from markovia.causal.counterfactuals.bounded_posterior import BoundedPosterior
 from markovia.causal.counterfactuals.structural_model import StructuralModel
+from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
 from markovia.data.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.evidence import Not
@@ -87,7 +88,8 @@ def necessity(
     treatment, outcome
         Two variables with states.
     treated, control, event
-        The states of the treatment that are compared, and that of the outcome; by default the last, the first and the last.
+        The states of the treatment that are compared, and that of the outcome; by default the last, the first and the last
+        of a model. With rows, states in words that do not tell the control ("no", "placebo", ...) have to be named.
     experiment
         With rows: the share of the event in an experiment, by state of the treatment.
     exogenous
@@ -256,6 +258,20 @@ def _of_rows(
     x, y = (Variable(n, sorted(frame[n].unique().tolist())) for n in (treatment, outcome))
     if len(x) < 2:
         raise InvalidArgument(f"the treatment {treatment!r} is constant in the rows")
+    if treated is None and control is None and any(isinstance(s, str) for s in x.states):
+        told = (
+            second_of_two(x.states, None, treatment, "treated", (UNTREATED, TREATED)) if len(x) == 2 else None
+        )
+        if told is None:
+            shown = ", ".join(map(repr, x.states))
+            raise InvalidArgument(
+                f"nothing tells which of {shown} of {treatment!r} is the treatment; say treated= and control="
+            )
+        treated, control = x.states[told], x.states[1 - told]
+    elif len(x) == 2 and (treated is None) != (control is None):
+        named = treated if control is None else control
+        other = x.states[1 - x.index(named)]
+        treated, control = (named, other) if control is None else (other, named)
     one, zero, happened = _states(x, y, treated, control, event)
     kept = frame[frame[treatment].isin([one, zero])]
     on, yes = (kept[treatment] == one).to_numpy(), (kept[outcome] == happened).to_numpy()
@@ -271,6 +287,7 @@ def _of_rows(
         known = (joint[0, 1] / joint[0].sum(), joint[1, 1] / joint[1].sum())
         said = "rows, and nothing confounds them"
     found = causation_bounds(joint, known, monotone=monotone)
-    note = f"Tian and Pearl: {said}{', the treatment never prevents the event' if monotone else ''}"
+    note = f"Tian and Pearl: {said}{', the treatment never prevents the event' if monotone else ''}; "
+    note += f"{treatment} = {one} against {zero}, {outcome} = {happened}"
     needed, enough, both, ett = ((float(a), float(b)) for a, b in found)
     return Causation(needed, enough, both, ett, note)

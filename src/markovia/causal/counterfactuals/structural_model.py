@@ -123,6 +123,7 @@ class StructuralModel:
         >>> m
         StructuralModel(4 variables, 4 edges)
         """
+        network.require_one_graph("its equations are those of one graph")
         made = cls()
         for name in network.graph.topological_order():
             kind = mechanism if isinstance(mechanism, str) else mechanism.get(name, "monotone")

@@ -1,4 +1,4 @@
-"""Effects from designs rather than graphs: discontinuities, differences in differences, synthetic controls, time.
+"""Effects from designs rather than graphs: discontinuities, differences in differences, synthetic controls.
 
 Each takes a frame and names of columns and answers with an `Effect`, as `effect` does.
 """
@@ -12,16 +12,15 @@ import numpy as np
 from markovia.causal.estimation import difference_in_differences as did
 from markovia.causal.estimation.discontinuity import discontinuity
 from markovia.causal.estimation.effect_result import Effect, listed
-from markovia.causal.estimation.estimates import Estimate, bootstrap, estimate, with_bootstrap
-from markovia.causal.estimation.mediation_effects import natural_effects
-from markovia.causal.estimation.over_time import marginal_structural_model, regime_mean
-from markovia.causal.estimation.study import Study, read_study
+from markovia.causal.estimation.estimates import Estimate
+from markovia.causal.estimation.methods import dose
+from markovia.causal.estimation.study import Study, in_order_of_time, read_study
 from markovia.causal.estimation.synthetic_controls import Synthesis, synthesise
+from markovia.causal.two_levels import EARLIER, LATER, TREATED, UNTREATED, second_of_two
 from markovia.data.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs.named import Names, as_names
 from markovia.runtime import ports
-from markovia.runtime.checks import check_choice
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
@@ -37,10 +36,22 @@ def regression_discontinuity(
     *,
     cutoff: float,
     treatment: str | None = None,
+    treated: Any = None,
     bandwidth: float | None = None,
     level: float = 0.95,
 ) -> Effect:
     """Estimate the effect of crossing a cutoff, or with `treatment=` of the treatment that crossing makes likelier.
+
+    It is the effect at the cutoff, and says nothing of rows far from it (with `treatment=`, on those whom crossing moves).
+
+    Parameters
+    ----------
+    running, outcome, cutoff
+        Columns of numbers; rows at or above the cutoff are on the treated side.
+    treatment, treated
+        A column of two values or of doses, and which of the two is the treatment, where the values do not say so.
+    bandwidth
+        How far from the cutoff rows count; chosen from the data where None.
 
     Examples
     --------
@@ -51,18 +62,26 @@ def regression_discontinuity(
     >>> abs(found.value - 3) < 3 * found.standard_error
     True
     """
-    table = _complete(frame, [running, outcome, *([treatment] if treatment else [])])
+    table = complete(frame, [running, outcome, *([treatment] if treatment else [])])
     x, y = (table[c].to_numpy(dtype=float) for c in (running, outcome))
-    taken = None
+    taken, levels = None, ("no", "yes")
+    at = f"where {running} = {cutoff:g}, at the cutoff"
+    what = f"difference in mean {outcome} between {running} at or above {cutoff:g} and below, {at}"
     if treatment is not None:
-        taken = read_study(table, treatment, outcome, ()).treatment
+        study = read_study(table, treatment, outcome, ())
+        taken, levels = dose(study), (0, 1)  # type: ignore[assignment]
+        if study.levels is not None and len(study.levels) == 2:
+            high = treated_level(study, treatment, treated)
+            taken, levels = (study.codes == high).astype(float), (study.levels[1 - high], study.levels[high])
+        what = f"difference in mean {outcome} between {treatment} = {levels[1]} and {levels[0]}, {at}, among those whom "
+        what += "crossing it moves"
     found = discontinuity(x, y, cutoff, treatment=taken, bandwidth=bandwidth)
     kind = "fuzzy" if treatment else "sharp"
-    return _designed(
+    return designed(
         found.estimate, level, f"{kind} discontinuity", treatment or f"{running} >= {cutoff:g}", outcome, table,
         f"{running} crosses {cutoff:g}, and rows near it on both sides are alike but for that",
         f"local lines within {found.bandwidth:.4g} of the cutoff ({found.rows:,} rows), corrected for their bias; "
-        f"uncorrected {found.local_linear:.4g}",
+        f"uncorrected {found.local_linear:.4g}", target="cutoff", levels=levels, what=what,
     )  # fmt: skip
 
 
@@ -72,6 +91,8 @@ def difference_in_differences(
     *,
     group: str,
     period: str,
+    treated: Any = None,
+    later: Any = None,
     unit: str | None = None,
     covariates: Names = (),
     learner: Any = None,
@@ -83,43 +104,72 @@ def difference_in_differences(
     Parameters
     ----------
     group, period
-        Columns of two values; the second of each is the treated group and the later period.
+        Columns of two values.
+    treated, later
+        The group that is treated, and the period after its treatment. They may be left out where the values say it: 0 and
+        1, False and True, words such as "control" or "after"; numbers and dates for the period. The result's `treated`
+        and `control` hold the groups.
     unit
         A column of units: errors are clustered by it, and with covariates and both periods of every unit the doubly robust
         estimate of the change is used.
     """
     names = [outcome, group, period, *as_names(covariates), *([unit] if unit else [])]
-    table = _complete(frame, names)
+    table = complete(frame, names)
     study = read_study(table, group, outcome, as_names(covariates), clusters=unit)
     time = read_study(table, period, outcome, ())
-    for name, read in ((group, study), (period, time)):
-        if read.levels is None or len(read.levels) != 2:
-            raise InvalidArgument(
-                f"{name!r} needs two values, an earlier and a later one or untreated and treated"
-            )
+    high, last = treated_level(study, group, treated), _last(time, period, later)
+    inside, after = (study.codes == high).astype(np.int64), (time.codes == last).astype(np.int64)
     y = table[outcome].to_numpy(dtype=float)
     if unit and study.covariates.shape[1]:
-        order = np.lexsort((time.codes, table[unit].to_numpy()))
+        order = np.lexsort((after, table[unit].to_numpy()))
         early, late = order[::2], order[1::2]
         paired = len(order) % 2 == 0 and (table[unit].to_numpy()[early] == table[unit].to_numpy()[late]).all()
-        if not (paired and (time.codes[early] == 0).all() and (time.codes[late] == 1).all()):
+        if not (paired and (after[early] == 0).all() and (after[late] == 1).all()):
             raise InvalidArgument(f"with covariates every {unit!r} needs one row in each period")
         seed = int(generator(random_state).integers(2**31))
         found = did.panel_difference(
-            y[early], y[late], study.codes[early], study.covariates[early], learner=learner, seed=seed
+            y[early], y[late], inside[early], study.covariates[early], learner=learner, seed=seed
         )
         how = "doubly robust in the change of every unit"
     else:
-        found = did.difference_in_differences(
-            y, study.codes, time.codes, study.covariates, clusters=study.clusters
-        )
+        found = did.difference_in_differences(y, inside, after, study.covariates, clusters=study.clusters)
         how = f"least squares with errors {'clustered by ' + unit if unit else 'robust to unequal variances'}"
     alike = f", given {listed(as_names(covariates))}" if covariates else ""
-    return _designed(
+    assert study.levels is not None
+    assert time.levels is not None
+    levels = study.levels[1 - high], study.levels[high]
+    return designed(
         found, level, "difference in differences", group, outcome, table,
         f"without treatment both groups would have changed alike{alike}",
-        how, target="att",
+        how, target="att", levels=levels,
+        what=f"change of mean {outcome} from {period} = {time.levels[1 - last]} to {time.levels[last]} in the treated "
+        f"group, {group} = {levels[1]}, beyond that in {levels[0]}",
     )  # fmt: skip
+
+
+def treated_level(study: Study, column: str, asked: Any) -> int:
+    """Return which of a column's two levels is the treated one; never by the alphabet."""
+    found = second_of_two(study.levels, asked, column, "treated", (UNTREATED, TREATED))
+    if found is None:
+        one, two = (repr(v) for v in study.levels or ())
+        raise InvalidArgument(
+            f"nothing tells whether {one} or {two} of {column!r} is treated; say treated={one} or treated={two}"
+        )
+    return found
+
+
+def _last(time: Study, column: str, asked: Any) -> int:
+    """Return which of two periods is the later one: numbers and dates have an order, words may have a meaning."""
+    found = second_of_two(time.levels, asked, column, "later", (EARLIER, LATER))
+    levels = time.levels or ()
+    if found is None and not any(isinstance(v, str) for v in levels):
+        return 1
+    if found is None:
+        one, two = map(repr, levels)
+        raise InvalidArgument(
+            f"nothing tells whether {one} or {two} of {column!r} comes after; say later={one} or later={two}"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -178,9 +228,10 @@ def staggered_differences(
     (True, [0, 1, 2])
     """
     names = as_names(covariates)
-    table = _complete(frame, [outcome, unit, period, *names])
+    table = complete(frame, [outcome, unit, period, *names])
     if start not in table.columns:
         raise UnknownVariable(start, table.columns, "the data")
+    in_order_of_time(table[period], period)
     times = np.sort(table[period].unique())
     wide = {
         name: table.pivot_table(index=unit, columns=period, values=name, aggfunc="first")
@@ -208,7 +259,7 @@ def staggered_differences(
     alike = f", given {listed(names)}" if names else ""
 
     def made(found: Estimate, which: str) -> Effect:
-        return _designed(
+        return designed(
             found, level, "staggered difference in differences", start, outcome, table,
             f"without treatment all groups would have changed alike{alike}", which, target="att",
         )  # fmt: skip
@@ -273,7 +324,8 @@ def synthetic_control(
     """
     import pandas as pd
 
-    table = _complete(frame, [outcome, unit, time])
+    table = complete(frame, [outcome, unit, time])
+    in_order_of_time(table[time], time)
     wide = table.pivot_table(index=unit, columns=time, values=outcome, aggfunc="mean")
     if wide.isna().to_numpy().any():
         raise InvalidArgument(f"every {unit!r} needs a row at every {time!r}")
@@ -290,138 +342,7 @@ def synthetic_control(
     )
 
 
-def effect_over_time(
-    frame: Any,
-    treatments: Sequence[str],
-    outcome: str,
-    *,
-    covariates: Sequence[Names],
-    treated: Sequence[int] | None = None,
-    control: Sequence[int] | None = None,
-    method: str = "doubly robust",
-    learner: Any = None,
-    level: float = 0.95,
-    repetitions: int = 200,
-    random_state: Seed = 0,
-) -> Effect:
-    """Estimate the effect of a sequence of treatments, with covariates that earlier ones change and later ones follow.
-
-    Parameters
-    ----------
-    treatments
-        Columns of 0 and 1, in the order of time.
-    covariates
-        For each time the columns measured before its treatment.
-    treated, control
-        The regimes to compare: always and never by default.
-    method
-        "doubly robust", "g-computation" (bootstrapped), or "msm": the slope of a marginal structural model by the number
-        of treatments.
-    """
-    check_choice("method", method, ("doubly robust", "g-computation", "msm"))
-    blocks = [as_names(c) for c in covariates]
-    table = _complete(frame, [*treatments, outcome, *(n for block in blocks for n in block)])
-    a = np.column_stack([read_study(table, t, outcome, ()).codes for t in treatments])
-    given = [read_study(table, treatments[0], outcome, block).covariates for block in blocks]
-    base = read_study(table, treatments[0], outcome, ())
-    rng = generator(random_state)
-    seed = int(rng.integers(2**31))
-    high = list(treated or [1] * len(treatments))
-    low = list(control or [0] * len(treatments))
-
-    def compared(rows: Any) -> Estimate:
-        past = [block[rows] for block in given]
-        if method == "msm":
-            return marginal_structural_model(a[rows], base.outcome[rows], past, learner=learner, seed=seed)
-        one, two = (
-            regime_mean(
-                a[rows], base.outcome[rows], past, g, robust=method == "doubly robust", family=base.family,
-                learner=learner, seed=seed,
-            )
-            for g in (high, low)
-        )  # fmt: skip
-        assert one.influence is not None
-        assert two.influence is not None
-        return estimate(one.value - two.value, one.influence - two.influence)
-
-    found = compared(slice(None))
-    if method == "g-computation":
-        found = with_bootstrap(found, bootstrap(lambda rows: compared(rows).value, len(a), repetitions, rng))
-    what = "per treatment" if method == "msm" else f"regime {high} against {low}"
-    return _designed(
-        found, level, method, listed(treatments), outcome, table,
-        "at each time the earlier columns hold all common causes of the treatment and what follows", what,
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mediation(InNotebooks):
-    """Natural effects of a treatment: `total` is the sum of `direct` and `indirect`, each an `Effect`."""
-
-    total: Effect
-    direct: Effect
-    indirect: Effect
-
-    @property
-    def share(self) -> float:
-        """The part of the total effect that goes through the mediators."""
-        return self.indirect.value / self.total.value
-
-    def __str__(self) -> str:
-        lines = []
-        for name, e in (("total", self.total), ("direct", self.direct), ("indirect", self.indirect)):
-            low, high = e.interval
-            lines.append(f"{name:<9} {e.value:.4g} ({low:.4g} to {high:.4g})")
-        return "\n".join([*lines, f"{self.share:.0%} of the effect goes through the mediators"])
-
-
-def mediation(
-    frame: Any,
-    treatment: str,
-    mediators: Names,
-    outcome: str,
-    *,
-    covariates: Names = (),
-    learner: Any = None,
-    level: float = 0.95,
-    random_state: Seed = 0,
-) -> Mediation:
-    """Split the effect of a binary treatment into what goes through mediators and what does not.
-
-    Parameters
-    ----------
-    covariates
-        Columns that hold the common causes of treatment, mediators and outcome, none of them caused by the treatment.
-    """
-    between = as_names(mediators)
-    table = _complete(frame, [treatment, outcome, *between, *as_names(covariates)])
-    study = read_study(table, treatment, outcome, as_names(covariates), mediators=between)
-    if study.levels is None or len(study.levels) != 2:
-        raise InvalidArgument(f"natural effects need a treatment of two levels, and {treatment!r} has more")
-    assert study.mediators is not None
-    parts = natural_effects(
-        study.codes, study.outcome, study.mediators, study.covariates, family=study.family, learner=learner,
-        seed=int(generator(random_state).integers(2**31)),
-    )  # fmt: skip
-    why = f"{listed(as_names(covariates)) or 'nothing'} confounds treatment, {listed(between)} and outcome"
-    made = [
-        _designed(
-            part,
-            level,
-            f"natural {name} effect",
-            treatment,
-            outcome,
-            table,
-            why,
-            f"through {listed(between)}",
-            study=study,
-        )
-        for name, part in zip(("total", "direct", "indirect"), parts, strict=True)
-    ]
-    return Mediation(*made)
-
-
-def _complete(frame: Any, names: Sequence[str]) -> "pd.DataFrame":
+def complete(frame: Any, names: Sequence[str]) -> "pd.DataFrame":
     """Return the named columns, in which nothing is missing."""
     table = as_frame(frame)
     for name in names:
@@ -433,15 +354,13 @@ def _complete(frame: Any, names: Sequence[str]) -> "pd.DataFrame":
     return table
 
 
-def _designed(
+def designed(
     found: Estimate, level: float, method: str, treatment: str, outcome: str, table: "pd.DataFrame", why: str, how: str,
-    *, target: str = "ate", study: Study | None = None,
+    *, target: str = "ate", study: Study | None = None, levels: tuple[Any, Any] = ("no", "yes"), what: str = "",
 ) -> Effect:  # fmt: skip
-    levels: Mapping[int, Any] = (
-        dict(enumerate(study.levels)) if study is not None and study.levels else {0: "no", 1: "yes"}
-    )
+    """Return the effect of a design; `levels` are the control and the treated one, `what` says what is compared."""
     return Effect(
         estimate=found, level=level, method=method, why=why, formula=None, target=target, measure="difference",
         treatment=treatment, outcome=outcome, control=levels[0], treated=levels[1], notes=(how,), study=study,
-        frame=table,
+        frame=table, what=what,
     )  # fmt: skip

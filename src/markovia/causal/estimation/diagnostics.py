@@ -31,12 +31,15 @@ class Overlap(InNotebooks):
         The share of rows whose probability of some arm is below one in a hundred.
     effective
         Kish's effective number of rows of each arm under the weights.
+    model
+        Which model says so, where the method itself needs no model of the treatment; empty for the one that was used.
     """
 
     low: float
     high: float
     extreme: float
     effective: tuple[float, ...]
+    model: str = ""
 
     @property
     def good(self) -> bool:
@@ -50,7 +53,8 @@ class Overlap(InNotebooks):
             else f"poor: {self.extreme:.1%} of rows have a probability below {OUTSIDE:g} of an arm"
         )
         sizes = ", ".join(f"{size:,.0f}" for size in self.effective)
-        return f"{verdict}; probabilities {self.low:.3f} to {self.high:.3f}; effective rows {sizes}"
+        model = f" {self.model}" if self.model else ""
+        return f"{verdict}; probabilities{model} {self.low:.3f} to {self.high:.3f}; effective rows {sizes}"
 
 
 @dataclass(frozen=True)
@@ -88,16 +92,15 @@ class Balance(InNotebooks):
         return drawn
 
 
-def overlap(codes: Ints, probabilities: Array, weights: Array | None, treated: int) -> Overlap:
+def overlap(codes: Ints, probabilities: Array, weights: Array, treated: int, model: str = "") -> Overlap:
     """Return how the propensities of the arms overlap."""
     p = probabilities[:, treated]
-    w = 1 / np.maximum(probabilities[np.arange(len(codes)), codes], 1e-6) if weights is None else weights
     sizes = []
     for a in range(probabilities.shape[1]):
-        own = w[codes == a]
+        own = weights[codes == a]
         sizes.append(float(own.sum() ** 2 / max(float(own @ own), 1e-300)))
     extreme = float((probabilities.min(axis=1) < OUTSIDE).mean())
-    return Overlap(float(p.min()), float(p.max()), extreme, tuple(sizes))
+    return Overlap(float(p.min()), float(p.max()), extreme, tuple(sizes), model)
 
 
 def balance(

@@ -57,4 +57,7 @@ def partially_linear(
             "the covariates predict the treatment perfectly, so nothing is left to learn its effect from"
         )
     value = float(z @ y) / denominator
-    return estimate(value, z * (y - value * a) / (denominator / len(y)), clusters=clusters)
+    chance = np.column_stack([1 - treatment + a, treatment - a]) if binary else None
+    return estimate(
+        value, z * (y - value * a) / (denominator / len(y)), clusters=clusters, probabilities=chance
+    )

@@ -105,7 +105,7 @@ def aipw(
         pseudo = members[:, None] * found.means + weights * (outcome[:, None] - found.means)
         values = pseudo.mean(axis=0) / share
         influence = pseudo - members[:, None] * values
-    return arm_means(values, influence / share, weights.sum(axis=1), clusters)
+    return arm_means(values, influence / share, weights.sum(axis=1), clusters, found.probabilities)
 
 
 tmle = partial(aipw, targeted=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.causal.estimation.diagnostics import balance, overlap
+from markovia.causal.estimation.diagnosis import diagnosed
 from markovia.causal.estimation.effect_result import Effect, listed
 from markovia.causal.estimation.estimates import (
     MEASURES,
@@ -16,8 +16,7 @@ from markovia.causal.estimation.estimates import (
     contrast,
     with_bootstrap,
 )
-from markovia.causal.estimation.instrumental_variables import first_stage
-from markovia.causal.estimation.methods import METHODS, Settings, dose, run
+from markovia.causal.estimation.methods import METHODS, Settings, run
 from markovia.causal.estimation.nuisance import propensity
 from markovia.causal.estimation.plug_in import observed_network, outcome_mean
 from markovia.causal.estimation.study import MISSING, Study, read_study
@@ -27,6 +26,7 @@ from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.identify import identify
 from markovia.causal.identification.instruments import instruments as graph_instruments
 from markovia.causal.problem import Family, Problem
+from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
 from markovia.data.frames import as_frame
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable
 from markovia.graphs.named import Names, as_names
@@ -86,7 +86,8 @@ def effect(
     measure
         "difference", "ratio" or "odds ratio" of the mean outcomes.
     control, treated
-        The values to compare; by default the first and second of two levels, and 0 and 1 for a continuous treatment.
+        The values to compare. By default 0 and 1, or of two levels the one whose name says that it is the control ("no",
+        "placebo", ...) and the other; where no name tells, the first and the second in order, and a note says so.
     adjustment, instrument
         Columns to adjust for, or to use as instruments, instead of the graph's choice; both are checked against it.
     given
@@ -143,13 +144,13 @@ def effect(
     formula, why_not = _identified(problem)
     if formula is not None and formula.rule == "no effect":
         return _no_effect(table, problem, formula, estimand, measure, level)
-    plan = _planned(table, problem, formula, why_not, method, adjustment, instrument, bool(learner))
+    plan = _planned(table, problem, formula, why_not, method, adjustment, instrument)
     study = read_study(
         table, treatment, outcome, plan.adjustment, instruments=plan.instruments, mediators=plan.mediators,
         clusters=clusters, given=given, missing=missing,
     )  # fmt: skip
     name = plan.method or _best(study, plan, measure)
-    low, high = _arms(study, treatment, control, treated)
+    low, high, note = _arms(study, treatment, control, treated)
     population = None if estimand == "ate" else high if estimand == "att" else low
     if population is not None and (
         study.levels is None
@@ -182,9 +183,9 @@ def effect(
         treatment=treatment, outcome=outcome, control=low if levels is None else levels[low],
         treated=high if levels is None else levels[high], adjustment=plan.adjustment, mediators=plan.mediators,
         instruments=plan.instruments, given=dict(given or {}), study=study, means=means, settings=settings, again=again,
-        frame=table, graph=problem.graph,
+        frame=table, graph=problem.graph, notes=note,
     )  # fmt: skip
-    return _diagnosed(result)
+    return diagnosed(result)
 
 
 class _Plan:
@@ -230,7 +231,6 @@ def _planned(
     method: str,
     adjustment: Names | None,
     instrument: Names | None,
-    learned: bool,
 ) -> _Plan:
     """Decide on a route: what is asked for, else adjustment, the front door, the general formula, an instrument."""
     x, y = problem.treatment[0], problem.outcome[0]
@@ -370,10 +370,10 @@ def _best(study: Study, plan: _Plan, measure: str) -> str:
     return "late" if study.covariates.shape[1] else "wald"
 
 
-def _arms(study: Study, treatment: str, control: Any, treated: Any) -> tuple[Any, Any]:
-    """Return the positions of the two levels to compare, or the two doses."""
+def _arms(study: Study, treatment: str, control: Any, treated: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Return the positions of the two levels to compare, or the two doses; and a note where nothing told them apart."""
     if study.levels is None:
-        return (0.0 if control is None else float(control)), (1.0 if treated is None else float(treated))
+        return (0.0 if control is None else float(control)), (1.0 if treated is None else float(treated)), ()
     levels = list(study.levels)
     if len(levels) > 2 and (treated is None or control is None):
         raise InvalidArgument(
@@ -385,13 +385,19 @@ def _arms(study: Study, treatment: str, control: Any, treated: Any) -> tuple[Any
             raise InvalidArgument(
                 f"{value!r} is no level of {treatment!r}; its levels are {', '.join(map(repr, levels))}"
             )
-    low = (
-        levels.index(control) if control is not None else 0 if treated is None else 1 - levels.index(treated)
-    )
+    if control is None and treated is None:
+        told = second_of_two(levels, None, treatment, "treated", (UNTREATED, TREATED))
+        high = 1 if told is None else told
+        note = (
+            f"no name tells the control from the treatment, so {levels[1]} is compared with {levels[0]}, in sorted order; "
+            "control= and treated= choose",
+        )
+        return 1 - high, high, note if told is None and isinstance(levels[1], str) else ()
+    low = levels.index(control) if control is not None else 1 - levels.index(treated)
     high = levels.index(treated) if treated is not None else 1 - low
     if low == high:
         raise InvalidArgument(f"control and treated are both {levels[low]!r}; compare two different levels")
-    return low, high
+    return low, high, ()
 
 
 def _check_overlap(study: Study, low: int, high: int) -> None:
@@ -471,25 +477,3 @@ def _no_effect(
         formula=formula, target=target, measure=measure, treatment=x, outcome=y, control=None, treated=None,
         frame=table, graph=problem.graph,
     )  # fmt: skip
-
-
-def _diagnosed(found: Effect) -> Effect:
-    """Add overlap, balance and the first stage where they have a meaning."""
-    study = found.study
-    assert study is not None
-    low, high = found.settings.control, found.settings.treated
-    if found.instruments:
-        assert study.instruments is not None
-        return replace(found, first_stage=first_stage(dose(study), study.covariates, study.instruments))
-    if study.levels is None or found.method in ("front-door", "plug-in") or not study.covariates.shape[1]:
-        return found
-    p = propensity(study.codes, study.covariates, len(study.levels)).probabilities
-    weights = found.estimate.weights
-    if weights is None:
-        tilt = 1.0 if found.settings.population is None else p[:, found.settings.population]
-        weights = tilt / np.maximum(p[np.arange(study.n), study.codes], 1e-3)
-    return replace(
-        found,
-        overlap=overlap(study.codes, p, weights, high),
-        balanced=balance(study.codes, study.covariates, study.columns, weights, high, low),
-    )

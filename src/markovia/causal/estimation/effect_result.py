@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from markovia.causal.estimation.report import Report
     from markovia.causal.estimation.sensitivity import Sensitivity
 
-_WHO = {"ate": "over everyone", "att": "among those who had it", "atc": "among those who did not have it"}
+_WHO = {
+    "ate": "over everyone",
+    "att": "among those who had it",
+    "atc": "among those who did not have it",
+    "cutoff": "at the cutoff",
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Effect:
         The columns used.
     overlap, balanced, first_stage
         Diagnostics, None where they have no meaning.
+    target, control, treated
+        Over whom the effect is: "ate", "att" or "atc", "cutoff" for a discontinuity; and the two levels compared.
     """
 
     estimate: Estimate
@@ -67,6 +74,7 @@ class Effect:
     balanced: Balance | None = None
     first_stage: FirstStage | None = None
     notes: tuple[str, ...] = ()
+    what: str = ""
     study: Study | None = field(default=None, repr=False)
     means: ArmMeans | None = field(default=None, repr=False)
     settings: Settings = field(default_factory=lambda: Settings(1, 0), repr=False)
@@ -126,6 +134,8 @@ class Effect:
         return "\n".join([head, *(f"  {key.strip():<8} {text}" for key, text in lines.items())])
 
     def _what(self) -> str:
+        if self.what:  # a design has words of its own
+            return self.what
         word = {"difference": "difference in", "ratio": "ratio of", "odds ratio": "odds ratio of"}[
             self.measure
         ]

@@ -6,7 +6,7 @@ Ratios and odds ratios follow by the chain rule and have their intervals on the 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import erfc, exp, log, sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -31,12 +31,15 @@ class ArmMeans(NamedTuple):
         Shape (n, arms); None where the errors come another way (matching).
     weights
         How much each row counts for its own arm, for the diagnostics of balance; None where rows are not weighted.
+    probabilities
+        Shape (n, arms): what the treatment model that was used says, for the diagnostics of overlap; None without one.
     """
 
     values: Array
     covariance: Array
     influence: Array | None = None
     weights: Array | None = None
+    probabilities: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Estimate(InNotebooks):
         One number a row; None where the error comes another way.
     on_log_scale
         Whether intervals are made for the logarithm: ratios.
-    weights
+    weights, probabilities
         See `ArmMeans`.
     draws
         Values in bootstrap samples; then intervals are their quantiles.
@@ -63,6 +66,7 @@ class Estimate(InNotebooks):
     on_log_scale: bool = False
     weights: Array | None = None
     draws: Array | None = None
+    probabilities: Array | None = None
 
     @property
     def null(self) -> float:
@@ -89,21 +93,29 @@ class Estimate(InNotebooks):
 
 
 def arm_means(
-    values: Array, influence: Array, weights: Array | None = None, clusters: Any = None
+    values: Array,
+    influence: Array,
+    weights: Array | None = None,
+    clusters: Any = None,
+    probabilities: Array | None = None,
 ) -> ArmMeans:
     """Return means with the covariance that their influence functions have."""
     summed = by_cluster(influence, clusters)
-    return ArmMeans(values, summed.T @ summed / len(influence) ** 2, influence, weights)
+    return ArmMeans(values, summed.T @ summed / len(influence) ** 2, influence, weights, probabilities)
 
 
 def estimate(
-    value: float, influence: Array, *, weights: Array | None = None, clusters: Any = None
+    value: float,
+    influence: Array,
+    *,
+    weights: Array | None = None,
+    clusters: Any = None,
+    probabilities: Array | None = None,
 ) -> Estimate:
     """Return a number with the standard error that its influence function has."""
     summed = by_cluster(influence, clusters)
-    return Estimate(
-        float(value), float(np.sqrt(summed @ summed)) / len(influence), influence, weights=weights
-    )
+    error = float(np.sqrt(summed @ summed)) / len(influence)
+    return Estimate(float(value), error, influence, weights=weights, probabilities=probabilities)
 
 
 def by_cluster(influence: Array, clusters: Any) -> Array:
@@ -142,7 +154,9 @@ def contrast(means: ArmMeans, treated: int, control: int, measure: str = "differ
         slope[control] = -1 / (b * (1 - b)) if odds else -1 / b
     error = sqrt(max(float(slope @ means.covariance @ slope), 0.0))
     influence = None if means.influence is None else means.influence @ slope
-    return Estimate(value, error, influence, measure != "difference", means.weights)
+    return Estimate(
+        value, error, influence, measure != "difference", means.weights, probabilities=means.probabilities
+    )
 
 
 def bootstrap(
@@ -177,6 +191,4 @@ def with_bootstrap(found: Estimate, draws: Array) -> Estimate:
     """Return an estimate whose errors are those of bootstrap draws."""
     kept = draws[np.isfinite(draws)]
     spread = np.log(kept[kept > 0]) if found.on_log_scale else kept
-    return Estimate(
-        found.value, float(np.std(spread, ddof=1)), found.influence, found.on_log_scale, found.weights, draws
-    )
+    return replace(found, standard_error=float(np.std(spread, ddof=1)), draws=draws)

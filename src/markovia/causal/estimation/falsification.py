@@ -1,8 +1,9 @@
 """Falsification of a graph by its implications, against graphs with its labels shuffled.
 
-Every graph promises independencies between its observed variables; tests count how many the data violate. A graph is
-falsified if these are more than chance explains, and its fit is informative if few shuffles of its labels violate as little
-(Eulig et al., 2023). Each test is made once, whatever the number of shuffles.
+Every graph promises independencies between its observed variables; tests say which of them the data violate. A graph is
+falsified if these are more, or clearer, than chance explains: if Simes' (1986) test of all of them together rejects. Its fit
+is informative if few shuffles of its labels violate as little (Eulig et al., 2023). Each test is made once, whatever the
+number of shuffles.
 """
 
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ class Falsification(InNotebooks):
     ----------
     implied, violated
         The independencies that the graph implies between pairs, and those that the data reject.
+    p_values
+        Of the tests of the implied independencies, in their order.
     p_value
         The share of shuffled graphs that violate no more of theirs.
     permutations
@@ -41,20 +44,21 @@ class Falsification(InNotebooks):
 
     implied: tuple[Independence, ...]
     violated: tuple[Independence, ...]
+    p_values: tuple[float, ...]
     p_value: float
     permutations: int
     alpha: float = 0.05
 
     @property
     def falsified(self) -> bool:
-        """Whether the data reject more of the independencies than true ones would be by chance."""
-        from scipy.stats import binom
+        """Whether the data reject that all of the implied independencies hold: `joint_p_value` is at most `alpha`."""
+        return self.joint_p_value <= self.alpha
 
-        return (
-            bool(binom.sf(len(self.violated) - 1, len(self.implied), self.alpha) < 0.01)
-            if self.violated
-            else False
-        )
+    @property
+    def joint_p_value(self) -> float:
+        """Simes' p-value of all implied independencies together; 1 where there are none."""
+        ordered = np.sort(np.asarray(self.p_values, dtype=float))
+        return float(np.min(ordered * len(ordered) / np.arange(1, len(ordered) + 1), initial=1.0))
 
     @property
     def informative(self) -> bool:
@@ -74,10 +78,12 @@ class Falsification(InNotebooks):
             (True, False): "the data speak against the graph, and it fits no better than others",
         }[self.falsified, self.informative]
         shown = "; ".join(str(i).removeprefix("Independence(").rstrip(")") for i in self.violated[:5])
+        chance = ", no more than chance explains" if self.violated and not self.falsified else ""
+        verb = "is" if len(self.violated) == 1 else "are"
         return (
-            f"{verdict}: {len(self.violated)} of {len(self.implied)} implied independencies are rejected"
-            f"{f' ({shown})' if shown else ''}, and {self.p_value:.0%} of {self.permutations} graphs with shuffled labels "
-            "do as well"
+            f"{verdict}: {len(self.violated)} of {len(self.implied)} implied independencies {verb} rejected"
+            f"{f' ({shown})' if shown else ''}{chance}, and {self.p_value:.0%} of {self.permutations} graphs with shuffled "
+            "labels do as well"
         )
 
 
@@ -130,9 +136,9 @@ def falsify_graph(
         (place[next(iter(i.x))], place[next(iter(i.y))], frozenset(place[z] for z in i.given))
         for i in implied
     ]
-    made: dict[tuple[frozenset[int], frozenset[int]], bool] = {}
+    made: dict[tuple[frozenset[int], frozenset[int]], float] = {}
 
-    def rejected(shuffle: Any) -> list[bool]:
+    def tested(shuffle: Any) -> list[float]:
         asked = [
             (int(shuffle[x]), int(shuffle[y]), frozenset(int(shuffle[z]) for z in given))
             for x, y, given in wanted
@@ -141,14 +147,15 @@ def falsify_graph(
         for (x, y, given), p in zip(
             new, bound.p_values([(x, y, tuple(sorted(g))) for x, y, g in new]), strict=True
         ):
-            made[frozenset((x, y)), given] = bool(p <= bound.alpha)
+            made[frozenset((x, y)), given] = float(p)
         return [made[frozenset((x, y)), given] for x, y, given in asked]
 
-    own = rejected(np.arange(len(admg.names)))
-    violated = tuple(i for i, bad in zip(implied, own, strict=True) if bad)
+    own = tested(np.arange(len(admg.names)))
+    violated = tuple(i for i, p in zip(implied, own, strict=True) if p <= bound.alpha)
     rng = generator(random_state)
     shuffled = [
-        sum(rejected(rng.permutation(len(admg.names)))) for _ in range(permutations if implied else 0)
+        sum(p <= bound.alpha for p in tested(rng.permutation(len(admg.names))))
+        for _ in range(permutations if implied else 0)
     ]
     share = float(np.mean([count <= len(violated) for count in shuffled])) if shuffled else 1.0
-    return Falsification(implied, violated, share, permutations, alpha)
+    return Falsification(implied, violated, tuple(own), share, permutations, bound.alpha)

@@ -2,12 +2,17 @@
 
 Nearness is Euclidean in standardised covariates ("nearest"), Mahalanobis, or the difference of the logit of the propensity
 ("propensity"); a caliper (in standard deviations of that distance's coordinate) leaves rows without a near match out.
-Matches are with replacement. With several covariates the bias of nearest-neighbour matching is removed by regression
-within arms (`bias_adjusted`), which also takes away what the estimated propensity adds to the error. Errors are Abadie &
-Imbens' (2006), from matches within the own arm; the bootstrap fails here.
+Matches are with replacement, and all rows as near as the k-th nearest count alike, so that with discrete covariates every
+row of a cell is a match and neither the order of the rows nor chance has a say. With several covariates the bias of
+nearest-neighbour matching is removed by regression within arms (`bias_adjusted`), which also takes away what the estimated
+propensity adds to the error. Errors are Abadie & Imbens' (2006), from matches within the own arm; the bootstrap fails here.
 
-References: Rubin (1973); Rosenbaum & Rubin (1985); Abadie & Imbens (2006, 2011, 2016). Cost: n log n by a k-d tree.
+References: Rubin (1973); Rosenbaum & Rubin (1985); Abadie, Drukker, Herr & Imbens (2004), for ties and their errors;
+Abadie & Imbens (2006, 2011, 2016). Cost: c log c by a k-d tree of the c different rows of covariates.
 """
+
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,78 +55,107 @@ def matching(
     check_choice("distance", distance, DISTANCES)
     if not covariates.shape[1]:
         covariates = np.zeros((len(outcome), 1))
-    metric = _coordinates(treatment, covariates, arms, distance)
+    sizes = np.bincount(treatment, minlength=arms)
+    if sizes.min() < 2:
+        raise InvalidArgument(
+            f"matching needs two rows or more in each arm, and arm {sizes.argmin()} has fewer"
+        )
+    metric, probabilities = _coordinates(treatment, covariates, arms, distance)
+    _, first, cell = np.unique(covariates, axis=0, return_index=True, return_inverse=True)
+    place, cell = metric[first], cell.ravel()
     n = len(outcome)
-    imputed, counts = np.empty((n, arms)), np.zeros((n, arms))
-    residual = outcome.copy()
+    own = np.eye(arms)[treatment]
+    predicted = np.zeros((n, arms))
+    if bias_adjusted:
+        inside = [treatment == a for a in range(arms)]
+        predicted = np.column_stack([fit_glm(covariates[i], outcome[i]).predict(covariates) for i in inside])
+    residual = outcome - predicted[np.arange(n), treatment]
     kept = np.ones(n, dtype=bool) if population is None else treatment == population
-    neighbour_of: list[tuple[Ints, Ints]] = []
+    imputed, matched = np.empty((n, arms)), []
     for a in range(arms):
-        inside = np.flatnonzero(treatment == a)
-        rows = np.flatnonzero(treatment != a)
-        gap, found = _nearest(metric[inside], metric[rows], min(neighbours, len(inside)))
+        found = _as_near(place, np.bincount(cell, own[:, a], len(place)), min(neighbours, int(sizes[a])))
         if caliper is not None:
-            near = gap[:, -1] <= caliper * (1.0 if distance == "propensity" else np.sqrt(metric.shape[1]))
-            kept[rows[~near]] = False
-        values = outcome[inside][found]
-        if bias_adjusted:
-            predicted = fit_glm(covariates[inside], outcome[inside]).predict(covariates)
-            values = values + predicted[rows][:, None] - predicted[inside][found]
-            residual[inside] -= predicted[inside]
-        imputed[inside, a], imputed[rows, a] = outcome[inside], values.mean(axis=1)
-        neighbour_of.append((rows, inside[found]))
+            near = found.distance <= caliper * (1.0 if distance == "propensity" else np.sqrt(metric.shape[1]))
+            kept &= near[cell] | (treatment == a)
+        mean = found.near @ np.bincount(cell, own[:, a] * residual, len(place)) / found.rows
+        imputed[:, a] = np.where(treatment == a, outcome, predicted[:, a] + mean[cell])
+        matched.append(found)
     if not all((kept & (treatment == a)).any() for a in range(arms) if population in (None, a)):
         raise InvalidArgument(
             f"caliper={caliper:g} leaves no matched rows; widen it" if caliper else "no rows to match"
         )
-    for a, (rows, found) in enumerate(neighbour_of):
-        chosen = kept[rows]
-        np.add.at(counts[:, a], found[chosen].ravel(), 1.0 / found.shape[1])
+    # how often each row stands in for others, in shares (K of the paper), and the sum of the shares' squares (K')
+    used, squared = np.zeros((n, arms)), np.zeros((n, arms))
+    for a, found in enumerate(matched):
+        asking = np.bincount(cell, kept & (treatment != a), len(place))
+        for total, power in ((used, 1), (squared, 2)):
+            total[:, a] = own[:, a] * (found.near.T @ (asking / found.rows**power))[cell]
     members = kept.sum()
     values = imputed[kept].mean(axis=0)
-    noise = _own_arm_variance(treatment, residual, metric, arms)
-    own = (kept[:, None] & (treatment[:, None] == np.arange(arms))).astype(float)
-    repeats = own + counts
-    m = min(neighbours, int(np.bincount(treatment, minlength=arms).min()))
+    noise = _own_arm_variance(own, residual, place, cell)
+    once = kept[:, None] * own
+    repeats = once + used
     away = np.where(kept[:, None], imputed - values, 0.0)
     # each imputed outcome has noise of its own, which is counted once, with the reuse of the rows it comes from
-    extra = noise @ (repeats**2 - own - counts / m)
+    extra = noise @ (repeats**2 - once - squared)
     covariance = (away.T @ away + np.diag(np.maximum(extra, 0.0))) / members**2
-    return ArmMeans(values, covariance, None, repeats.sum(axis=1))
+    return ArmMeans(values, covariance, None, repeats.sum(axis=1), probabilities)
 
 
-def _coordinates(treatment: Ints, covariates: Array, arms: int, distance: str) -> Array:
-    """Return coordinates in which the Euclidean distance is the one asked for, in standard deviations."""
+def _coordinates(treatment: Ints, covariates: Array, arms: int, distance: str) -> tuple[Array, Array | None]:
+    """Return coordinates whose Euclidean distance is the one asked for, in standard deviations; the propensity's, too."""
     if distance == "propensity":
-        p = np.clip(propensity(treatment, covariates, arms).probabilities, 1e-9, 1.0)
+        probabilities = propensity(treatment, covariates, arms).probabilities
+        p = np.clip(probabilities, 1e-9, 1.0)
         logits = np.log(p[:, 1:] / p[:, [0]])
-        return np.asarray(logits / np.maximum(logits.std(axis=0), 1e-12))
+        return np.asarray(logits / np.maximum(logits.std(axis=0), 1e-12)), probabilities
     centred = covariates - covariates.mean(axis=0)
     if distance == "nearest":
-        return np.asarray(centred / np.maximum(centred.std(axis=0), 1e-12))
+        return np.asarray(centred / np.maximum(centred.std(axis=0), 1e-12)), None
     covariance = centred.T @ centred / max(len(centred) - 1, 1)
     values, vectors = np.linalg.eigh(covariance)
     fine = values > 1e-10 * max(float(values.max()), 1e-300)
-    return np.asarray(centred @ (vectors[:, fine] / np.sqrt(values[fine]))) if fine.any() else centred
+    return np.asarray(centred @ (vectors[:, fine] / np.sqrt(values[fine]))) if fine.any() else centred, None
 
 
-def _nearest(points: Array, targets: Array, k: int) -> tuple[Array, Ints]:
-    """Return distances and positions of the k nearest points of each target, both of shape (targets, k)."""
+class _Neighbourhood(NamedTuple):
+    """What is near each cell: its k-th smallest distance, the cells within it (sparse 0 and 1), and the rows in those."""
+
+    distance: Array
+    near: Any
+    rows: Array
+
+
+def _as_near(place: Array, count: Any, k: int) -> _Neighbourhood:
+    """Return for each place all that are as near as the k-th nearest row, `count` rows being at each place."""
+    from scipy.sparse import csr_array
     from scipy.spatial import cKDTree
 
-    gap, found = cKDTree(points).query(targets, k=k)
-    return np.asarray(gap).reshape(len(targets), k), np.asarray(found).reshape(len(targets), k)
+    filled = np.flatnonzero(count)
+    tree = cKDTree(place[filled])
+    # one place more than k: it tells whether there are ties
+    asked = min(k + 1, len(filled))
+    gap, found = (np.asarray(v).reshape(len(place), asked) for v in tree.query(place, k=asked))
+    reached = (count[filled][found].cumsum(axis=1) >= k).argmax(axis=1)
+    distance = gap[np.arange(len(place)), reached]
+    # ties are ties up to rounding: coordinates are in standard deviations
+    radius = distance * (1 + 1e-9) + 1e-9
+    tied = (gap <= radius[:, None]).sum(axis=1) > reached + 1
+    row, rank = np.nonzero((np.arange(asked) <= reached[:, None]) & ~tied[:, None])
+    balls = tree.query_ball_point(place[tied], radius[tied])
+    rows = np.append(row, np.repeat(np.flatnonzero(tied), [len(ball) for ball in balls]))
+    columns = filled[np.append(found[row, rank], np.fromiter(chain.from_iterable(balls), dtype=np.int64))]
+    near = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(place), len(place)))
+    return _Neighbourhood(distance, near, near @ count)
 
 
-def _own_arm_variance(treatment: Ints, outcome: Array, metric: Array, arms: int) -> Array:
-    """Return an estimate of the outcome's variance at each row: half the squared difference from its neighbour's."""
+def _own_arm_variance(own: Array, outcome: Array, place: Array, cell: Ints) -> Array:
+    """Return an estimate of the outcome's variance at each row, from the nearest others of its arm (all that are tied)."""
     variance = np.zeros(len(outcome))
-    for a in range(arms):
-        inside = np.flatnonzero(treatment == a)
-        if len(inside) < 2:
-            continue
-        _, found = _nearest(metric[inside], metric[inside], 2)
-        # among ties the row itself may come second
-        other = np.where(found[:, 0] == np.arange(len(inside)), found[:, 1], found[:, 0])
-        variance[inside] = (outcome[inside] - outcome[inside][other]) ** 2 / 2.0
+    for member in own.T:
+        # of a row and its m nearest others: m / (m + 1) times the squared distance from the others' mean
+        found = _as_near(place, np.bincount(cell, member, len(place)), 2)
+        mean = (found.near @ np.bincount(cell, member * outcome, len(place)) / found.rows)[cell]
+        size = found.rows[cell]
+        variance += member * (outcome - mean) ** 2 * size / (size - 1)
     return variance

@@ -13,12 +13,14 @@ import numpy as np
 
 from markovia.causal.estimation.doubly_robust import nuisances
 from markovia.causal.estimation.nuisance import (
+    CLIP,
     Glm,
     as_estimator,
     clipped,
     cross_fit,
     few_threads,
     fit_glm,
+    fit_weighted,
     fitted,
     learner_for,
     make_folds,
@@ -32,11 +34,15 @@ LEARNERS = ("dr", "s", "t", "x", "r")
 
 @dataclass(frozen=True)
 class ConditionalModel:
-    """A fitted conditional effect: `values(x)`, and `errors(x)` where it is linear in the covariates ("dr")."""
+    """A fitted conditional effect: `values(x)`, and `errors(x)` where it is linear in the covariates ("dr").
+
+    `probabilities` are those of the arms, shape (n, 2), by the treatment model where one was needed.
+    """
 
     predict: Any
     line: Glm | None = None
     covariance: Array | None = None
+    probabilities: Array | None = None
 
     def values(self, x: Array) -> Array:
         """Return the effect at each row of covariates."""
@@ -92,21 +98,29 @@ def meta_learner(
             of_y, x[treatment == 0], arms[1](x[treatment == 0]) - y[treatment == 0], "gaussian", seed
         )
         share = fitted(learner_for(learner, "treatment"), x, a, "bernoulli", seed)
-        return ConditionalModel(lambda rows: share(rows) * loss(rows) + (1 - share(rows)) * gain(rows))
+        chance = share(x)
+        return ConditionalModel(
+            lambda rows: share(rows) * loss(rows) + (1 - share(rows)) * gain(rows),
+            probabilities=np.column_stack([1 - chance, chance]),
+        )
     if kind == "r":
         fold = make_folds(treatment, folds, np.random.default_rng(seed))
         left_y = y - cross_fit(of_y, x, y, family, fold, seed=seed)
-        left_a = a - clipped(cross_fit(learner_for(learner, "treatment"), x, a, "bernoulli", fold, seed=seed))
+        chance = cross_fit(learner_for(learner, "treatment"), x, a, "bernoulli", fold, seed=seed)
+        both = np.column_stack([1 - chance, chance])
+        # both arms' probabilities stay away from 0, so that no residual of the treatment vanishes
+        left_a = a - np.clip(chance, CLIP, 1 - CLIP)
         target, weights = left_y / left_a, left_a**2
         if of_y is None or of_y == "linear":
-            return ConditionalModel(fit_glm(x, target, "gaussian", weights).predict)
+            return ConditionalModel(fit_glm(x, target, "gaussian", weights).predict, probabilities=both)
         model = as_estimator(of_y, False, seed)
         with few_threads(len(y)):
-            model.fit(x, target, sample_weight=weights)
-        return ConditionalModel(model.predict)
+            fit_weighted(model, x, target, weights)
+        return ConditionalModel(model.predict, probabilities=both)
     found = nuisances(treatment, y, x, family=family, learner=learner, folds=folds, seed=seed)
     corrected = found.means + np.eye(2)[treatment] / clipped(found.probabilities) * (y[:, None] - found.means)
     pseudo = corrected[:, 1] - corrected[:, 0]
     line = fit_glm(x, pseudo)
     influence = line.coef_influence(x, pseudo, np.ones(len(y)))
-    return ConditionalModel(line.predict, line, influence.T @ influence / len(y) ** 2)
+    covariance = influence.T @ influence / len(y) ** 2
+    return ConditionalModel(line.predict, line, covariance, found.probabilities)

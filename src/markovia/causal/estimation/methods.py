@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,7 +146,8 @@ def _late(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
     instrument = _binary_instrument(study)
     if study.levels is None or len(study.levels) != 2:
         raise InvalidArgument("the effect on compliers needs a treatment of two levels; use '2sls'")
-    return _call(late, study, settings, study.treatment, study.outcome, study.covariates, instrument), None
+    found = _call(late, study, settings, study.treatment, study.outcome, study.covariates, instrument)
+    return _scaled(found, settings.treated - settings.control), None
 
 
 def _conditional_mean(kind: str) -> Callable[[Study, Settings], tuple[Estimate, ArmMeans | None]]:
@@ -162,7 +163,10 @@ def _conditional_mean(kind: str) -> Callable[[Study, Settings], tuple[Estimate, 
         among = two.covariates
         if settings.population is not None:
             among = among[two.codes == settings.population]
-        return Estimate(float(model.values(among).mean()), float("nan")), None
+        p = model.probabilities
+        if p is not None and len(study.levels) == 2 and settings.treated == 0:
+            p = p[:, ::-1]  # in the order of the levels
+        return Estimate(float(model.values(among).mean()), float("nan"), probabilities=p), None
 
     return estimated
 
@@ -182,8 +186,17 @@ def _per_dose(found: Estimate, study: Study, settings: Settings) -> Estimate:
         numbers = all(isinstance(v, int | float | np.number) for v in study.levels)
         ends = [float(study.levels[k]) if numbers else float(k) for k in (settings.treated, settings.control)]
         scale = ends[0] - ends[1]
+    return _scaled(found, scale)
+
+
+def _scaled(found: Estimate, scale: float) -> Estimate:
     influence = None if found.influence is None else found.influence * scale
-    return Estimate(found.value * scale, found.standard_error * abs(scale), influence, weights=found.weights)
+    return replace(
+        found,
+        value=found.value * scale,
+        standard_error=found.standard_error * abs(scale),
+        influence=influence,
+    )
 
 
 def _only_differences(settings: Settings) -> None:

@@ -6,6 +6,7 @@ learners do not bias what is built on them. `learner=None` is a generalised line
 classifier for a binary target) its sister is taken.
 """
 
+import inspect
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
@@ -155,24 +156,71 @@ def as_estimator(learner: Any, classify: bool, seed: int) -> Any:
         raise InvalidArgument(
             f"learner= is a scikit-learn estimator such as RandomForestRegressor(), not {learner!r}"
         )
-    if is_classifier(learner) == classify:
-        return clone(learner)
+    fresh = clone(learner) if is_classifier(learner) == classify else _sister(learner, classify)
+    if classify and not hasattr(fresh, "predict_proba"):
+        raise InvalidArgument(
+            f"{type(fresh).__name__} gives no probabilities of treatment or outcome; take a learner with predict_proba"
+        )
+    # the same seed gives the same answer: what draws without a seed of its own gets ours
+    loose = {k: seed for k, v in fresh.get_params().items() if k.endswith("random_state") and v is None}
+    return fresh.set_params(**loose)
+
+
+def _sister(learner: Any, classify: bool) -> Any:
+    """Return the classifier of a regressor's kind, or the other way round, with the settings that both have.
+
+    What is made of other estimators (bagging, voting, stacking, pipelines, searches) is made of their sisters.
+    """
+    from sklearn.base import clone, is_classifier
+
     here, there = ("Regressor", "Classifier") if classify else ("Classifier", "Regressor")
     name = type(learner).__name__
-    sister = getattr(import_module(type(learner).__module__), name.replace(here, there), None)
-    if sister is None or not name.endswith(here):
+    kind: Any = type(learner)
+    settings = learner.get_params(deep=False)
+    parts = {k for k, v in settings.items() if _members(v)}
+    if name.endswith(here):
+        kind = getattr(import_module(kind.__module__), name.replace(here, there), None)
+    if kind is None or (kind is type(learner) and not parts):
         sort = "a binary" if classify else "a numeric"
         raise InvalidArgument(
             f"{name} cannot predict {sort} target; give learner={{'outcome': ..., 'treatment': ...}}"
         )
-    known = sister().get_params()
-    return sister(
-        **{
-            k: v
-            for k, v in learner.get_params(deep=False).items()
-            if k in known and k not in ("loss", "criterion")
-        }
-    )
+
+    def turned(part: Any) -> Any:
+        if not hasattr(part, "predict"):  # a transformer, or a word such as "drop"
+            return clone(part) if hasattr(part, "fit") else part
+        return clone(part) if is_classifier(part) == classify else _sister(part, classify)
+
+    known = inspect.signature(kind).parameters
+    kept = {k: v for k, v in settings.items() if k in known and k not in ("loss", "criterion", "scoring")}
+    for k in parts & set(kept):
+        kept[k] = (
+            [(label, turned(part)) for label, part in kept[k]]
+            if isinstance(kept[k], list)
+            else turned(kept[k])
+        )
+    if "voting" in known:
+        kept["voting"] = "soft"  # majorities have no probabilities
+    return kind(**kept)
+
+
+def _members(value: Any) -> list[Any]:
+    """Return the estimators in a setting: one, or those of a list of names and estimators."""
+    if isinstance(value, list):
+        pairs = [v[1] for v in value if isinstance(v, tuple) and len(v) == 2]
+        return [part for part in pairs if hasattr(part, "fit")]
+    return [value] if hasattr(value, "fit") else []
+
+
+def fit_weighted(model: Any, x: Array, y: Array, weights: Array) -> None:
+    """Fit a scikit-learn estimator to weighted rows, or say that it takes no weights."""
+    from sklearn.utils.validation import has_fit_parameter
+
+    if not has_fit_parameter(model, "sample_weight"):
+        raise InvalidArgument(
+            f"this method needs weighted rows, which {type(model).__name__} does not take; choose another learner"
+        )
+    model.fit(x, y, sample_weight=weights)
 
 
 def make_folds(codes: Ints, folds: int, rng: np.random.Generator) -> Ints:

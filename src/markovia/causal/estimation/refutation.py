@@ -15,7 +15,7 @@ import numpy as np
 from markovia.causal.estimation.effect_result import Effect
 from markovia.causal.estimation.methods import dose
 from markovia.causal.estimation.nuisance import fit_glm, with_intercept
-from markovia.causal.estimation.sensitivity import partial_r2
+from markovia.causal.estimation.sensitivity import partial_r2, relative_bias
 from markovia.causal.estimation.study import Study, read_study
 from markovia.errors import InvalidArgument, MarkoviaError, UnknownVariable
 from markovia.graphs.named import Names, as_names
@@ -214,7 +214,7 @@ def _confounder(effect: Effect, strength: float, repetitions: int, rng: np.rando
     residual = [v - fit_glm(study.covariates, v).predict(study.covariates) for v in (a, y)]
     rows = with_intercept(study.covariates)
     shares = [partial_r2(c, np.delete(rows, k + 1, axis=1), a, y) for k, c in enumerate(study.covariates.T)]
-    strongest = max(shares, key=lambda r: r[0] * r[1], default=(0.01, 0.01))
+    strongest = max(shares, key=lambda r: relative_bias(*r), default=(0.01, 0.01))
     pull = [min(strength * sqrt(share), 0.95) for share in strongest]
     sign = np.sign(effect.value - effect.estimate.null) or 1.0
     values = []

@@ -45,13 +45,13 @@ def standardisation(
     """
     n = len(outcome)
     members = np.ones(n) if population is None else (treatment == population).astype(float)
-    share = members.mean()
+    share, of_y = members.mean(), learner_for(learner, "outcome")
     values, influence = np.empty(arms), np.empty((n, arms))
     for a in range(arms):
         inside = (treatment == a).astype(float)
-        if learner is not None and learner != "linear":
+        if of_y is not None and of_y != "linear":
             rows = treatment == a
-            predict = fitted(learner_for(learner, "outcome"), covariates[rows], outcome[rows], family, seed)
+            predict = fitted(of_y, covariates[rows], outcome[rows], family, seed)
             values[a], influence[:, a] = members @ predict(covariates) / members.sum(), np.nan
             continue
         model = fit_glm(covariates, outcome, family, inside)

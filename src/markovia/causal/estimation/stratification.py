@@ -38,12 +38,15 @@ def stratification(
     adjusted
         Whether a linear regression in each arm takes what the strata leave.
     """
+    found = None
     if not covariates.shape[1]:
         stratum = np.zeros(len(outcome), dtype=np.int64)
     elif strata == "cells" or arms > 2:
         stratum = np.unique(covariates, axis=0, return_inverse=True)[1].ravel()
     else:
-        p = propensity(treatment, covariates, arms).probabilities[:, 1]
+        found = propensity(treatment, covariates, arms).probabilities
+        # rows with the same covariates belong into one stratum, whatever the rounding of their scores
+        p = found[:, 1].round(12)
         edges = np.quantile(p, np.linspace(0, 1, int(strata) + 1)[1:-1])
         stratum = np.unique(np.searchsorted(edges, p), return_inverse=True)[1]
     blocks = int(stratum.max()) + 1
@@ -74,4 +77,4 @@ def stratification(
     hot = np.eye(arms)[treatment]
     weights = hot * (mass[:, None] / np.maximum(size, 1))[stratum]
     influence = members[:, None] * (means - values) + weights * (outcome[:, None] - means)
-    return arm_means(values, influence / members.mean(), weights.sum(axis=1), clusters)
+    return arm_means(values, influence / members.mean(), weights.sum(axis=1), clusters, found)

@@ -162,6 +162,12 @@ def _levels(column: Any) -> list[Any]:
         return sorted(present, key=str)
 
 
+def in_order_of_time(column: Any, name: str) -> None:
+    """Refuse periods in words: sorted, "after" would come before "before"."""
+    if any(isinstance(v, str) for v in column.dropna().unique()):
+        raise InvalidArgument(f"the times in {name!r} are words, which have no order; give numbers or dates")
+
+
 def _categories(column: Any) -> tuple[Any, ...] | None:
     """Return the categories of a column, or None for numbers."""
     return None if _is_numeric(column) else tuple(_levels(column))

@@ -71,7 +71,7 @@ def ipw(
     if found.scores is not None:
         weighted = weights * (outcome[:, None] - values * stabilised) / (size / n)
         influence = influence + _of_the_fit(weighted, p, found.scores, covariates, population)
-    return arm_means(values, influence, weights.sum(axis=1), clusters)
+    return arm_means(values, influence, weights.sum(axis=1), clusters, found.probabilities)
 
 
 def _of_the_fit(weighted: Array, p: Array, scores: Array, covariates: Array, population: int | None) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.identification.counterfactual_sums import CounterfactualSum, Written, ways_to_write
-from markovia.causal.identification.evaluation import Tables, contracted
+from markovia.causal.identification.evaluation import Asked, Tables, contracted
 from markovia.causal.identification.events import Event
 from markovia.causal.identification.expressions import Expression
 from markovia.causal.identification.id_algorithm import Hedge, Identifier
@@ -133,12 +133,12 @@ class CounterfactualEstimand(InNotebooks):
         >>> round(had.evaluate(bn)["yes"], 4)
         0.27
         """
-        start = now()
-        table = self._table(model, self._written.above, self._above)
+        start, known = now(), Asked()
+        table = self._table(model, self._written.above, self._above, known)
         if self._written.normalised:
             table = table / table.sum()
         elif self._written.below is not None:
-            table = table / self._table(model, self._written.below, self._below).sum()
+            table = table / self._table(model, self._written.below, self._below, known).sum()
         asked = [*self.events, *(self.given if self._written.below is not None else ())]
         for axis in reversed(range(len(asked))):
             if asked[axis].value is not None:
@@ -153,7 +153,7 @@ class CounterfactualEstimand(InNotebooks):
         )
         return Posterior(
             Factor.of(variables, table),
-            Info("counterfactual estimand", seconds=now() - start, note=str(self)),
+            Info("counterfactual estimand", exact=known.exact, seconds=now() - start, note=str(self)),
         )
 
     def probability(self, model: Any) -> float:
@@ -162,7 +162,9 @@ class CounterfactualEstimand(InNotebooks):
             raise InvalidArgument(f"{opened} has no value, so the answer is a table; call evaluate()")
         return float(self.evaluate(model).values)
 
-    def _table(self, model: Any, summed: CounterfactualSum, formulas: Sequence[Expression]) -> Any:
+    def _table(
+        self, model: Any, summed: CounterfactualSum, formulas: Sequence[Expression], known: Asked
+    ) -> Any:
         """Return an array with an axis for each event: all states of those left open, and one entry for the others."""
         names = self._graph.names
         states = {i: model.variable(names[i]).states for i, _ in summed.outputs}
@@ -173,7 +175,7 @@ class CounterfactualEstimand(InNotebooks):
         tables = []
         for factor, formula in zip(summed.factors, formulas, strict=True):
             fixed = {names[i]: t.value for i, t in factor.terms.items() if isinstance(t, State)}
-            table = Tables(model).distribution(formula, fixed)
+            table = Tables(model, known).distribution(formula, fixed)
             slots = {
                 names[i]: _axis(t)
                 for i, t in factor.terms.items()

@@ -49,18 +49,18 @@ def evaluated(
     numbers = {
         n for n, v in variables.items() if isinstance(v, Quantity) and (n not in values or _bound(formula, n))
     }
-    start = now()
+    start, asked = now(), Asked()
 
     def info() -> Info:
-        return Info("estimand", seconds=now() - start, given=dict(values), note=note)
+        return Info("estimand", exact=asked.exact, seconds=now() - start, given=dict(values), note=note)
 
     if not numbers:
-        table = Tables(model).distribution(formula, values)
+        table = Tables(model, asked).distribution(formula, values)
         return Posterior(table.transpose(list(outcome)).normalize(), info())
     if numbers <= set(outcome) and any(n not in values and n not in numbers for n in variables):
-        mixture = _mixture(formula, model, outcome, values, numbers)
+        mixture = _mixture(formula, model, outcome, values, numbers, asked)
     else:
-        mean, covariance = _moments(Gaussians(model).value(formula, values), outcome)
+        mean, covariance = _moments(Gaussians(model, asked).value(formula, values), outcome)
         mixture = _components(outcome, np.ones(1), mean[None], covariance[None])
     return GaussianPosterior(outcome, mixture, info())
 
@@ -82,11 +82,24 @@ def of_population(model: Any, population: str) -> Any:
     return model[population]
 
 
+class Asked:
+    """What was asked of models on the way: a formula's value is exact where all these answers are."""
+
+    def __init__(self) -> None:
+        self.exact = True
+
+    def __call__(self, model: Any, targets: Sequence[str], given: Mapping[str, Any]) -> Any:
+        """Return the model's answer."""
+        answer = model.query(targets, given=given or None)
+        self.exact = self.exact and bool(answer.info.exact)
+        return answer
+
+
 class Tables:
     """Values of formulas as tables over the variables that are not fixed."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, asked: Asked | None = None) -> None:
+        self.model, self.asked = model, asked or Asked()
         self.undefined: list[tuple[P, dict[str, Any]]] = []
         self.fill = 0.0
         self._done: dict[Any, Factor] = {}
@@ -97,7 +110,7 @@ class Tables:
         found = self.value(formula, values)
         if self.undefined:
             missing = self.undefined
-            again = Tables(self.model)
+            again = Tables(self.model, self.asked)
             again.fill = 1.0
             changed = again.value(formula, values).transpose(found.names).values - found.values
             if np.any(changed > 1e-12):
@@ -146,7 +159,7 @@ class Tables:
         fixed = {n: values[n] for n in term.given if n in values}
         opened = [n for n in term.given if n not in values]
         try:
-            joint: Factor = model.query([*opened, *term.of], given=fixed or None).factor()
+            joint: Factor = self.asked(model, [*opened, *term.of], fixed).factor()
         except ImpossibleEvidence as error:
             raise _no_overlap(term, error.evidence) from None
         if not opened:
@@ -232,8 +245,8 @@ def contracted(factors: Iterable[Factor], over: Iterable[str]) -> Factor:
 class Gaussians:
     """Values of formulas over numbers, as Gaussians in canonical form."""
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, asked: Asked) -> None:
+        self.model, self.asked = model, asked
 
     def value(self, node: Expression, values: Values) -> GaussianFactor:
         """Return the value of a formula as a function of the names that are not fixed."""
@@ -261,7 +274,7 @@ class Gaussians:
         names = [*opened, *term.of]
         if any(not isinstance(model.variable(n), Quantity) for n in names):
             raise _not_exact(term)
-        joint = model.query(names, given=fixed or None)
+        joint = self.asked(model, names, fixed)
         if not isinstance(joint, GaussianPosterior) or len(joint.weights) > 1:
             raise _not_exact(term)
         covariance = joint.covariance(names)
@@ -276,7 +289,7 @@ class Gaussians:
 
 
 def _mixture(
-    formula: Expression, model: Any, outcome: Sequence[str], values: Values, numbers: set[str]
+    formula: Expression, model: Any, outcome: Sequence[str], values: Values, numbers: set[str], asked: Asked
 ) -> Mixture:
     """Return the outcome's mixture where it is a number and all that is summed over has states."""
     with_numbers = [term for term in formula.terms() if not term.free.isdisjoint(numbers)]
@@ -285,7 +298,7 @@ def _mixture(
     term = with_numbers[0]
     own = of_population(model, term.population)
     opened = [n for n in term.given if n not in values]
-    weights = Tables(model).distribution(_with_outcome_replaced(formula, term, opened), values)
+    weights = Tables(model, asked).distribution(_with_outcome_replaced(formula, term, opened), values)
     weights = weights.marginal(opened)
     fixed = {n: values[n] for n in term.given if n in values}
     parts = []
@@ -295,7 +308,7 @@ def _mixture(
         if weight > 0:
             event = {**fixed, **dict(zip(opened, states, strict=True))}
             try:
-                parts.append((weight, own.query(list(outcome), given=event or None).mixture))
+                parts.append((weight, asked(own, list(outcome), event).mixture))
             except ImpossibleEvidence as error:
                 raise _no_overlap(term, error.evidence) from None
     total = np.concatenate([w * m.weights for w, m in parts])

@@ -80,6 +80,7 @@ class PlanEstimand(InNotebooks):
         outcome = model.variable(self.outcome)
         total = np.zeros(len(outcome.states))
         known: dict[tuple[Any, ...], Factor] = {}
+        exact = True
         for states in product(*(model.states(n) for n in looked)):
             sights = dict(zip(looked, states, strict=True))
             done = self._done(said, sights)
@@ -87,12 +88,13 @@ class PlanEstimand(InNotebooks):
                 found = self.effect.evaluate(model, done)
                 if not isinstance(found, Posterior):
                     raise InvalidArgument("plans are evaluated on variables with states")
+                exact = exact and found.info.exact
                 known[tuple(done.values())] = found.factor().transpose([*looked, self.outcome])
             at = tuple(model.variable(n).index(v) for n, v in sights.items())
             total += known[tuple(done.values())].values[at]
         return Posterior(
             Factor.of((outcome,), total),
-            Info("estimand", seconds=now() - start, note=f"g-formula: {self.effect.expression}"),
+            Info("estimand", exact=exact, seconds=now() - start, note=f"g-formula: {self.effect.expression}"),
         )
 
     def _done(self, policy: Mapping[str, Any], sights: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ class GaussianField:
         The vector h and the symmetric sparse matrix K (compressed rows).
     """
 
-    kind: ClassVar[str] = "gaussian"
+    kind: ClassVar[str] = "field"
     __slots__ = ("information", "names", "precision", "variables")
 
     def __init__(self, variables: tuple[Quantity, ...], information: Array, precision: Any) -> None:

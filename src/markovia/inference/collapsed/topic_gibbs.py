@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from markovia.inference.collapsed.dirichlet_priors import from_counts
+from markovia.inference.collapsed.topic_exchanges import exchanged
 from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.threads import in_parallel
 
@@ -27,6 +28,10 @@ SMALL = 256
 FIRST, EVERY, ALIKE = 10, 5, 50
 """Sweeps until priors are learned, between two times, and until topics may differ in theirs: before that, whichever topic
 has grown by chance would only grow more."""
+EXCHANGES = (20, 30, 40)
+"""Sweeps after which topics are exchanged: all before topics may differ in their priors."""
+HALVING = 20
+"""Sweeps over the words of one topic that share them among two."""
 
 
 class CollapsedTopics:
@@ -124,9 +129,11 @@ class CollapsedTopics:
         self._table[:, : self.n_topics] = counts + self._word_prior
 
     def sweep(self, rng: np.random.Generator) -> None:
-        """Draw the topic of every word, and now and then learn the priors."""
+        """Draw the topic of every word; early on exchange topics, and now and then learn the priors."""
         self._draw(rng)
         self.sweeps += 1
+        if self.sweeps in EXCHANGES:
+            self._exchange(rng)
         if any(self.learn) and self.sweeps >= FIRST and self.sweeps % EVERY == 0:
             prior, word_prior = self.prior, self.word_prior
             if self.learn[0]:
@@ -138,6 +145,25 @@ class CollapsedTopics:
                 )[0]
                 word_prior = np.full((1, self.n_topics), one)
             self.set_priors(prior, word_prior)
+
+    def _exchange(self, rng: np.random.Generator) -> None:
+        """Give the place of a topic that is there twice, or hardly at all, to half of one that is two."""
+        alike = len(self.word_prior) == 1 and (self.prior == self.prior[0]).all()
+        if self.n_topics < 3 or not alike:  # places are not the same, so a topic cannot go to another
+            return
+        prior, word_prior = float(self.prior[0]), float(self.word_prior.flat[0])
+
+        def halve(words: Codes, offsets: Ints) -> Codes:
+            pair = CollapsedTopics(
+                words, offsets, self.n_words, np.full(2, prior), np.full((1, 2), word_prior), blocks=1
+            )
+            for _ in range(HALVING):
+                pair.sweep(rng)
+            return pair.topics
+
+        self._take(
+            exchanged(self._words, self._owners, self._topics, self.n_words, self.n_topics, prior, word_prior, halve)
+        )  # fmt: skip
 
     def _draw(self, rng: np.random.Generator) -> None:
         k = self.n_topics

@@ -12,6 +12,7 @@ from markovia.inference.conjugacy.closed_posterior import ClosedAnswer, drawn_fr
 from markovia.inference.differentiable.density import Density
 from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, pick
 from markovia.inference.differentiable.state_draws import StateDraws
+from markovia.inference.engine import ASKED_FOR, without_cure
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass
 
@@ -37,7 +38,7 @@ class ClosedEngine(DensityEngine):
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log evidence, or a bound on it."""
         if "log_mass" not in self.answers:
-            raise Unanswered(f"engine {self.name!r} does not give the log evidence; use engine='smc'")
+            raise without_cure(Unanswered(f"engine {self.name!r} does not give {ASKED_FOR['log_mass']}"))
         found = self.answer(problem)
         return LogMass(found.log_mass, found.record)
 

@@ -24,10 +24,13 @@ from markovia.inference.conjugacy.conjugate_blocks import (
     NormalBlock,
     ScalarBlock,
 )
+from markovia.inference.conjugacy.kinks import Dependence, dependences
 from markovia.inference.differentiable.compiled_functions import as_data, compiled, constrained
 from markovia.inference.differentiable.layout import Site
 from markovia.inference.differentiable.plated_elimination import LogTable, eliminate
+from markovia.inference.differentiable.probe_values import REACH, mapped
 from markovia.inference.differentiable.program import Program
+from markovia.inference.engine import without_cure
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
 
@@ -35,7 +38,8 @@ MOST_DENSE = 1000
 """Numbers that a block of correlated normal quantities may have."""
 MOST_JOINED = 200
 """Numbers that a block of several normal nodes may have where it is updated again and again."""
-PROBES = 3
+PROBES = 8
+"""Places at which a family has to fit."""
 FREE = frozenset(
     {
         *("Normal", "MultivariateNormal", "LowRankMultivariateNormal", "LogNormal", "Gamma", "InverseGamma"),
@@ -52,6 +56,13 @@ FREE = frozenset(
     }
 )
 """Distributions whose support does not depend on their parameters."""
+KINKED = frozenset(
+    {
+        *("Laplace", "AsymmetricLaplace", "AsymmetricLaplaceQuantile", "Triangular", "Delta"),
+        *("LeftTruncatedDistribution", "RightTruncatedDistribution", "TwoSidedTruncatedDistribution"),
+    }
+)
+"""Distributions whose log density has a kink or a jump in their values or parameters, inside the support."""
 BATCH = 8
 TOLERANCE = 1e-8
 
@@ -69,6 +80,8 @@ class Terms:
         For every stochastic node, the latent quantities that its log density depends on.
     bounded
         Nodes whose support depends on latent quantities.
+    kinks
+        For stochastic nodes, the latent quantities in which their log densities have a kink or a jump, inside the support.
     tabled
         For nodes that depend on discrete latent variables, the axes of their tables.
     """
@@ -80,36 +93,61 @@ class Terms:
         self.latents = {s.name: s for s in stochastic if s.role == "latent"}
         self.tabled = {s.name: axes for s in stochastic if (axes := program._axes(s))}
         self.reaches = {s.name: self._reached(s) for s in stochastic}
-        self.bounded = self._bounded()
+        self.bounded, self.kinks = self._irregular()
 
-    def _bounded(self) -> frozenset[str]:
-        """Return the nodes whose support depends on latent quantities: their log densities do not say where they end."""
-        import jax.extend.core
-        import jax.numpy as jnp
+    def _irregular(self) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+        """Return the nodes whose support depends on latent quantities, and, by node, quantities it has a kink or jump in.
 
-        asked = [s for n, s in self.sites.items() if self.reaches[n] and s.family not in FREE and not s.lags]
+        Neither shows in the log density at a few places: it does not say where it ends, nor where it bends.
+        """
+        import jax
+
+        asked = [s for n, s in self.sites.items() if self.reaches[n]]
         if not asked:
-            return frozenset()
+            return frozenset(), {}
+        states = max((h.states for h in self.program.hidden.values()), default=1)
 
-        def look(values: Values) -> dict[str, list[Any]]:
-            hidden = self.program.hidden
-            codes = {n: jnp.zeros(self.sites[n].shape, int) if h.plates else 0 for n, h in hidden.items()}
-            env = {**self.environment(values, self.program.density.data), **codes}
-            for site in self.program.layout.sites.values():
-                if site.role == "deterministic" and site.name not in env:
-                    env[site.name] = self.program.nodes.deterministic(site, env)
-            return {s.name: jax.tree.leaves(self.program.nodes.call(s, env).support) for s in asked}
+        def look(values: Values) -> dict[str, tuple[list[Any], list[Any]]]:
+            found: dict[str, tuple[list[Any], list[Any]]] = {s.name: ([], []) for s in asked}
+            env = self.environment(values, self.program.density.data)
+            for state in range(states):  # functions may branch on states
+                here = self._at_state(env, state)
+                for site in asked:
+                    for d in self.program.nodes.distributions(site, here):
+                        if site.family not in FREE and not site.lags:
+                            found[site.name][0].extend(jax.tree.leaves(d.support))
+                        found[site.name][1].extend(jax.tree.leaves(d))
+            return found
 
         with x64():
-            values = {n: np.full(s.shape, 0.5) for n, s in self.latents.items()}
-            traced, shapes = jax.make_jaxpr(look, return_shape=True)(values)
-        names = [name for name in sorted(shapes) for _ in shapes[name]]
-        reached = set(traced.jaxpr.invars)
-        for step in traced.jaxpr.eqns:
-            if any(isinstance(v, jax.extend.core.Var) and v in reached for v in step.invars):
-                reached.update(step.outvars)
-        ends = zip(names, traced.jaxpr.outvars, strict=True)
-        return frozenset(n for n, v in ends if isinstance(v, jax.extend.core.Var) and v in reached)
+            values = {n: np.empty(s.shape) for n, s in self.latents.items()}  # traced: only shapes count
+            traced, tree = jax.make_jaxpr(look, return_shape=True)(values)
+        mine = [Dependence(frozenset({n})) for n in sorted(values)]
+        leaves, form = jax.tree.flatten(tree)
+        assert len(leaves) == len(traced.jaxpr.outvars)
+        every = jax.tree.unflatten(form, dependences(traced.jaxpr, mine))
+        bounded, kinks = set(), {}
+        for site in asked:
+            ends, parameters = every[site.name]
+            if any(d.inputs for d in ends):
+                bounded.add(site.name)
+            kinks[site.name] = frozenset().union(*(d.kinked for d in parameters))
+            if site.family in KINKED:
+                kinks[site.name] |= frozenset(self.reaches[site.name])
+        return frozenset(bounded), kinks
+
+    def _at_state(self, env: Mapping[str, Any], state: int) -> dict[str, Any]:
+        """Return an environment with every discrete latent variable at a state (its last where it has fewer)."""
+        import jax.numpy as jnp
+
+        now = dict(env)
+        for name, hidden in self.program.hidden.items():
+            code = min(state, hidden.states - 1)
+            now[name] = jnp.full(self.sites[name].shape, code) if hidden.plates else code
+        for site in self.program.layout.sites.values():
+            if site.role == "deterministic" and site.name not in now:
+                now[site.name] = self.program.nodes.deterministic(site, now)
+        return now
 
     def _reached(self, site: Site) -> tuple[str, ...]:
         found: dict[str, None] = {site.name: None} if site.role == "latent" else {}
@@ -248,18 +286,6 @@ def candidates(site: Site, most: int = MOST_DENSE) -> list[Block]:
     return [DirichletBlock(shapes)] if support is constraints.simplex else []
 
 
-def _inside(site: Site, u: Array) -> Any:
-    """Return values in the support of a quantity at unconstrained places; None where only its distribution knows how."""
-    block = next(iter(candidates(site)), None)
-    if isinstance(block, NormalBlock):
-        return u
-    if isinstance(block, DirichletBlock):
-        return np.exp(u) / np.exp(u).sum(-1, keepdims=True)
-    if isinstance(block, ScalarBlock):
-        return 1.0 / (1.0 + np.exp(-u)) if block.family is FAMILIES["beta"] else np.exp(u)
-    return None
-
-
 def _unit(support: Any) -> bool:
     low, high = getattr(support, "lower_bound", None), getattr(support, "upper_bound", None)
     if low is None or high is None or np.ndim(low) or np.ndim(high):
@@ -271,13 +297,15 @@ def refuse_holes(program: Program, engine: str) -> None:
     """Refuse missing entries that are inferred, which are no nodes, and findings that are not one value."""
     for site in program.layout.sites.values():
         if site.soft is not None:
-            raise UnsupportedModel(
-                f"engine {engine!r} does not treat {site.soft.said!r} on {site.name!r}; use engine='nuts'"
+            raise without_cure(
+                UnsupportedModel(f"engine {engine!r} does not treat {site.soft.said!r} on {site.name!r}")
             )
     for name in program.slots:
         if program.layout.sites[name].role == "observed":
-            raise UnsupportedModel(
-                f"engine {engine!r} does not infer the missing entries of {name!r}; use engine='nuts', or drop those rows"
+            raise without_cure(
+                UnsupportedModel(
+                    f"engine {engine!r} does not infer the missing entries of {name!r}: drop those rows"
+                )
             )
 
 
@@ -294,13 +322,22 @@ class Slopes:
             return as_data(self.density)
 
     def starts(self) -> Values:
-        """Return some random values of all latent quantities, along a new first axis."""
+        """Return some random values of all latent quantities, along a new first axis: on both sides, near and far."""
         rng = np.random.default_rng(0)
+
+        def free(shape: tuple[int, ...]) -> Array:
+            near, far = rng.uniform(-REACH, REACH, (2, PROBES // 4, *shape))
+            far = far * np.reshape([4.0, 8.0], (-1, *[1] * len(shape)))
+            return np.concatenate([near, -near, far, -far])
+
         sites = self.terms.latents
-        made = {n: _inside(s, rng.uniform(-2.0, 2.0, (PROBES, *s.shape))) for n, s in sites.items()}
+        made = {n: mapped(s.support, free(s.shape)) for n, s in sites.items()}
+        for name, values in made.items():
+            if values is not None and isinstance(next(iter(candidates(sites[name])), None), NormalBlock):
+                values[PROBES // 2 :] = np.sinh(values[PROBES // 2 :])
         if all(x is not None for x in made.values()):
             return made
-        drawn = constrained(self.density, rng.uniform(-2.0, 2.0, (PROBES, self.density.size)))
+        drawn = constrained(self.density, free((self.density.size,)))
         return {n: drawn[n] for n in sites}
 
     def at(self, places: Values) -> tuple[Array, dict[str, Array]]:
@@ -383,7 +420,10 @@ def misfit(slopes: Slopes, block: Block, starts: Values) -> float:
 
     Values count as well as gradients: a density that jumps (a change point) has the gradient of its prior.
     """
-    if slopes.terms.bounded & set(slopes.terms.blanket(list(block.shapes))):
+    blanket = slopes.terms.blanket(list(block.shapes))
+    if slopes.terms.bounded & set(blanket):
+        return np.inf
+    if any(slopes.terms.kinks.get(n, frozenset()) & set(block.shapes) for n in blanket):
         return np.inf
     worst = 0.0
     count = len(next(iter(starts.values())))
@@ -394,8 +434,9 @@ def misfit(slopes: Slopes, block: Block, starts: Values) -> float:
         values, gradients = slopes.at(_filled(rest, mine, count))
         kernels = [block.kernel({n: x[i] for n, x in mine.items()}, eta) for i in range(count)]
         gaps = values - np.array(kernels)
-        heights = np.abs(values) + np.abs(kernels)
-        worst = max(worst, float(np.ptp(gaps) / (1.0 + heights.max())))
+        heights = 1.0 + np.abs(values) + np.abs(kernels)
+        apart = np.abs(gaps[:, None] - gaps) / (heights[:, None] + heights)
+        worst = max(worst, float(apart.max()))
         for i in range(count):
             place = {n: x[i] for n, x in mine.items()}
             found = block.tangent({n: gradients[n][i] for n in mine}, place)

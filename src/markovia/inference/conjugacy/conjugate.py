@@ -23,6 +23,7 @@ from markovia.inference.conjugacy.closed_engine import ClosedEngine
 from markovia.inference.conjugacy.closed_form import ClosedForm, Elements, Normals, as_elements
 from markovia.inference.conjugacy.closed_posterior import ClosedAnswer
 from markovia.inference.conjugacy.conditional_conjugacy import (
+    BATCH,
     Slopes,
     Terms,
     candidates,
@@ -32,6 +33,7 @@ from markovia.inference.conjugacy.conditional_conjugacy import (
 )
 from markovia.inference.conjugacy.conjugate_blocks import Block, NormalBlock
 from markovia.inference.differentiable.program import Program, program_of
+from markovia.inference.engine import without_cure
 from markovia.inference.problem import Problem
 from markovia.inference.result import Record
 from markovia.runtime.array_types import Array, Ints
@@ -160,6 +162,9 @@ def closed_answer(program: Program, seed: int) -> ClosedAnswer:
     terms = Terms(program)
     if terms.bounded:
         raise _refused(f"the support of {min(terms.bounded)!r} depends on unknown numbers")
+    for node, kinked in terms.kinks.items():
+        if kinked:
+            raise _refused(f"{node!r} has a kink or a jump in {min(kinked)!r}")
     slopes = Slopes(terms)
     families = {n: candidates(s, MOST_NORMAL) for n, s in terms.latents.items()}
     for name, found in families.items():
@@ -176,7 +181,9 @@ def closed_answer(program: Program, seed: int) -> ClosedAnswer:
 
 
 def _refused(why: str, kind: type[NotConjugate] = NotConjugate) -> NotConjugate:
-    return kind(f"the posterior has no closed form: {why}; use engine='nuts', or 'gibbs'")
+    refusal = kind(f"the posterior has no closed form: {why}")
+    without_cure(refusal)
+    return refusal
 
 
 def _normal_block(slopes: Slopes, shapes: Mapping[str, tuple[int, ...]], starts: Any) -> NormalBlock:
@@ -389,7 +396,7 @@ def _links(before: Array, after: Array, factors: Array, normal: NormalBlock) -> 
 
 def _evidence(slopes: Slopes, form: ClosedForm) -> float:
     """Return log joint density less log posterior density, which must be the same at all draws."""
-    draws = form.sample(3, np.random.default_rng(0))
+    draws = form.sample(BATCH, np.random.default_rng(0))
     values, _ = slopes.at(draws)
     found = values - form.log_prob(draws)
     if not np.ptp(found) <= 1e-7 * (1.0 + np.abs(values).max()):

@@ -13,6 +13,7 @@ from markovia.errors import UnsupportedModel
 from markovia.inference.conjugacy.conditional_conjugacy import Conjugacy, Values, find_blocks, refuse_holes
 from markovia.inference.differentiable.plated_elimination import LogTable
 from markovia.inference.differentiable.program import Program
+from markovia.inference.engine import without_cure
 
 
 def conjugate_blocks(program: Program, engine: str, *, joined: bool) -> Conjugacy:
@@ -20,9 +21,10 @@ def conjugate_blocks(program: Program, engine: str, *, joined: bool) -> Conjugac
     refuse_holes(program, engine)
     found = find_blocks(program, joined=joined)
     if found.rest:
-        raise UnsupportedModel(
-            f"engine {engine!r} needs conditionals of known families, and that of {found.rest[0]!r} is none; use "
-            "engine='advi', or 'gibbs'"
+        raise without_cure(
+            UnsupportedModel(
+                f"engine {engine!r} needs conditionals of known families, and that of {found.rest[0]!r} is none"
+            )
         )
     return found
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, did_you_mean
+from markovia.errors import InvalidArgument, UnsupportedModel, did_you_mean
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.columns import Column
 from markovia.factors.quantities.quantity import Quantity
+from markovia.inference.engine import without_cure
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Ints
 
@@ -48,9 +49,11 @@ class PlateRows:
             )
         for piece in problem.pieces:
             if isinstance(piece, FunctionNode) and (plate in piece.arguments.values() or piece.previous):
-                raise InvalidArgument(
-                    f"{piece.names[-1]!r} depends on the length of plate {plate!r} or on earlier elements, so a few rows "
-                    "do not stand for all; choose another engine"
+                raise without_cure(
+                    UnsupportedModel(
+                        f"{piece.names[-1]!r} depends on the length of plate {plate!r} or on earlier elements, so a few "
+                        "rows do not stand for all"
+                    )
                 )
         observed = [n for n in problem.findings if plate in on.get(n, ())]
         if not observed:

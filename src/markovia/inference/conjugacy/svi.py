@@ -20,6 +20,7 @@ from markovia.inference.conjugacy.conditional_conjugacy import Conjugacy
 from markovia.inference.conjugacy.mean_field_updates import MeanField, conjugate_blocks
 from markovia.inference.conjugacy.plate_rows import PlateRows
 from markovia.inference.differentiable.compiled_functions import as_data, compiled
+from markovia.inference.engine import without_cure
 from markovia.inference.problem import Problem
 from markovia.inference.result import Record
 from markovia.runtime.array_types import Array
@@ -112,8 +113,10 @@ class SVI(ClosedEngine):
         field = MeanField(found, share)
         shared = [i for i in range(len(found.blocks)) if i not in local]
         if not shared:
-            raise UnsupportedModel(
-                f"every quantity is on plate {rows.plate!r}, so batches say nothing of each other"
+            raise without_cure(
+                UnsupportedModel(
+                    f"every quantity is on plate {rows.plate!r}, so batches say nothing of each other"
+                )
             )
 
         def begin(keys: Any, data: Any) -> Any:
@@ -199,7 +202,11 @@ class SharedAnswer(ClosedAnswer):
 
 def _only_plate(problem: Problem) -> str:
     plates: set[str] = {p for f in problem.findings.values() for p in getattr(f.variable, "plates", ())}
-    if len(plates) != 1:
+    if not plates:
+        raise without_cure(
+            UnsupportedModel("engine 'svi' takes batches of rows, and nothing is observed on a plate")
+        )
+    if len(plates) > 1:
         raise InvalidArgument(
             f"say which plate batches are taken from: SVI(plate=...), one of {sorted(plates)}"
         )

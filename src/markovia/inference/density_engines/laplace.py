@@ -6,21 +6,48 @@ of the negative Hessian. The log evidence is log p(mode) + d / 2 log 2 pi - 1/2 
 normal in unconstrained coordinates: it is by far the fastest. How good it is, the Pareto k of the draws' weights says.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log, pi
 from typing import ClassVar
 
 import numpy as np
 
-from markovia.inference.density_engines.approximation_details import judged, weighed
+from markovia.inference.density_engines.approximation_details import ApproximationDetails, judged, weighed
 from markovia.inference.density_engines.whitened_density import peak, points_of
 from markovia.inference.differentiable.compiled_functions import constrained
-from markovia.inference.differentiable.density import Density
+from markovia.inference.differentiable.density import Density, Slot
 from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, log_densities
 from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.result import LogMass, Record
 from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaplaceDetails(ApproximationDetails):
+    """The mode, its curvature, and how good a normal distribution with these is.
+
+    Attributes
+    ----------
+    mode
+        The quantities of the model by name at the mode of the unconstrained density.
+    coordinates
+        What the unconstrained numbers stand for, in order; a quantity that is sampled non-centred by its standard part.
+    point, height
+        The unconstrained mode, and the log density there.
+    curvature
+        The negative Hessian there; its inverse is the covariance of the approximation.
+    pareto_k, log_mass, log_mass_error, effective_draws
+        As in `ApproximationDetails`.
+    """
+
+    mode: Mapping[str, Array]
+    coordinates: tuple[str, ...]
+    point: Array
+    height: float
+    curvature: Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +84,15 @@ class Laplace(DensityEngine):
         some = weighed(density, self.draws)
         heights[:, :some] = log_densities(density, points[:, :some])
         log_q = -0.5 * (z**2).sum(axis=2) - 0.5 * density.size * log(2 * pi) - found.log_det
-        details = judged((heights - log_q)[:, :some])
+        quality = judged((heights - log_q)[:, :some])
+        details = LaplaceDetails(
+            **vars(quality),
+            mode={n: x[0] for n, x in constrained(density, found.point[None]).items()},
+            coordinates=_coordinates(density),
+            point=found.point,
+            height=found.height,
+            curvature=found.curvature,
+        )
         wrong = []
         if not found.flat:
             wrong.append("the climb did not end at a flat point")
@@ -76,3 +111,9 @@ class Laplace(DensityEngine):
         return Drawn(
             points, constrained(density, points), DrawStats(heights), record, log_mass=LogMass(mass, record)
         )
+
+
+def _coordinates(density: Density) -> tuple[str, ...]:
+    """Return a label for each unconstrained number: the quantity that it belongs to, and its place there."""
+    slots = getattr(density.source, "slots", {"u": Slot(0, density.size)})
+    return tuple(f"{n}[{i}]" if s.size > 1 else n for n, s in slots.items() for i in range(s.size))

@@ -35,6 +35,8 @@ class Peak:
     definite
         Whether the curvature is that of a maximum in every direction; where not, flat directions were given a variance of
         about one.
+    curvature
+        The negative Hessian.
     """
 
     point: Array
@@ -43,6 +45,7 @@ class Peak:
     factor: Array
     log_det: float
     definite: bool
+    curvature: Array
 
 
 def peak(density: Density, seed: int | None, who: str) -> Peak:
@@ -78,7 +81,7 @@ def peak(density: Density, seed: int | None, who: str) -> Peak:
                     break
             else:
                 break
-    return Peak(point, float(height), flat, factor, log_det, definite)
+    return Peak(point, float(height), flat, factor, log_det, definite, -0.5 * (curvature + curvature.T))
 
 
 def _factor(negative: Array) -> tuple[Array, float, bool]:

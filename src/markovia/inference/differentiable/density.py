@@ -26,6 +26,14 @@ class Rows:
     log_likelihood: Callable[[Any, Any, Any], Any]
 
 
+@dataclass(frozen=True)
+class Slot:
+    """Where a latent quantity sits in the unconstrained vector."""
+
+    start: int
+    size: int
+
+
 @dataclass(frozen=True, eq=False)
 class Density:
     """`log p(latents(u), data) + log |d latents / d u|` as pure functions that JAX can trace.

@@ -22,6 +22,7 @@ from markovia.inference.differentiable.draw_stats import DrawStats
 from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
 from markovia.inference.differentiable.random_keys import random_keys
 from markovia.inference.differentiable.state_draws import LateStates, PlatedPosterior, StateDraws
+from markovia.inference.engine import ASKED_FOR, DENSITIES, without_cure
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, Info, LogMass, Ranked, Record
@@ -34,6 +35,10 @@ EngineT = TypeVar("EngineT", bound="DensityEngine")
 STARTS = 100
 """Starting points that are tried until the log density and its gradient are finite."""
 MODE_STARTS = 4
+STATE_DRAWS = 1000
+"""Joint draws of several discrete variables where there is no number to draw."""
+SUMMED_OUT = "plated-elimination"
+"""Who answers where no numbers are left to draw: all states are summed out exactly (`plated_elimination`)."""
 CLIMB = {"maxiter": 2000, "ftol": 1e-14, "gtol": 1e-7}
 
 
@@ -83,12 +88,19 @@ class Program(Protocol):
     note: str
 
     @property
+    def slots(self) -> Mapping[str, Any]:
+        """Where each quantity that is inferred lies in the unconstrained vector."""
+
+    @property
     def hidden(self) -> Mapping[str, Any]:
         """Discrete latent variables that are summed out."""
 
     @property
     def centred(self) -> Sequence[Any]:
         """Hierarchies that are sampled centred."""
+
+    def best_states(self, u: Any, data: Any) -> tuple[Mapping[str, Any], Any]:
+        """Return the best states of all discrete variables at a point, and the log of their probability there."""
 
     def finish(self, drawn: Drawn) -> Mapping[str, Array | StateDraws]:
         """Return draws of every latent quantity by name, discrete ones recovered."""
@@ -143,8 +155,9 @@ class DensityEngine(ABC):
     progress
         Whether to show a bar; None shows one on a terminal once it takes long.
     reparameterize
-        Which hierarchies `location + scale * standard` with an unknown scale are sampled non-centred: "all", "none", or
-        "auto", where few children inform each element.
+        Which hierarchies `location + scale * standard` with an unknown scale are sampled non-centred, and which vectors with
+        a multivariate normal prior whitened (`location + Cholesky factor @ standard`): "all", "none", or "auto", where few
+        children inform each element.
     """
 
     seed: WholeSeed = 0
@@ -154,7 +167,7 @@ class DensityEngine(ABC):
 
     name: ClassVar[str]
     exact: ClassVar[bool] = False
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "gaussian", "distribution"})
+    kinds: ClassVar[frozenset[str]] = DENSITIES
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "best", "sample"})
 
     def __post_init__(self) -> None:
@@ -164,13 +177,16 @@ class DensityEngine(ABC):
     def draw(self, density: Density) -> Drawn:
         """Draw from a density."""
 
-    def _drawn_from(self, density: Density) -> Drawn:
-        """Draw; a density of no numbers, in which all is summed out, is known exactly."""
+    def _drawn_from(self, density: Density, states: int = 1) -> Drawn:
+        """Draw; a density of no numbers, in which all is summed out, is known exactly.
+
+        Of such a density only `states`, how often the discrete variables are drawn, is of interest.
+        """
         if density.size:
             return self.draw(density)
-        nothing = np.zeros((1, 1, 0))
+        nothing = np.zeros((1, states, 0))
         height = log_densities(density, nothing)
-        record = Record(exact=True)
+        record = Record(engine=SUMMED_OUT, exact=True)
         return Drawn(
             nothing,
             constrained(density, nothing),
@@ -182,10 +198,13 @@ class DensityEngine(ABC):
     def joint(self, problem: Problem, targets: Sequence[str]) -> DrawnAnswer:
         """Return draws of all targets together."""
         program = self._program(problem)
-        drawn = self._drawn_from(program.density)
+        drawn = self._drawn_from(program.density, 1 if len(targets) == 1 else STATE_DRAWS)
         record = replace(drawn.record, note=program.note)
         if program.centred and not record.converged and _diverged(record):
-            names = ", ".join(f"{s.name!r} (plate {', '.join(s.plates)})" for s in program.centred)
+            names = ", ".join(
+                f"{s.name!r}" + (f" (plate {', '.join(s.plates)})" if s.plates else "")
+                for s in program.centred
+            )
             record = replace(
                 record, advice=f"{record.advice}; {names} can be sampled non-centred: reparameterize='all'"
             )
@@ -198,19 +217,25 @@ class DensityEngine(ABC):
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the mass that agrees with the findings."""
         if "log_mass" not in self.answers:
-            raise Unanswered(
-                f"engine {self.name!r} does not give the log evidence; use engine='smc' or, faster and rougher, 'laplace'"
-            )
+            raise without_cure(Unanswered(f"engine {self.name!r} does not give {ASKED_FOR['log_mass']}"))
         drawn = self._drawn_from(self._program(problem).density)
         return LogMass(float(drawn.log_mass), drawn.record)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
-        """Return the highest mode found; discrete latent variables are summed out and then take their likeliest state."""
+        """Return the highest mode found of the numbers, and the best states of all discrete variables given these."""
         if m > 1:
-            raise Unanswered(
-                f"engine {self.name!r} finds one mode, not the m={m} best; leave m out, or give every latent variable states"
-            )
+            raise without_cure(Unanswered(f"engine {self.name!r} finds one mode, not the m={m} best"))
         program = self._program(problem)
+        states = [n for n in program.hidden if n in targets]
+        known = [*program.slots, *(program.hidden if states else ())]
+        left_out = next((n for n in known if n not in targets), None)
+        if left_out is not None:  # a coordinate of the common mode is not the mode of that quantity
+            raise without_cure(
+                Unanswered(
+                    f"engine {self.name!r} finds the mode of everything together, not that of targets=[...] with "
+                    f"{left_out!r} integrated out"
+                )
+            )
         point, height, converged = mode(program.density, self.seed, jacobian=False)
         record = Record(
             converged=converged,
@@ -219,20 +244,20 @@ class DensityEngine(ABC):
             if converged
             else "the climb did not end at a flat point; scale the data or give stronger priors",
         )
-        stats = DrawStats(np.full((1, 1), height))
-        drawn = Drawn(point[None, None], constrained(program.density, point[None, None]), stats, record)
-        found = program.finish(drawn)
-        codes: dict[str, Any] = {}
-        for name in targets:
-            value = found[name]
-            point = value.probabilities.argmax(axis=-1) if isinstance(value, StateDraws) else value
-            codes[name] = point[0, 0].item() if point.ndim == 2 else point[0, 0]
+        found = dict(constrained(program.density, point[None]))
+        if states:
+            best, log_share = at_points(
+                program.density, "best states", lambda key, u, data: program.best_states(u, data), point[None]
+            )
+            found.update(best)
+            height += float(log_share[0])
+        codes = {n: found[n][0].item() if found[n].ndim == 1 else found[n][0] for n in targets}
         return Ranked([Assignment(codes, height)], record)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings."""
         program = self._program(problem)
-        drawn = self._seeded(rng)._drawn_from(program.density)
+        drawn = self._seeded(rng)._drawn_from(program.density, n)
         finished = program.finish(drawn)
         rows = pick(drawn, n, rng)
         every: dict[str, Any] = {n: v.codes if isinstance(v, StateDraws) else v for n, v in finished.items()}
@@ -244,9 +269,10 @@ class DensityEngine(ABC):
 
     def _refuse_tables(self, problem: Problem) -> None:
         if problem.kinds <= {"table"}:
-            raise UnsupportedModel(
-                f"engine {self.name!r} is for models with numbers, and every variable here has states; "
-                "use engine='gibbs' or 'auto'"
+            raise without_cure(
+                UnsupportedModel(
+                    f"engine {self.name!r} is for models with numbers, and every variable here has states"
+                )
             )
 
     def _program(self, problem: Problem) -> Program:

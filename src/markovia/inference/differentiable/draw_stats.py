@@ -27,6 +27,11 @@ class DrawStats:
     step_size: Array | None = None
 
     @property
+    def of_chains(self) -> bool:
+        """Whether the draws are steps of Markov chains, which have more to say than a log density."""
+        return any(x is not None for x in (self.acceptance, self.diverging, self.energy))
+
+    @property
     def tree_depth(self) -> Array | None:
         """How often a trajectory was doubled."""
         return None if self.steps is None else np.floor(np.log2(np.maximum(self.steps, 1.0))) + 1.0

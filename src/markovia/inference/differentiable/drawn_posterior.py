@@ -252,6 +252,8 @@ class DrawnPosterior:
     def summary(self, names: str | Sequence[str] | None = None, prob: float = INTERVAL) -> "pd.DataFrame":
         """Return one row a scalar: mean, sd, interval, Monte Carlo error, bulk and tail effective sample size, R-hat.
 
+        R-hat compares chains, so draws that are none (of an approximation, weighted ones, a population) have no such column.
+
         Parameters
         ----------
         names
@@ -269,7 +271,13 @@ class DrawnPosterior:
 
     def _columns(self, prob: float) -> list[str]:
         tail = 50.0 * (1.0 - prob)
-        return ["mean", "sd", f"{tail:g}%", f"{100.0 - tail:g}%", "mcse", "ess_bulk", "ess_tail", "r_hat"]
+        found = ["mean", "sd", f"{tail:g}%", f"{100.0 - tail:g}%", "mcse", "ess_bulk", "ess_tail"]
+        return [*found, "r_hat"] if self._of_chains else found
+
+    @property
+    def _of_chains(self) -> bool:
+        """Whether R-hat means something: it compares chains."""
+        return self._weights is None and (self.stats is None or self.stats.of_chains)
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[str]:
         if names is None:
@@ -307,11 +315,12 @@ class DrawnPosterior:
             alone._weights = self._weights
             numbers = [alone.mean(), alone.sd(), alone.quantile(tail), alone.quantile(1.0 - tail)]
             if self._weights is None:
-                yield label, [*numbers, mcse(x), ess(x), ess(x, "tail"), rhat(x)]
+                found = [*numbers, mcse(x), ess(x), ess(x, "tail")]
+                yield label, [*found, rhat(x)] if self._of_chains else found
             else:
                 gaps = self._weights * (x - numbers[0])
                 worth = 1.0 / float((self._weights**2).sum())
-                yield label, [*numbers, float(np.sqrt((gaps**2).sum())), worth, worth, np.nan]
+                yield label, [*numbers, float(np.sqrt((gaps**2).sum())), worth, worth]
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the draws of what was asked for: one row a draw, one column a scalar, indexed by chain and draw."""
@@ -452,6 +461,28 @@ class DrawnPosterior:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def drawn_expectation(function: Callable[..., float], posterior: DrawnPosterior) -> float:
+    """Return the average of a function of the quantities asked for over the draws, by their weights.
+
+    It is called once a draw: with a number, the array of a node on plates, or the state of a discrete variable.
+    """
+    columns = []
+    for name in posterior.names:
+        if name in posterior._states:
+            found = posterior._states[name]
+            values: Any = np.array(found.variable.states, dtype=object)[found.codes]
+        else:
+            values = posterior._numbers[name]
+        rows = values.reshape(-1, *values.shape[2:])
+        columns.append(rows if rows.ndim > 1 else rows.tolist())
+    try:
+        terms = np.array([float(function(*row)) for row in zip(*columns, strict=True)])
+    except (TypeError, ValueError):
+        raise InvalidArgument("the function of an expectation returns one number for every draw") from None
+    weights = None if posterior._weights is None else posterior._weights.ravel()
+    return float(np.average(terms, weights=weights))
 
 
 def _plain(value: Any) -> Any:

@@ -2,12 +2,14 @@
 
 A function acts element by element along its own plates: one that mixes rows (`z - z.mean()`) would make summing out discrete
 variables, mini-batches and predictions for other rows silently wrong. And JAX clamps an index that is out of range, where
-NumPy raises. Each function is called with made-up values, and once more with one row changed. A parent on another plate
-comes whole, to be indexed; one that is not, and acts on the element at its own place, fits only because two plates happen to
-be equally long.
+NumPy raises. Each function is called with values of its parents (`probe_values`), and again with one row changed. A parent
+on another plate comes whole, to be indexed; one that is not, and acts on the element at its own place, fits only because two
+plates happen to be equally long.
 """
 
 import warnings
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,13 @@ from markovia.errors import AccidentalShapeWarning, InvalidArgument, outside
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.inference.differentiable.layout import Layout, Site
-from markovia.inference.differentiable.node_densities import Nodes
+from markovia.inference.differentiable.node_densities import FunctionFailed, Nodes
+from markovia.inference.differentiable.probe_values import probe
+
+ATTEMPTS = 20
+"""Values of a function's parents that it may refuse (a scale below zero) before it is refused itself."""
+MOST_ROWS = 4
+"""Rows of a plate that are changed, one at a time."""
 
 
 class _Watched(np.ndarray):
@@ -44,20 +52,44 @@ class _Watched(np.ndarray):
         return found[index]
 
 
-def check_functions(layout: Layout, nodes: Nodes) -> None:
-    """Raise where a function mixes rows of its own plates, or indexes what is not there."""
-    values = _made_up(layout)
-    for site in layout.sites.values():
-        if (
-            isinstance(site.piece, FunctionNode)
-            and not site.lags
-            and not site.piece.by_state
-            and site.sources
-        ):
-            _check(layout, nodes, site, values)
+def check_functions(layout: Layout, nodes: Nodes) -> dict[str, Any]:
+    """Raise where a function mixes rows of its own plates, or indexes what is not there.
+
+    Returns
+    -------
+    dict
+        Values of all nodes that every function was called with.
+
+    Raises
+    ------
+    InvalidArgument
+        Also where a function can be called with none of several draws of its parents.
+    """
+    asked = [
+        site
+        for site in layout.sites.values()
+        if isinstance(site.piece, FunctionNode) and not site.lags and not site.piece.by_state and site.sources
+    ]
+    if not asked:
+        return {}
+    failed: FunctionFailed | None = None
+    for attempt in range(ATTEMPTS):
+        try:
+            values = probe(layout, nodes, attempt)
+            others = cache(lambda attempt=attempt: probe(layout, nodes, attempt + 2))
+            for site in asked:
+                _check(layout, nodes, site, values, others)
+        except FunctionFailed as problem:
+            failed = problem
+        else:
+            return values
+    assert failed is not None
+    raise failed
 
 
-def _check(layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any]) -> None:
+def _check(
+    layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any], others: Callable[[], dict[str, Any]]
+) -> None:
     env = {name: _watched(value, name, site.name) for name, value in values.items()}
     if (
         site.role == "input"
@@ -68,32 +100,47 @@ def _check(layout: Layout, nodes: Nodes, site: Site, values: dict[str, Any]) -> 
     before = _numbers(nodes.call(site, env))
     for name in site.sources:
         if name in values and name not in getattr(env[name], "indexed", ()):
-            _warn_accidental(layout, nodes, site, name, values, before)
+            _warn_accidental(layout, nodes, site, name, values, others, before)
     for i, plate in enumerate(site.plates):
         if layout.lengths[plate] < 2:
             continue
-        moved = {
-            name: _changed(values[name], plates.index(plate))
+        moving = {
+            name: plates.index(plate)
             for name in site.sources
             if name in values and (plates := layout.plates_of(name)) and plate in plates
         }
-        if not moved:
-            continue
-        after = _numbers(nodes.call(site, {**env, **moved}))
-        for (old, inner), (new, _) in zip(before, after, strict=True):
-            axis = _axis(old.ndim - inner, i, len(site.plates))
-            rest = (slice(None),) * max(axis, 0) + (
-                (slice(1, None),) if axis >= 0 and old.shape[axis] > 1 else ()
-            )
-            if not np.array_equal(old[rest], new[rest], equal_nan=True):
-                raise InvalidArgument(
-                    f"the function of {site.name!r} mixes elements of plate {plate!r}: when one changes, others do, too. "
-                    "Along its plates a function acts element by element; make it one vector-valued node instead (no plate)"
-                )
+        for row in _extreme_rows([np.moveaxis(values[n], axis, 0) for n, axis in moving.items()]):
+            moved = {name: _changed(values[name], axis, row) for name, axis in moving.items()}
+            after = _numbers(nodes.call(site, {**env, **moved}))
+            for (old, inner), (new, _) in zip(before, after, strict=True):
+                axis = _axis(old.ndim - inner, i, len(site.plates))
+                if axis >= 0 and old.shape[axis] > 1:
+                    old, new = (np.delete(x, row, axis) for x in (old, new))
+                if not np.array_equal(old, new, equal_nan=old.dtype.kind == "f"):
+                    raise InvalidArgument(
+                        f"the function of {site.name!r} mixes elements of plate {plate!r}: when one changes, others do, "
+                        "too. Along its plates a function acts element by element; make it one vector-valued node instead "
+                        "(no plate)"
+                    )
+
+
+def _extreme_rows(arrays: list[Any]) -> list[int]:
+    """Return rows that have the largest or the smallest number of some array: a change of one shows in a maximum, too."""
+    found: dict[int, None] = {}
+    for rows in arrays:
+        height = rows.reshape(len(rows), -1).sum(axis=1)
+        found.update({int(height.argmax()): None, int(height.argmin()): None})
+    return list(found)[:MOST_ROWS]
 
 
 def _warn_accidental(
-    layout: Layout, nodes: Nodes, site: Site, name: str, values: dict[str, Any], before: list[tuple[Any, int]]
+    layout: Layout,
+    nodes: Nodes,
+    site: Site,
+    name: str,
+    values: dict[str, Any],
+    others: Callable[[], dict[str, Any]],
+    before: list[tuple[Any, int]],
 ) -> None:
     """Warn of a parent that is not on a plate, and whose elements still each go to one element along it."""
     plates = layout.plates_of(name)
@@ -106,9 +153,12 @@ def _warn_accidental(
                 continue
             own = True
             for place in (0, n - 1):
-                moved = values[name].copy()
-                at = (slice(None),) * axis + (place,)
-                moved[at] = moved[at] * 0.75 + 0.125
+                moved, places = _moved_element(
+                    layout.sites.get(name), values[name], others()[name], axis, place
+                )
+                if not places:  # no other value of its support is different in so few places
+                    own = False
+                    break
                 after = _numbers(nodes.call(site, {**values, name: moved}))
                 rows: set[int] = set()
                 for (old, inner), (new, _) in zip(before, after, strict=True):
@@ -117,7 +167,7 @@ def _warn_accidental(
                         rows |= set(np.nonzero(old != new)[along].tolist())
                     elif not np.array_equal(old, new):
                         own = False
-                own = own and rows == {place}
+                own = own and rows == places
             if own:
                 over = f"plate {plates[axis]!r}" if plates else "no plate"
                 warnings.warn(
@@ -145,15 +195,29 @@ def _axis(axes: int, plate: int, plates: int) -> int:
     return plate if axes >= plates else plate - (plates - axes)
 
 
-def _changed(value: Any, axis: int) -> Any:
-    """Return an array with its first element along an axis replaced by the second, or by another number."""
+def _changed(value: Any, axis: int, row: int) -> Any:
+    """Return an array with an element along an axis replaced by the first one that differs."""
     moved = np.array(value)
-    first = (slice(None),) * axis + (0,)
-    second = (slice(None),) * axis + (1,)
-    moved[first] = np.where(moved[first] == moved[second], moved[first], moved[second])
-    if np.array_equal(moved, value) and moved.dtype.kind == "f":
-        moved[first] = moved[first] * 0.75 + 0.125
+    along = np.moveaxis(moved, axis, 0)
+    differs = (along != along[row]).reshape(len(along), -1).any(axis=1)
+    along[row] = along[differs.argmax()]
     return moved
+
+
+def _moved_element(node: Site | None, value: Any, other: Any, axis: int, place: int) -> tuple[Any, set[int]]:
+    """Return a value of the same support that differs at one place along an axis, or at two; and at which.
+
+    One element may not be free to change by itself, as in a simplex: there it is exchanged with its neighbour.
+    """
+    at = (slice(None),) * axis
+    near = place - 1 if place else 1
+    replaced, exchanged = value.copy(), value.copy()
+    replaced[(*at, place)] = other[(*at, place)]
+    exchanged[(*at, place)], exchanged[(*at, near)] = value[(*at, near)], value[(*at, place)]
+    for moved, places in ((replaced, {place}), (exchanged, {place, near})):
+        if node is None or node.support is None or np.all(node.support(moved)):
+            return moved, places
+    return value, set()
 
 
 def _watched(value: Any, name: str, child: str) -> Any:
@@ -162,24 +226,3 @@ def _watched(value: Any, name: str, child: str) -> Any:
     made = value.view(_Watched)
     made.name, made.child, made.indexed = name, child, set()
     return made
-
-
-def _made_up(layout: Layout) -> dict[str, Any]:
-    """Return values for all nodes: those given, and numbers that most supports have."""
-    rng = np.random.default_rng(0)
-    values: dict[str, Any] = {**layout.fixed, **layout.data}
-    for site in layout.sites.values():
-        if site.name in values:
-            continue
-        if site.role == "discrete":
-            most = site.states or 2  # every count may be 0 or 1
-            values[site.name] = rng.integers(0, most, size=site.shape) if site.shape else 0
-            continue
-        made = 0.3 + 0.4 * rng.random(site.shape)
-        kind = type(site.support).__name__.lower()
-        if "simplex" in kind:
-            made = made / made.sum(axis=-1, keepdims=True)
-        elif "ordered" in kind:
-            made = np.sort(made, axis=-1)
-        values[site.name] = made
-    return values

@@ -1,5 +1,6 @@
 """How a function indexes a parent on a foreign plate: found by calling it once with an array that takes notes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ class _Noted(np.ndarray):
         return np.asarray(self)[index]
 
 
-def recorded_index(nodes: Nodes, site: Site, name: str) -> Any:
+def recorded_index(nodes: Nodes, site: Site, name: str, values: Mapping[str, Any]) -> Any:
     """Return the index array, of the shape of the child's plates, with which a node's function picks elements of another.
+
+    It is called with `values` of all nodes, which every function can be called with (`probe_values`).
 
     Raises
     ------
@@ -36,14 +39,9 @@ def recorded_index(nodes: Nodes, site: Site, name: str) -> Any:
             f"{site.name!r} uses {name!r}, which is discrete, not observed and on other plates; only one index along one "
             "plate can be summed out"
         )
-    env: dict[str, Any] = {**layout.fixed, **layout.data}
-    for source in layout.sites.values():
-        if source.name not in env:
-            env[source.name] = np.zeros(source.shape, dtype=int if source.role == "discrete" else float)
-    noted = np.zeros(other.shape, dtype=int).view(_Noted)
+    noted = np.asarray(values[name]).view(_Noted)
     noted.notes = []
-    env[name] = noted
-    nodes.call(site, env)
+    nodes.call(site, {**values, name: noted})
     if len(noted.notes) != 1 or isinstance(noted.notes[0], tuple):
         raise UnsupportedModel(
             f"the function of {site.name!r} has to index {name!r} exactly once, as in {name}[group], for its states to be "

@@ -52,7 +52,8 @@ class Site:
     free_shape
         The shape of the unconstrained numbers behind a latent quantity.
     scaled
-        Whether it is a location plus a scale that is inferred, too: centred, the two are hard to explore together.
+        Whether it is a location plus a scale that is inferred, too, or a vector with correlations: centred, that is hard
+        to explore.
     drawable
         Whether its distribution can be drawn from.
     holes

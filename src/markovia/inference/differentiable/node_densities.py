@@ -23,6 +23,10 @@ MOST_UNROLLED = 4096
 """Combinations of states of variables without plates that functions are called with, one by one."""
 
 
+class FunctionFailed(InvalidArgument):
+    """A node's function that could not be called with some values of its parents."""
+
+
 class Nodes:
     """Calls the functions of a layout's nodes with values from an environment."""
 
@@ -111,6 +115,14 @@ class Nodes:
         if not piece.variance.any():
             return mean
         return theirs.Normal(mean, jnp.sqrt(jnp.asarray(piece.variance)[index]))
+
+    def distributions(self, site: Site, env: Env) -> list[Any]:
+        """Return the distributions of a stochastic node: one, or those of its first elements and of a step."""
+        if not site.lags:
+            return [self.call(site, env)]
+        step, moving = self.stepper(site, env, env, site.depth)
+        heads = [self.first(site, env, i) for i in range(site.depth)]
+        return [*(h for h in heads if is_distribution(h)), step({k: v[0] for k, v in moving.items()})]
 
     def unrolled(self, site: Site, env: Env, function: Callable[[Env], Any]) -> Any:
         """Return a function of the environment, called with every state of discrete parents that are traced numbers.
@@ -343,6 +355,6 @@ def _explained(site: Site, arguments: Mapping[str, Any], problem: Exception) -> 
             f"the function of {site.name!r} branches on (or indexes a list by) the value of a node, which is not known "
             "while the model is compiled; use jnp.where, or index an array"
         )
-    return InvalidArgument(
+    return FunctionFailed(
         f"the function of {site.name!r} failed when called with {shapes}: {type(problem).__name__}: {problem}"
     )

@@ -14,9 +14,8 @@ from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import Flat
 from markovia.inference.differentiable.layout import Layout, Site
 from markovia.inference.differentiable.node_densities import Nodes
+from markovia.inference.differentiable.non_centred import base_of, standardisable
 from markovia.inference.differentiable.soft_evidence import between, bounded
-
-LOCATION_SCALE = {"Normal", "StudentT", "Cauchy", "Laplace", "Logistic", "Gumbel"}
 
 
 def trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
@@ -49,7 +48,7 @@ def trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
             if not is_distribution(found):
                 _note_value(nodes, site, found, inner, env)
                 continue
-            site.family = _family(found)
+            site.family = type(base_of(found)).__name__
             spread = nodes.spread(site, found, inner)
             event = tuple(spread.event_shape)
             site.shape = (*layout.shape_of(site.plates), *event)
@@ -80,13 +79,8 @@ def trace(layout: Layout, nodes: Nodes, only_drawn: bool) -> None:
                 raise UnsupportedModel(
                     f"{site.name!r} has a support that depends on its parents, which a node with previous= cannot have"
                 )
-            scale = getattr(found, "scale", None)
             site.scaled = (
-                type(found).__name__ in LOCATION_SCALE
-                and not bounded(site)
-                and isinstance(scale, jax.core.Tracer)
-                and not site.lags
-                and not under[site.name]
+                standardisable(found) and not bounded(site) and not site.lags and not under[site.name]
             )
             free = jax.eval_shape(biject_to(support).inv, jnp.zeros(site.shape))
             site.free_shape = tuple(free.shape)
@@ -116,13 +110,6 @@ def _refuse_moving_support(nodes: Nodes, site: Site, env: dict[str, Any], under:
                 f"the support of {site.name!r} depends on {name!r}, which is discrete and not observed; give it one support "
                 f"in all cases, or observe {name!r} or {site.name!r}"
             )
-
-
-def _family(found: Any) -> str:
-    """Return the class of a distribution; one that was expanded, or whose batch became an event, is still of its class."""
-    while type(found).__name__ in ("ExpandedDistribution", "Independent"):
-        found = found.base_dist
-    return type(found).__name__
 
 
 def _drawable(found: Any) -> bool:

@@ -8,7 +8,6 @@ a state is that state's posterior probability (Darwiche 2003).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, Literal
@@ -19,7 +18,7 @@ from markovia.errors import Unanswered, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.inference.differentiable.compiled_functions import at_points
-from markovia.inference.differentiable.density import Density, Rows
+from markovia.inference.differentiable.density import Density, Rows, Slot
 from markovia.inference.differentiable.density_engine import Drawn
 from markovia.inference.differentiable.function_checks import check_functions
 from markovia.inference.differentiable.function_digest import digest
@@ -27,6 +26,7 @@ from markovia.inference.differentiable.index_recording import recorded_index
 from markovia.inference.differentiable.layout import Layout, Site, lay_out
 from markovia.inference.differentiable.node_densities import MOST_UNROLLED, Nodes
 from markovia.inference.differentiable.node_tracing import children, trace
+from markovia.inference.differentiable.non_centred import from_standard, to_standard
 from markovia.inference.differentiable.plated_elimination import (
     EARLIER,
     Hidden,
@@ -43,6 +43,8 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
 
 Reparameterize = Literal["auto", "all", "none"]
+SHARP = 1e6
+"""What logs of tables are multiplied by where the best states are looked for."""
 FEW_CHILDREN = 5
 """Children an element of a hierarchy may have on average for it to be sampled non-centred."""
 
@@ -57,8 +59,9 @@ def program_of(
     problem
         A model with function nodes, and its evidence.
     reparameterize
-        Which nodes `location + scale * standard`, with a scale that is inferred, have their standard part inferred instead
-        of their value (non-centred): "all", "none", or "auto", where an element has few children to inform it.
+        Which nodes `location + scale * standard`, with a scale that is inferred or a Cholesky factor, have their standard
+        part inferred instead of their value (non-centred, whitened): "all", "none", or "auto", where an element has few
+        children to inform it.
     only_drawn
         Whether nodes are drawn in order, and nothing is summed out: counts without an end are then no obstacle.
 
@@ -71,20 +74,12 @@ def program_of(
         layout = lay_out(problem)
         nodes = Nodes(layout)
         trace(layout, nodes, only_drawn)
-        check_functions(layout, nodes)
+        probed = check_functions(layout, nodes)
         for site in layout.sites.values():
             if site.scaled and reparameterize != "none":
                 few = children(layout, site) <= FEW_CHILDREN * max(1, prod(site.shape))
                 site.centred = reparameterize == "auto" and not few
-        return Program(problem, layout, nodes)
-
-
-@dataclass(frozen=True)
-class Slot:
-    """Where a latent quantity sits in the unconstrained vector."""
-
-    start: int
-    size: int
+        return Program(problem, layout, nodes, probed)
 
 
 class Program:
@@ -98,6 +93,8 @@ class Program:
         The model and its evidence.
     layout
         What every node is in this question.
+    probed
+        Values of all nodes that their functions were tried with.
     hidden
         The discrete latent variables that are summed out, by name.
     note
@@ -106,8 +103,8 @@ class Program:
         Hierarchies that are sampled centred, which is what divergences may come from.
     """
 
-    def __init__(self, problem: Problem, layout: Layout, nodes: Nodes) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, layout: Layout, nodes: Nodes, probed: Mapping[str, Any]) -> None:
+        self.problem, self.probed = problem, probed
         self.layout, self.nodes = layout, nodes
         self.hidden: Mapping[str, Hidden] = {
             s.name: Hidden(s.states, s.plates, any(lag.node == s.name for lag in s.lags.values()))
@@ -186,11 +183,9 @@ class Program:
                 place(site, site.support)
         for site in sites:
             if site.role == "latent" and not site.centred:
-                found, slot = self.nodes.call(site, env), self.slots[site.name]
-                scale = jnp.broadcast_to(found.scale, site.shape)
+                slot = self.slots[site.name]
                 standard = jnp.reshape(u[slot.start : slot.start + slot.size], site.shape)
-                env[site.name] = jnp.broadcast_to(found.loc, site.shape) + scale * standard
-                jacobians[site.name] = jnp.sum(jnp.log(scale))
+                env[site.name], jacobians[site.name] = from_standard(self.nodes.call(site, env), standard)
             elif site.role == "latent" and site.support is None:
                 place(site, self.nodes.spread(site, self.nodes.call(site, env), site.plates).support)
             elif site.role == "deterministic" and not self.needs[site.name]:
@@ -217,8 +212,7 @@ class Program:
                 continue
             value = env[site.name]
             if not site.centred:
-                found = self.nodes.call(site, env)
-                parts.append(jnp.ravel((value - found.loc) / found.scale))
+                parts.append(jnp.ravel(to_standard(self.nodes.call(site, env), value)))
                 continue
             support = site.support
             if support is None:
@@ -378,7 +372,7 @@ class Program:
             for name in self.needs[site.name]:
                 plates = self.hidden[name].plates
                 if not set(plates) <= set(site.plates):
-                    index = recorded_index(self.nodes, site, name)
+                    index = recorded_index(self.nodes, site, name, self.probed)
                     found[site.name, name] = (index, plates[0])
         return found
 
@@ -465,14 +459,41 @@ class Program:
         found: dict[str, Any] = jax.grad(lambda tilts: self.log_density(u, data, tilts=tilts))(flat)
         return found
 
+    def best_states(self, u: Any, data: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        """Return the best states of all discrete latent variables together given the latent numbers, and their log odds.
+
+        Logs of all tables are multiplied by a large number, so that sums are as good as maxima; what they single out is
+        weighed against all other states.
+        """
+        import jax
+        import jax.numpy as jnp
+
+        tables = self._state_tables(u, data)
+        flat = {n: jnp.zeros((h.states, *self.layout.shape_of(h.plates))) for n, h in self.hidden.items()}
+
+        def mass(tilts: Mapping[str, Any], sharpness: float) -> Any:
+            sharp = [LogTable(t.axes, t.logs * sharpness, t.via) for t in tables]
+            sharp += [LogTable((n, *self.hidden[n].plates), tilt, {}) for n, tilt in tilts.items()]
+            return eliminate(sharp, self.hidden, self.layout.lengths)
+
+        best = {n: jnp.argmax(p, axis=0) for n, p in jax.grad(mass)(flat, SHARP).items()}
+        only = {
+            n: jnp.where(jnp.moveaxis(jax.nn.one_hot(z, self.hidden[n].states), -1, 0) > 0, 0.0, -jnp.inf)
+            for n, z in best.items()
+        }
+        return best, mass(only, 1.0) - mass(flat, 1.0)
+
     def draw_states(self, key: Any, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
         """Draw every discrete latent variable, all together, given the latent numbers: positions with plates as axes."""
+        return draw_states(key, self._state_tables(u, data), self.hidden, self.layout.lengths)
+
+    def _state_tables(self, u: Any, data: Mapping[str, Any]) -> list[LogTable]:
+        """Return everything that depends on discrete latent variables, at some latent numbers."""
         env, _ = self.environment(u, data)
         sites = [(s, self._axes(s)) for s in self._stochastic()]
         tables = [self._log_table(s, axes, env, data) for s, axes in sites if axes]
         soft = [s for s in self.layout.sites.values() if s.role == "discrete" and s.soft is not None]
-        tables += [LogTable((s.name,), state_weights(s), {}) for s in soft]
-        return draw_states(key, tables, self.hidden, self.layout.lengths)
+        return tables + [LogTable((s.name,), state_weights(s), {}) for s in soft]
 
 
 def _looks_back(site: Site, name: str) -> bool:

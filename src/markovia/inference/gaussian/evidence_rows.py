@@ -210,7 +210,7 @@ def _one_by_one(
             continue
         answer: Any = engine.marginals(here, asked)
         for t in asked:
-            p = answer.posterior([t], Info("gaussian"))
+            p = answer.posterior([t], Info("gaussian", exact=True))
             isnumber = isinstance(problem.variables[t], Quantity)
             found.targets[t][row] = (p.mean(), p.var()) if isnumber else p.values
 

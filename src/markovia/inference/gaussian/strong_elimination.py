@@ -25,7 +25,7 @@ from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Findings
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.engine import TABLES, get_engine
+from markovia.inference.engine import CLOSED, TABLES, get_engine
 from markovia.inference.gaussian.configurations import Solved, check_configurations, solve_with_intervals
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
 from markovia.inference.gaussian.linear_system import solve
@@ -97,7 +97,7 @@ class Gaussian:
 
     name: ClassVar[str] = "gaussian"
     exact: ClassVar[bool] = True
-    kinds: ClassVar[frozenset[str]] = frozenset({"table", "gaussian"})
+    kinds: ClassVar[frozenset[str]] = CLOSED
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -157,7 +157,8 @@ class Gaussian:
             if count >= n:
                 return Draws({k: np.concatenate([part[k] for part in kept])[:n] for k in kept[0]})
         raise Unanswered(
-            f"the intervals given for {', '.join(map(repr, cut))} are too improbable to draw from; use engine='nuts'"
+            f"the intervals given for {', '.join(map(repr, cut))} are too improbable to draw from; "
+            + ("widen them" if "field" in problem.kinds else "use engine='nuts'")
         )
 
     def _eliminated(self, problem: Problem, targets: Sequence[str] | None) -> "Elimination":
@@ -177,7 +178,7 @@ class Elimination:
         self.place = {n: k for k, n in enumerate(e.names)}
         self.solved = [Solved(c, engine.max_configurations) for c in e.components]
         self.home = {n: s for s in self.solved for n in s.component.names}
-        self.log_plain = self.plain.log_mass + e.log_constant - self._log_z()
+        self.log_plain = self.plain.log_mass + e.log_constant - log_integral(problem)
         self.tables, self.log_offset = self._table_problem([s.log_mass for s in self.solved])
         self.table_engine = get_engine("auto")
         found = self.table_engine.log_mass(self.tables) if self.tables.variables else LogMass(0.0)
@@ -193,18 +194,6 @@ class Elimination:
             found.record.exact is not False and not found.record.tried and not cuts and not details.collapsed
         )
         self.record = replace(found.record, engine="gaussian", exact=exact, details=details)
-
-    def _log_z(self) -> float:
-        """Return the log of a field's integral, which its densities are divided by; kept with the model."""
-        if not flat_network(self.problem).fields:
-            return 0.0
-        memory = {} if self.problem.memory is None else self.problem.memory
-        if "log z" not in memory:
-            plain = self.plain
-            if self.problem.findings:
-                plain = solve(equations_of(self.problem.with_findings({}), None).system)
-            memory["log z"] = plain.log_mass
-        return float(memory["log z"])
 
     def _table_problem(self, masses: Sequence[Array]) -> tuple[Problem, float]:
         """Return the model of tables that is left, and the log of what its tables were divided by."""
@@ -346,6 +335,20 @@ class Elimination:
                 whole[rows] = s.solution(d).draw(len(rows), rng)
             columns.update((name, whole[:, k]) for name, k in s.place.items())
         return columns
+
+
+def log_integral(problem: Problem) -> float:
+    """Return the log of a field's integral, which its densities are divided by; zero where every piece is a distribution.
+
+    It is found once and kept with the model.
+    """
+    if "field" not in problem.kinds:
+        return 0.0
+    flat_network(problem)  # forgets what it kept where the pieces have changed
+    memory = {} if problem.memory is None else problem.memory
+    if "log z" not in memory:
+        memory["log z"] = solve(equations_of(problem.with_findings({}), None).system).log_mass
+    return float(memory["log z"])
 
 
 class Answer:

@@ -1,14 +1,16 @@
 """The same question to independent engines, and whether they agree.
 
-Method: ask each, take the largest difference of any probability, and that of the log evidence relative to its size.
+Method: ask each, take the largest difference of any probability, of any mean and standard deviation of a number relative to
+its standard deviation, and that of the log evidence relative to its size.
 Cost: that of the engines. Use it where an answer matters, and to check a new engine.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from markovia.errors import TooLarge
+from markovia.errors import TooLarge, Unanswered, UnsupportedModel
 from markovia.inference.engine import engine_names, get_engine
 from markovia.inference.posterior import Posterior
 from markovia.runtime.shown import InNotebooks
@@ -24,7 +26,8 @@ class Agreement(InNotebooks):
     answers
         One posterior an engine.
     difference
-        The largest difference between two answers, over all probabilities.
+        The largest difference from the first answer, over all probabilities; of numbers, of their means and standard
+        deviations in units of the standard deviation.
     log_evidence_difference
         The largest difference of the log evidence, relative to its size where that is above one.
     tolerance
@@ -34,10 +37,7 @@ class Agreement(InNotebooks):
     def __init__(self, answers: Sequence[Posterior], tolerance: float) -> None:
         self.answers = tuple(answers)
         self.tolerance = tolerance
-        first = answers[0]
-        self.difference = max(
-            float(np.abs(a.factor().transpose(first.names).values - first.values).max()) for a in answers
-        )
+        self.difference = max(_difference(answers[0], a) for a in answers)
         logs = [a.info.log_evidence for a in answers if a.info.log_evidence is not None]
         self.log_evidence_difference = (max(logs) - min(logs)) / max(1.0, *map(abs, logs)) if logs else 0.0
 
@@ -67,13 +67,31 @@ class Agreement(InNotebooks):
     __repr__ = __str__
 
 
+def _difference(first: Any, other: Any) -> float:
+    """Return how far two posteriors of the same variables are apart: tables, draws or closed forms."""
+    if hasattr(first, "factor"):
+        return float(np.abs(other.factor().transpose(first.names).values - first.values).max())
+    if hasattr(first, "probabilities"):  # states on plates
+        return float(np.abs(other.probabilities - first.probabilities).max())
+    worst = 0.0
+    for name in first.names:
+        one, two = (post[name] if len(post.names) > 1 else post for post in (first, other))
+        if hasattr(one, "factor") or hasattr(one, "probabilities"):
+            worst = max(worst, _difference(one, two))
+            continue
+        scale = np.where(np.asarray(one.sd()) > 0.0, one.sd(), 1.0)  # of a number that is certain, itself
+        gaps = [np.abs(np.subtract(one.mean(), two.mean())), np.abs(np.subtract(one.sd(), two.sd()))]
+        worst = max(worst, *(float(np.max(gap / scale)) for gap in gaps))
+    return worst
+
+
 def second_opinion(ask: Callable[[str], Posterior], first: str) -> Posterior:
     """Return the answer of another exact engine than the first, the first in order of preference that can.
 
     Raises
     ------
-    TooLarge
-        If no other exact engine can; the message says why for each.
+    TooLarge, Unanswered
+        If no other exact engine can, because of its cost (the message says why for each) or at all.
     """
     known = [n for n in engine_names() if n != "auto"]
     ranked = [*(n for n in PREFERENCE if n in known), *(n for n in known if n not in PREFERENCE)]
@@ -85,7 +103,14 @@ def second_opinion(ask: Callable[[str], Posterior], first: str) -> Posterior:
             return ask(name)
         except TooLarge as error:
             reasons.append(f"{name}: {error}")
-    raise TooLarge(
-        f"{first} answered, but no second exact engine fits the budget, so there is nothing to compare with. "
-        + "; ".join(reasons)
+        except (UnsupportedModel, Unanswered):  # this model is not for that engine
+            continue
+    if reasons:
+        raise TooLarge(
+            f"{first} answered, but no second exact engine fits the budget, so there is nothing to compare with. "
+            + "; ".join(reasons)
+        )
+    raise Unanswered(
+        f"{first} answered, and no second exact engine treats this model; name others, and how far they may be apart: "
+        "engines=[...], tolerance=0.1"
     )

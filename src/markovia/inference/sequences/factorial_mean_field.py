@@ -107,7 +107,7 @@ def _turns(
         each = front - 0.5 * (((y - total) ** 2).sum(axis=1) + spread)
         bounds = _by_sequence(np.where(seen.there, each, 0.0), seen.offsets) + entropies
         now = float(bounds.sum())
-        converged = now - before < tol * (1.0 + abs(now))
+        converged = now - before < tol * (1.0 + y.size)
         before = now
     return MeanField(probs, found, given, bounds, turns, converged)
 

@@ -102,11 +102,12 @@ class KalmanFilter:
             self.vague_before, self.vague_after = np.empty((rows, n, n)), np.empty((rows, n, n))
             self.variance, self.vague_variance = np.empty((rows, p)), np.empty((rows, p))
             self.vague_gain = np.empty((rows, p, n))
-            U = np.repeat(np.diag(s.diffuse.astype(np.float64))[None], len(P), axis=0)
+            unknown = np.eye(n)[:, s.diffuse]
+            A, slack = np.repeat(unknown[None], len(P), axis=0), np.empty((len(P), n))
             start = self._kernel("diffuse_covariances", 2 * n * n * (n + p))
             wrong = self._each(
                 lambda a, b: start(
-                    s.transition, s.transition_cov, *steps, a, b, P, U, int(s.diffuse.sum()), *gains, self.vague,
+                    s.transition, s.transition_cov, *steps, a, b, P, A, slack, *gains, self.vague,
                     self.vague_before, self.vague_after, self.variance, self.vague_variance, self.vague_gain,
                     self._room(),
                 )

@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -121,8 +122,10 @@ class Filtered(DrawnPath):
         if self.vague is not None:
             rows = np.flatnonzero(self.vague[0][self.slot] > 0)
             z = Z[self._t[rows]] if len(Z) > 1 else Z
-            unknown = z @ self.vague[1][self.slot[rows]] @ z.swapaxes(1, 2)
-            found[rows] = np.where(np.abs(unknown) > 1e-10, np.copysign(np.inf, unknown), found[rows])
+            vague = self.vague[1][self.slot[rows]]
+            reach = np.abs(z) @ np.sqrt(np.einsum("tii->ti", vague))[:, :, None]
+            unknown = z @ vague @ z.swapaxes(1, 2)
+            found[rows] = _unbounded(unknown, found[rows], reach[:, :, 0])
         return found
 
     @cached_property
@@ -133,13 +136,19 @@ class Filtered(DrawnPath):
     def _predicted(self) -> Array:
         return self._known(self.cov_before, 1)
 
-    def _known(self, cov: Array, which: int) -> Array:
+    def _known(self, cov: Array, which: Literal[1, 2]) -> Array:
         found = cov[self.slot]
         if self.vague is not None:
             rows = np.flatnonzero(self.vague[0][self.slot] > 0)
             part = self.vague[which][self.slot[rows]]
-            found[rows] = np.where(np.abs(part) > 1e-10, np.copysign(np.inf, part), found[rows])
+            found[rows] = _unbounded(part, found[rows], np.sqrt(np.einsum("tii->ti", part)))
         return found
+
+
+def _unbounded(vague: Array, known: Array, reach: Array) -> Array:
+    """Return covariances with infinities where they grow without bound: by more than rounding of numbers of such sizes."""
+    told = np.abs(vague) <= 1e-10 * reach[:, :, None] * reach[:, None, :]
+    return np.where(told, known, np.copysign(np.inf, vague))
 
 
 @dataclass(frozen=True, repr=False)

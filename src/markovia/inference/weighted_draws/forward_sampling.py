@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from markovia.errors import Unanswered
 from markovia.inference.problem import Problem
-from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler
+from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler, refuse_undirected
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
 
 
@@ -37,9 +37,10 @@ class ForwardSampling(WeightedEngine):
     advice: ClassVar[str] = "try more draws"
 
     def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+        refuse_undirected(problem, self.name)
         if problem.findings:
             raise Unanswered(
                 f"engine 'forward' draws without evidence, but there is some on {next(iter(problem.findings))!r}; "
-                "use engine='likelihood-weighting' or 'gibbs'"
+                "use engine='likelihood-weighting'"
             )
         return ancestral_sampler(problem, targets, self.name)

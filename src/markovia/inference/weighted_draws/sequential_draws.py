@@ -254,7 +254,7 @@ def refuse_undirected(problem: Problem, engine: str) -> None:
     if factor is not None:
         raise UnsupportedModel(
             f"engine {engine!r} draws parents before children, but the factor over {list(factor.names)} has no "
-            "direction; use engine='importance', 'annealed-importance' or 'gibbs'"
+            "direction; use engine='importance' or 'annealed-importance'"
         )
     seen: set[str] = set()
     for piece in problem.pieces:

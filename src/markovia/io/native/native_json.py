@@ -24,6 +24,8 @@ few parameters, and plain graphs. A file is one object:
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
   `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native.native_local`.
+- `undirected` (Bayesian networks, may be left out) lists pairs of a parent and a child whose edge the data left without a
+  direction: the network is one member of that class of graphs.
 - `factors` (Markov networks and factor graphs) lists `{"variables": [...], "values": [...]}`, the values in one
   flat list with the last variable fastest.
 - A Gaussian field has `information` (one number a variable) and `precision`, a list of `[name, name, number]` with each pair
@@ -211,7 +213,12 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
 
 
 def _network_content(model: BayesianNetwork) -> dict[str, Any]:
-    return {**_header(model), "conditionals": [_conditional(model, name) for name in model.variables]}
+    known = model.equivalence_class
+    return {
+        **_header(model),
+        "conditionals": [_conditional(model, name) for name in model.variables],
+        **({} if known is None else {"undirected": [list(pair) for pair in known.undirected_edges()]}),
+    }
 
 
 def _field_content(model: GaussianMarkovNetwork) -> dict[str, Any]:
@@ -267,7 +274,7 @@ def _conditional(model: BayesianNetwork, name: str) -> dict[str, Any]:
 
 
 def _read_bayesian_network(root: Node) -> BayesianNetwork:
-    root.only(*_MODEL, "conditionals")
+    root.only(*_MODEL, "conditionals", "undirected")
     variables = _variables(root)
     listed = root.get("conditionals")
     policy = RowPolicy(root.source.name)
@@ -297,8 +304,25 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
     except CycleError as error:
         listed.fail(f"expected an acyclic network; {brief(str(error))}")
     _describe(root, network)
+    if "undirected" in root:
+        network.equivalence_class = _undirected(root.get("undirected"), network)
     policy.finish()
     return network
+
+
+def _undirected(listed: Node, network: BayesianNetwork) -> MixedGraph:
+    """Return the class of graphs that the network is a member of: its own graph, without the arrows of the pairs listed."""
+    graph = MixedGraph.from_dag(network.graph)
+    for entry in listed.items():
+        ends = entry.need(list, "a pair of names")
+        if (
+            len(ends) != 2
+            or not all(isinstance(n, str) and n in graph for n in ends)
+            or not graph.adjacent(ends[0], ends[1])
+        ):
+            entry.fail("expected two variables that an edge of the network joins")
+        graph.set_marks(ends[0], ends[1], Mark.TAIL, Mark.TAIL)
+    return graph
 
 
 def _read_dynamic_network(root: Node) -> DynamicBayesianNetwork:

@@ -1,8 +1,13 @@
 """The first steps of Kalman filters and smoothers whose states start with infinite variances, treated exactly.
 
-A covariance is P + kappa U with kappa to infinity (Koopman and Durbin 2000). A number that U says something about is spent
-on the start, and lowers the rank of U by one; at rank 0, from the row `begin[q]` on, sequences are ordinary (`kalman`). In
-the smoother r + u / kappa, and N[0] + N[1] / kappa + N[2] / kappa^2, run on backwards from there.
+A covariance is P + kappa U with kappa to infinity (Koopman and Durbin 2000), and U = A A' is carried as A, with a column for
+each direction that is not told yet. A number that A says something about is spent on the start and takes a column away; with
+none left, from the row `begin[q]` on, sequences are ordinary (`kalman`). In the smoother r + u / kappa, and
+N[0] + N[1] / kappa + N[2] / kappa^2, run on backwards from there.
+
+Whether a number tells something is a question of zero or not, and may be asked long after what is zero came about: a gap
+leaves a start half told for a season. So `slack` has a bound of the rounding in each row of A, which moves with it, and a
+row within its slack is zero.
 """
 
 # ruff: noqa: N803, N806, E741 (letters of the literature)
@@ -20,61 +25,146 @@ from markovia.kernels.sequences.kalman import (
     take_in,
 )
 
+ROUNDING = 1e-14
+"""Rounding of a row of A when it is made, as a share of its length."""
+MOST_ROUNDING = 1e-11
+"""Rounding of any row of A, as a share of the greatest length so far: bounds that add up step by step become too wide."""
+
 
 @inner(bare=True)
-def spend(row, i, P, U, q, noise, room, z, gain, weight, logs, variance, vague_variance, vague_gain):
-    """Spend a number on the start, where it tells something about that; say whether it does."""
+def spend(
+    row, i, P, A, slack, q, rank, noise, room, z, gain, weight, logs, variance, vague_variance, vague_gain
+):
+    """Spend a number on the start, where it tells something about that; say whether it does.
+
+    room[1, 0] is A'z, the direction it tells, and then A A'z; room[2, 0] is P z.
+    """
     n = P.shape[1]
     told = 0.0
-    size = 0.0
+    doubt = 0.0
+    vague_variance[row, i] = 0.0
+    for a in range(n):
+        doubt += abs(z[row, i, a]) * slack[q, a]
+    for j in range(rank):
+        room[1, 0, j] = 0.0
+        for a in range(n):
+            room[1, 0, j] += A[q, a, j] * z[row, i, a]
+        told += room[1, 0, j] * room[1, 0, j]
+    length = math.sqrt(told)
+    if not length > doubt:
+        return False
     F = noise
     for a in range(n):
-        room[1, 0, a] = 0.0
+        room[1, 0, n + a] = 0.0
         room[2, 0, a] = 0.0
+        for j in range(rank):
+            room[1, 0, n + a] += A[q, a, j] * room[1, 0, j]
         for b in range(n):
-            room[1, 0, a] += U[q, a, b] * z[row, i, b]
             room[2, 0, a] += P[q, a, b] * z[row, i, b]
-        told += room[1, 0, a] * z[row, i, a]
         F += room[2, 0, a] * z[row, i, a]
-        size += abs(U[q, a, a]) * z[row, i, a] * z[row, i, a]
-    if not told > 1e-10 * size:
-        vague_variance[row, i] = 0.0
-        return False
     variance[row, i] = F
     vague_variance[row, i] = told
     weight[row, i] = 0.0
     logs[row] += math.log(told)
     for a in range(n):
-        gain[row, i, a] = room[1, 0, a] / told
+        gain[row, i, a] = room[1, 0, n + a] / told
         vague_gain[row, i, a] = (room[2, 0, a] - gain[row, i, a] * F) / told
     for a in range(n):
         f = gain[row, i, a] * F - room[2, 0, a]
         for b in range(n):
             P[q, a, b] += f * gain[row, i, b] - gain[row, i, a] * room[2, 0, b]
-            U[q, a, b] -= gain[row, i, a] * room[1, 0, b]
+    # the reflection that turns the direction told into the last column, which then goes
+    last = rank - 1
+    room[1, 0, last] += math.copysign(length, room[1, 0, last])
+    square = 2.0 * length * abs(room[1, 0, last])
+    for a in range(n):
+        f = 0.0
+        for j in range(rank):
+            f += A[q, a, j] * room[1, 0, j]
+        left = 0.0
+        for j in range(last):
+            A[q, a, j] -= 2.0 * f / square * room[1, 0, j]
+            left += A[q, a, j] * A[q, a, j]
+        A[q, a, last] = 0.0
+        slack[q, a] += abs(gain[row, i, a]) * doubt
+        if left <= slack[q, a] * slack[q, a]:
+            for j in range(last):
+                A[q, a, j] = 0.0
+            slack[q, a] = 0.0
     return True
+
+
+@inner(bare=True)
+def move_loads(T, t, A, slack, q, rank, reach, room):
+    """Set A to T A, and rows within their slack to zero; return the greatest length of a row so far, or 0 if A is zero."""
+    n = T.shape[1]
+    for a in range(n):
+        doubt = 0.0
+        for j in range(rank):
+            room[1, a, j] = 0.0
+        for b in range(n):
+            f = T[t, a, b]
+            if f != 0.0:
+                doubt += abs(f) * slack[q, b]
+                for j in range(rank):
+                    room[1, a, j] += f * A[q, b, j]
+        room[2, 0, a] = doubt
+    most = 0.0
+    for a in range(n):
+        square = 0.0
+        for j in range(rank):
+            square += room[1, a, j] * room[1, a, j]
+        slack[q, a] = min(room[2, 0, a], MOST_ROUNDING * reach)
+        zero = square <= slack[q, a] * slack[q, a]
+        for j in range(rank):
+            A[q, a, j] = 0.0 if zero else room[1, a, j]
+        if zero:
+            slack[q, a] = 0.0
+        else:
+            most = max(most, math.sqrt(square))
+    return max(most, reach) if most > 0.0 else 0.0
+
+
+@inner(bare=True)
+def squared(A, q, rank, out, o):
+    """Write A A'."""
+    n = A.shape[1]
+    for a in range(n):
+        for b in range(a + 1):
+            found = 0.0
+            for j in range(rank):
+                found += A[q, a, j] * A[q, b, j]
+            out[o, a, b] = found
+            out[o, b, a] = found
 
 
 @kernel(bare=True)
 def diffuse_covariances(
-    T, Q, Z, H, seen, offsets, begin, first, last, P, U, ranks, slot, before, after, z, gain, weight, lower, logs,
-    vague, vague_before, vague_after, variance, vague_variance, vague_gain, room,
+    T, Q, Z, H, seen, offsets, begin, first, last, P, A, slack, slot, before, after, z, gain, weight, lower, logs, vague,
+    vague_before, vague_after, variance, vague_variance, vague_gain, room,
 ):  # fmt: skip
     """Run sequences until their start is told, and set `begin` to the row after; the rest is as in `covariances`.
 
-    `vague` says how many infinite variances a row begins with, and the arrays of that name hold the parts of covariances
-    that grow without bound; a number with `vague_variance` above 0 is spent on the start.
+    `vague` says how many directions a row begins with that are not told, and the arrays of that name hold the parts of
+    covariances that grow without bound; a number with `vague_variance` above 0 is spent on the start.
     """
     n = T.shape[1]
     for q in range(first, last):
-        rank = ranks
+        rank = A.shape[2]
+        reach = 0.0
+        for a in range(n):
+            square = 0.0
+            for j in range(rank):
+                square += A[q, a, j] * A[q, a, j]
+            slack[q, a] = ROUNDING * math.sqrt(square)
+            reach = max(reach, math.sqrt(square))
         row = offsets[q]
         while rank > 0 and row < offsets[q + 1]:
             t = row - offsets[q]
             slot[row] = row
             vague[row] = rank
             copy(n, P, q, before, row)
-            copy(n, U, q, vague_before, row)
+            squared(A, q, rank, vague_before, row)
             m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
             if m < 0:
                 return row
@@ -83,24 +173,18 @@ def diffuse_covariances(
                 noise = lower[row, i, i]
                 vague_variance[row, i] = 0.0
                 if rank > 0 and spend(
-                    row, i, P, U, q, noise, room, z, gain, weight, logs, variance, vague_variance, vague_gain
-                ):
+                    row, i, P, A, slack, q, rank, noise, room, z, gain, weight, logs, variance, vague_variance,
+                    vague_gain,
+                ):  # fmt: skip
                     rank -= 1
                 elif not take_in(row, i, P, q, noise, room, z, gain, weight, logs):
                     return row
             copy(n, P, q, after, row)
-            if rank == 0:
-                for a in range(n):
-                    for b in range(n):
-                        U[q, a, b] = 0.0
-            copy(n, U, q, vague_after, row)
+            squared(A, q, rank, vague_after, row)
             moved = min(t, len(T) - 1)
             sandwich(T, moved, P, q, room, 1.0, Q, min(t, len(Q) - 1), 1.0, P, q)
-            sandwich(T, moved, U, q, room, 1.0, U, q, 0.0, U, q)
-            size = 0.0
-            for a in range(n):
-                size = max(size, U[q, a, a])
-            if size < 1e-12:
+            reach = move_loads(T, moved, A, slack, q, rank, reach, room)
+            if reach == 0.0:
                 rank = 0
             row += 1
         begin[q] = row

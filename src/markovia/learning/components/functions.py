@@ -242,8 +242,16 @@ def _constraints_at(make: Callable[..., Any], shapes: Mapping[str, tuple[int, ..
 
     known = _constraints_of(make)
     if known is None:
+        import jax
+
+        traced: list[
+            Any
+        ] = []  # constraints belong to the class, so that no values are needed, and none are made up
         with x64():
-            made: Any = make(**{n: np.full(shape, 0.5) for n, shape in shapes.items()})
+            jax.eval_shape(
+                lambda values: traced.append(make(**values)), {n: np.empty(s) for n, s in shapes.items()}
+            )
+        made: Any = traced[0]
         known = {}
         while made is not None:
             known = {**getattr(made, "arg_constraints", {}), **known}

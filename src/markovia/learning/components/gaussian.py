@@ -30,6 +30,7 @@ from markovia.learning.components.gaussian_passes import gaussian_pass, pattern_
 from markovia.learning.components.normal_sums import (
     NORMAL_PRIOR,
     CovarianceType,
+    column_scale,
     covariance_mode,
     normal_prior,
     prior_numbers,
@@ -366,7 +367,13 @@ def normal_fit(
     scatter = lower + np.tril(lower, -1).swapaxes(1, 2)
     apart = new - centre
     scatter += strength * apart[:, :, None] * apart[:, None, :]
-    return new, covariance_mode(covariances, scatter, size, kind, prior, lambda: rows.var(axis=0))
+
+    def spread() -> Array:
+        total = weights.sum(axis=1)
+        mean = np.average(rows, axis=0, weights=total)
+        return column_scale(np.average((rows - mean) ** 2, axis=0, weights=total), mean)
+
+    return new, covariance_mode(covariances, scatter, size, kind, prior, spread)
 
 
 def _blocks(n: int) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from markovia.learning.components.block_passes import BlockPass
 from markovia.learning.components.families import NOTHING
 from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.components.gaussian_passes import gaussian_pass
+from markovia.learning.components.normal_sums import pooled_variance, ridge_of
 from markovia.runtime.array_types import Array
 
 LEAST = 1e-6
@@ -50,6 +51,15 @@ class LowRank(Gaussian):
         """Return factors of the covariances that were found, one step of EM from those before."""
         k, d = self.means.shape
         loadings, noise = np.empty((k, d, self.rank)), np.empty((k, d))
+        floor = np.zeros(d)
+        if "ridge" in prior:
+            many, squared = (
+                np.repeat(size[:, None], d, axis=1),
+                np.diagonal(found.covariances, axis1=1, axis2=2),
+            )
+            floor = ridge_of(
+                prior, lambda: pooled_variance(many, np.zeros((k, d)), many * squared, found.means)
+            )
         for j, spread in enumerate(found.covariances):
             if size[j] <= NOTHING and self.loadings is not None and self.noise is not None:
                 loadings[j], noise[j] = self.loadings[j], self.noise[j]
@@ -66,7 +76,7 @@ class LowRank(Gaussian):
                 crossed = spread @ pull.T
                 loadings[j] = np.linalg.solve(np.eye(self.rank) - pull @ before + pull @ crossed, crossed.T).T
                 noise[j] = np.diag(spread) - (loadings[j] * crossed).sum(axis=1)
-            noise[j] = np.maximum(noise[j], LEAST * np.diag(spread)) + prior.get("ridge", 0.0)
+            noise[j] = np.maximum(noise[j], LEAST * np.diag(spread)) + floor
         full = loadings @ loadings.swapaxes(1, 2) + noise[:, :, None] * np.eye(d)
         return replace(self, means=found.means, covariances=full, loadings=loadings, noise=noise)
 

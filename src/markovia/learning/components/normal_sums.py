@@ -1,7 +1,8 @@
 """Means and covariances of Gaussians from sums over weighted rows, with a normal-inverse-Wishart prior or none.
 
-`kind` says what may vary: "full", "diag", "spherical", or "tied" (one covariance for all). A covariance that would be
-singular gets a millionth of the columns' variance added. Reference: Murphy (2012), section 4.6.3, for the prior.
+`kind` says what may vary: "full", "diag", "spherical", or "tied" (one covariance for all). A prior's `ridge` is added to
+every covariance: a number is a share of the columns' variance, an array the variance itself. A covariance that would be
+singular gets a millionth of the columns' variance. Reference: Murphy (2012), section 4.6.3, for the prior.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,21 +44,21 @@ def normal_from_sums(
     )
     means = about + moved
     apart = means - centre
+    squared = second if second.ndim == 2 else np.diagonal(second, axis1=1, axis2=2)
+    total = pooled_variance(count, first, squared, about)
     if second.ndim == 2:
         squares = second - 2.0 * moved * first + count * moved**2 + strength * apart**2 + np.diag(scale)
         if own.kind == "spherical":
             squares = np.repeat(squares.sum(axis=1, keepdims=True), d, axis=1)
             count = np.repeat(count.sum(axis=1, keepdims=True), d, axis=1) + more * (d - 1.0)
         before = np.diagonal(own.covariances, axis1=1, axis2=2)
-        found = np.where(fed, squares / np.where(fed, count + more, 1.0), before) + prior.get("ridge", 0.0)
-        total = np.maximum(second.sum(axis=0) / np.maximum(count.sum(axis=0), NOTHING), 0.0)
-        covariances = regular(found[:, :, None] * np.eye(d), lambda: total)
+        found = np.where(fed, squares / np.where(fed, count + more, 1.0), before)
+        covariances = floored(found[:, :, None] * np.eye(d), prior, lambda: total, own.kind)
     else:
         crossed = moved[:, :, None] * first[:, None, :]
         scatter = second - crossed - crossed.swapaxes(1, 2)
         scatter += size[:, None, None] * moved[:, :, None] * moved[:, None, :]
         scatter += strength * apart[:, :, None] * apart[:, None, :]
-        total = np.diagonal(second.sum(axis=0)) / max(float(size.sum()), NOTHING)
         covariances = covariance_mode(own.covariances, scatter, size, own.kind, prior, lambda: total)
     return replace(own, means=means, covariances=covariances)
 
@@ -83,9 +84,40 @@ def covariance_mode(
     found[fed] = shaped((scatter + scale)[fed] / count[fed, None, None], kind)
     if kind == "tied" and fed.any():
         found[:] = found[fed][0]
+    return floored(found, prior, spread, kind)
+
+
+def pooled_variance(count: Array, first: Array, squared: Array, about: Array) -> Array:
+    """Return the `column_scale` of columns over all states, from sums of (x - about) and of its squares."""
+    many = np.maximum(count.sum(axis=0), NOTHING)
+    about = np.broadcast_to(about, first.shape)
+    mean = (first + count * about).sum(axis=0) / many
+    away = about - mean
+    variance = (squared + 2.0 * away * first + count * away**2).sum(axis=0) / many
+    return column_scale(variance, mean)
+
+
+def column_scale(variance: Array, mean: Array) -> Array:
+    """Return the variances of columns; of one that is the same in all rows the square of that, or one."""
+    same = variance <= 1e-24 * mean**2
+    return np.asarray(np.where(same, np.where(mean == 0.0, 1.0, mean**2), variance))
+
+
+def ridge_of(prior: Mapping[str, Any], spread: Callable[[], Array]) -> Array:
+    """Return the variances that a prior adds to those of columns with such a spread."""
+    given = np.asarray(prior["ridge"])
+    return np.asarray(given if given.ndim else given * spread())
+
+
+def floored(
+    covariances: Array, prior: Mapping[str, Any], spread: Callable[[], Array], kind: CovarianceType
+) -> Array:
+    """Return covariances with the prior's ridge added, and singular ones with a little more."""
     if "ridge" in prior:
-        found += prior["ridge"] * np.eye(d)
-    return regular(found, spread)
+        floor = ridge_of(prior, spread)
+        floor = np.full(len(floor), floor.mean()) if kind == "spherical" else floor
+        covariances = covariances + np.diag(floor)
+    return regular(covariances, spread)
 
 
 def prior_numbers(prior: Mapping[str, Any], d: int) -> tuple[Any, Any, Array, Any]:

@@ -42,6 +42,18 @@ def field_moments(data: Any, names: Sequence[str], weights: Any) -> tuple[Array,
     """Return the means of complete rows and what else a Gaussian field reads off them."""
     mixed = read_mixed(data, names=names, continuous=True, weights=weights)
     matrix = mixed.numbers("fitting a Gaussian field")
+    gaps = np.isnan(matrix)
+    if gaps.any():
+        worst = int(gaps.sum(axis=0).argmax())
+        rows = (
+            f"all {len(matrix):,}"
+            if gaps[:, worst].all()
+            else f"{int(gaps[:, worst].sum()):,} of {len(matrix):,}"
+        )
+        raise InvalidArgument(
+            f"{rows} rows miss {names[worst]!r}, and a Gaussian field is fitted to complete rows; "
+            + ("leave that variable out" if gaps[:, worst].all() else "drop the others first")
+        )
     found = checked_moments(matrix, mixed.weights, names)
     return np.asarray(matrix.T @ found.weights / found.total), found
 

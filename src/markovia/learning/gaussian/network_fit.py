@@ -284,6 +284,8 @@ def _by_em(
     learner: _Learner, rows: Rows, settings: EM, latent: Mapping[str, Variable]
 ) -> tuple[dict[str, Conditional], Sums, Fit]:
     rng = generator(settings.seed)
+    # a cell: log densities have any size, by the unit of the columns
+    least = settings.tolerance * max(1.0, float(rows.weights.sum()) * (len(rows.codes) + len(rows.numbers)))
     best: tuple[float, dict[str, Conditional], Sums, list[float], bool] | None = None
     for run in range(settings.restarts):
         nodes = learner.estimate(learner.summing.complete(_filled(rows, learner.variables, rng, run > 0)))
@@ -295,7 +297,7 @@ def _by_em(
             sums = learner.summing.expected(rows, nodes)
             history.append(sums.log_likelihood)
             gain = history[-1] - history[-2] if len(history) > 1 else np.inf
-            if abs(gain) <= settings.tolerance * max(1.0, abs(history[-1])):
+            if abs(gain) <= least:
                 converged = True
                 break
             nodes = learner.estimate(sums)

@@ -75,6 +75,44 @@ class Experts:
         return int(k * p + (k if self.variances is not None else 0) + (k - 1) * (p if self.gated else 1))
 
 
+@dataclass(frozen=True)
+class Units:
+    """What brings columns and y to mean 0 and variance 1, so that penalties and floors know no unit; y of classes stays."""
+
+    x_mean: Array
+    x_scale: Array
+    y_mean: float
+    y_scale: float
+
+    @classmethod
+    def of(cls, x: Array, y: Array, weights: Array, *, logistic: bool) -> "Units":
+        """Return the units of rows, which have a one in front."""
+        mean = np.average(x[:, 1:], axis=0, weights=weights)
+        spread = np.sqrt(np.average((x[:, 1:] - mean) ** 2, axis=0, weights=weights))
+        spread = np.where(spread > 1e-12 * np.abs(mean), spread, 1.0)
+        if logistic:
+            return cls(mean, spread, 0.0, 1.0)
+        level, scale = float(np.average(y, weights=weights)), float(np.sqrt(_variance(y, weights)))
+        return cls(mean, spread, level, scale if scale > 1e-12 * abs(level) else 1.0)
+
+    def standard(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """Return rows and y in these units."""
+        rows = np.column_stack([x[:, :1], (x[:, 1:] - self.x_mean) / self.x_scale])
+        return rows, (y - self.y_mean) / self.y_scale
+
+    def restored(self, made: Experts) -> Experts:
+        """Return experts of rows and y as they were."""
+        coefs, gate = (self._of_rows(scores) for scores in (made.coefs, made.gate))
+        coefs = self.y_scale * coefs
+        coefs[:, 0] += self.y_mean
+        variances = None if made.variances is None else self.y_scale**2 * made.variances
+        return replace(made, coefs=coefs, variances=variances, gate=gate)
+
+    def _of_rows(self, scores: Array) -> Array:
+        slopes = scores[:, 1:] / self.x_scale
+        return np.column_stack([scores[:, 0] - slopes @ self.x_mean, slopes])
+
+
 class ExpertFit(NamedTuple):
     """Parameters, the objective a unit of weight after each turn, and whether it stopped to rise."""
 

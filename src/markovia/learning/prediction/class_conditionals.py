@@ -40,7 +40,8 @@ class GaussianColumns:
     """Columns of numbers, each Gaussian in each class; NaN is a missing cell.
 
     `var_smoothing` times the largest variance of a column is added to all variances. A class that has no value of a
-    column takes the column's overall mean and variance; a column without any value is left out. A variance of zero is
+    column takes the column's overall mean and variance; a column without any value is left out, its
+    mean and variance being NaN. A variance of zero is
     the limit of small ones: the value itself beats any density, other values are impossible.
     """
 
@@ -94,6 +95,7 @@ class GaussianColumns:
         self.mean = np.where(own, self.centre, centre)
         within = self.squares / np.where(own, self.count, 1.0)
         self.variance = np.maximum(np.where(own, within, spread) + self.epsilon, np.finfo(float).tiny)
+        self.mean[:, ~some] = self.variance[:, ~some] = np.nan  # nothing is known of these columns
         self._used = some
 
     def log_prob(self, cells: Array) -> Array:

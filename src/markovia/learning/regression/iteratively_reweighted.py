@@ -84,6 +84,11 @@ def newton(
 
     value = total(b)
     path = [value]
+
+    def size_of(value: float) -> float:
+        """Return how large the objective is, which has the unit of the data squared: never nothing next to the start."""
+        return abs(value) + 1e-8 * abs(path[0])
+
     for iteration in range(1, max_iter + 1):
         gradient = objective.gradient(b)
         if penalty is None:
@@ -94,8 +99,8 @@ def newton(
             promised = -float(gradient @ step) - float(penalty @ (np.abs(b + step) - np.abs(b)))
         if not np.isfinite(promised):
             return Solution(b, iteration, False, tuple(path))
-        small = promised <= tol * (1.0 + abs(value))
-        rounding = 1e-15 * (1.0 + abs(value))
+        small = promised <= tol * size_of(value)
+        rounding = 1e-15 * size_of(value)
         size, tried, found = 1.0, b, np.inf
         while size > 1e-10:
             tried = b + size * step
@@ -104,7 +109,7 @@ def newton(
                 break
             size *= 0.5
         else:
-            return Solution(b, iteration, bool(promised <= max(tol, 1e-8) * (1.0 + abs(value))), tuple(path))
+            return Solution(b, iteration, bool(promised <= max(tol, 1e-8) * size_of(value)), tuple(path))
         b, value = tried, found
         path.append(value)
         if small:

@@ -148,17 +148,21 @@ def _lbfgs(
     from scipy.optimize import minimize
 
     path = [objective.value(start)]
+    # in units of the objective and of its curvature where it starts, so that those of the data change nothing
+    height = path[0] if path[0] > 0.0 else 1.0
+    bend = _bend(objective, start)
+    unit = np.sqrt(height / np.where(bend > 0.0, bend, height))
 
-    def look(b: Array) -> tuple[float, Array]:
-        at = np.array(b)  # objectives remember arrays by identity, and the optimiser may write into its own
-        return objective.value(at), objective.gradient(at)
+    def look(free: Array) -> tuple[float, Array]:
+        at = unit * free  # a new array: objectives remember them by identity
+        return objective.value(at) / height, objective.gradient(at) * unit / height
 
     found = minimize(
         look,
-        start,
+        start / unit,
         jac=True,
         method="L-BFGS-B",
-        callback=lambda b: path.append(objective.value(np.array(b))),
+        callback=lambda free: path.append(objective.value(unit * free)),
         options={
             "maxiter": settings.max_iter,
             "ftol": tol * 1e-4,
@@ -167,8 +171,18 @@ def _lbfgs(
             "maxls": 50,
         },
     )
-    converged = bool(found.success) or float(np.abs(objective.gradient(found.x)).max()) < 1e-4
-    return Solution(np.asarray(found.x), max(1, int(found.nit)), converged, tuple(path))
+    converged = bool(found.success) or float(np.abs(look(found.x)[1]).max()) < 1e-6
+    return Solution(unit * found.x, max(1, int(found.nit)), converged, tuple(path))
+
+
+def _bend(objective: GlmObjective | SoftmaxObjective, b: Array) -> Array:
+    """Return the diagonal of the objective's second derivatives, or that of a softmax of even scores."""
+    if isinstance(objective, GlmObjective):
+        curvature = objective.curvature(objective.x @ b + objective.offset)
+        return np.asarray(objective.x.T**2 @ curvature + objective.l2)
+    share = 1.0 / objective.counts.shape[1]
+    own = objective.x.T**2 @ objective.totals * share * (1.0 - share) + objective.l2
+    return np.tile(own, objective.free)
 
 
 def _online(
@@ -213,7 +227,7 @@ def _online(
             )
         best = now
         path.append(value)
-        if abs(path[-2] - value) <= tol * (1.0 + abs(value)):
+        if abs(path[-2] - value) <= tol * (abs(value) + 1e-8 * abs(path[0])):
             done = True
             break
     return Solution(best, rounds, done, tuple(path)), clock

@@ -107,12 +107,13 @@ def fit_em(
     learn
         For each array's name a mask of the entries to learn, or True.
     max_iter, tol
-        Stop after so many iterations, or when the log likelihood rises by less than this share of it.
+        Stop after so many iterations, or when the log likelihood rises by less than this a number observed.
     progress
         Whether to show a progress bar; by default on a terminal if it takes long.
     """
     free = free_entries(space, learn)
     history: list[float] = []
+    least = tol * max(1, int((~np.isnan(y)).sum()))
     with progress_bar(progress, max_iter, name="EM") as advance:
         for _ in range(max_iter):
             run = KalmanFilter(
@@ -126,7 +127,7 @@ def fit_em(
                 times=max_iter // 2,
             )
             history.append(float(run.log_prob.sum()))
-            if len(history) > 1 and history[-1] - history[-2] <= tol * max(1.0, abs(history[-1])):
+            if len(history) > 1 and history[-1] - history[-2] <= least:
                 return StateSpaceFit(space, history, True)
             space = _improved(run, free)
             advance(1)

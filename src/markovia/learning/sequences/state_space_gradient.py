@@ -1,12 +1,12 @@
 """Maximum likelihood for the free entries of state-space matrices by gradients, with standard errors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.inference.sequences.kalman_filter import KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_em import StateSpaceFit, free_entries
@@ -44,10 +44,12 @@ def fit_gradient(
     >>> found.standard_errors["observation_offset"].shape
     (1,)
     """
-    parts = _parts(space, free_entries(space, learn))
+    free = free_entries(space, learn)
+    parts = _parts(space, free, y)
     if not parts:
         raise InvalidArgument("learn= frees no entry of any matrix, so there is nothing to fit")
     start = np.concatenate([_now(space, name)[at] for name, at, _ in parts])
+    noise = np.concatenate([np.full(len(p.names), p.domain != "real") for _, _, p in parts])
     cuts = np.cumsum([len(p.names) for _, _, p in parts])[:-1]
 
     def made(params: Array) -> StateSpace:
@@ -63,7 +65,10 @@ def fit_gradient(
         return float(KalmanFilter(made(params), y, offsets, times=100, **how).log_prob.sum())
 
     first = log_likelihood(start)  # says what is wrong with the data
-    found = fit_likelihood(log_likelihood, [p for _, _, p in parts], start, max_iter=max_iter, tol=tol)
+    start = _in_unit(log_likelihood, start, noise)
+    parameters = [p for _, _, p in parts]
+    seen = int((~np.isnan(y)).sum())
+    found = fit_likelihood(log_likelihood, parameters, start, count=seen, max_iter=max_iter, tol=tol)
     errors: dict[str, Array] = {}
     for (name, at, _), values in zip(parts, np.split(found.standard_errors, cuts), strict=True):
         now = errors.setdefault(name, np.full(_now(space, name).shape, np.nan))
@@ -74,14 +79,54 @@ def fit_gradient(
     return StateSpaceGradientFit(made(found.params), logs, found.converged, errors, found.iterations)
 
 
+def _in_unit(log_likelihood: Callable[[Array], float], start: Array, noise: Flags) -> Array:
+    """Return a start whose free covariances are of the data's order: the likeliest power of ten times those given."""
+
+    def tried(decade: float) -> float:
+        try:
+            return log_likelihood(np.where(noise, start * 10.0**decade, start))
+        except (MarkoviaError, np.linalg.LinAlgError):
+            return -np.inf
+
+    best, step = 0.0, 8.0
+    here = tried(best)
+    while noise.any() and step >= 1.0:
+        side = max(best - step, best + step, key=tried)
+        if (there := tried(side)) > here and abs(side) < 100.0:
+            best, here = side, there
+        else:
+            step /= 2.0
+    return np.where(noise, start * 10.0**best, start)
+
+
+def _units(space: StateSpace, y: Array) -> dict[str, Array]:
+    """Return about how large the entries of matrices that are no covariances are, from the spread of states and data."""
+    shown = np.nanstd(y, axis=0)
+    shown = np.where(shown > 0, shown, 1.0)
+    spread = np.sqrt(np.diag(space.transition_cov[0]) + np.diag(space.initial_cov))
+    reach = np.abs(space.observation[0]) / shown[:, None]
+    far = np.where(reach.max(axis=0) > 0, reach.max(axis=0), 1.0)
+    states = np.where(spread > 0, spread, 1.0 / far)
+    return {
+        "transition": states[:, None] / states,
+        "observation": shown[:, None] / states,
+        "transition_offset": states,
+        "observation_offset": shown,
+        "initial_mean": states,
+    }
+
+
 def _now(space: StateSpace, name: str) -> Array:
     value = getattr(space, name)
     return np.asarray(value if name.startswith("initial") else value[0])
 
 
-def _parts(space: StateSpace, free: Mapping[str, Flags]) -> list[tuple[str, tuple[Ints, ...], Parameter]]:
+def _parts(
+    space: StateSpace, free: Mapping[str, Flags], y: Array
+) -> list[tuple[str, tuple[Ints, ...], Parameter]]:
     """Return the free entries of each matrix, covariances block by block, as parameters."""
     found: list[tuple[str, tuple[Ints, ...], Parameter]] = []
+    units = _units(space, y)
     for name, mask in free.items():
         now = _now(space, name)
         places = [np.nonzero(mask)] if mask.any() else []
@@ -105,5 +150,6 @@ def _parts(space: StateSpace, free: Mapping[str, Flags]) -> list[tuple[str, tupl
             domain: Any = (
                 "real" if not name.endswith("_cov") else "positive" if len(names) == 1 else "covariance"
             )
-            found.append((name, at, Parameter(names, tuple(now[at].tolist()), domain)))
+            sizes = tuple(units[name][at].tolist()) if name in units else ()
+            found.append((name, at, Parameter(names, tuple(now[at].tolist()), domain, sizes=sizes)))
     return found

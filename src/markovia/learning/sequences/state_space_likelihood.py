@@ -1,7 +1,8 @@
 """Maximum likelihood for state-space models whose matrices are a function of a few parameters, with standard errors.
 
-L-BFGS on unbounded versions of the parameters with central differences; standard errors from the observed information,
-the second differences of the log likelihood in the parameters themselves. Cost: two filters a parameter and iteration.
+L-BFGS on unbounded versions of the parameters with central differences, in units of the parameters' own sizes and a number
+observed, so that the unit of the data changes nothing; standard errors from the observed information, the second differences
+of the log likelihood in the parameters themselves. Cost: two filters a parameter and iteration.
 """
 
 # ruff: noqa: N806 (letters of the literature)
@@ -13,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from markovia.errors import InvalidArgument, MarkoviaError
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Flags, Ints
 
 Domain: TypeAlias = Literal["real", "positive", "covariance", "interval", "stationary", "invertible"]
 """Any number; a variance; a covariance's lower triangle, row by row; between two bounds; all coefficients of a stationary
@@ -21,17 +22,42 @@ autoregression or invertible average."""
 
 UNTOLD = 1e-5
 """The share of a parameter's information below which differences cannot tell it from none."""
+PASSES = 10
+"""How often a search goes on from where it ended, in the units of where it ended, while it is no optimum."""
+FLAT = 1e-6
+"""A slope a number observed that is none, to differences."""
+EDGE, BUMP = 1e-7, 1e-3
+"""The share of the largest variance that counts as zero, and the one that is tried in its place."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Some parameters of one kind: their names, where they start, and where they may be."""
+    """Some parameters of one kind: their names, where they start, and where they may be.
+
+    `sizes` say how large they are about, in the unit of the data, where their start does not: numbers that start at zero.
+    """
 
     names: tuple[str, ...]
     start: tuple[float, ...]
     domain: Domain = "real"
     low: float = 0.0
     high: float = 1.0
+    sizes: tuple[float, ...] = ()
+
+    def sized(self, values: Array, before: Array | None = None) -> Array:
+        """Return the sizes of values, those of `before` for values that are next to nothing."""
+        if self.domain == "positive":
+            other = np.full(len(values), values.max() or 1.0) if before is None else before
+            return np.where(values > (0.0 if before is None else EDGE * before), values, other)
+        if self.domain == "covariance":
+            i, j = _triangle(len(values))
+            spread = np.sqrt(
+                Parameter((), (), "positive").sized(
+                    values[i == j], None if before is None else before[i == j]
+                )
+            )
+            return np.asarray(spread[i] * spread[j])
+        return np.array(self.sizes) if self.sizes else np.ones(len(values))
 
     def unbounded(self, values: Array) -> Array:
         """Return values as numbers that may be anything."""
@@ -104,10 +130,14 @@ def fit_likelihood(
     parameters: Sequence[Parameter],
     start: Array,
     *,
+    count: int = 1,
     max_iter: int = 500,
     tol: float = 1e-9,
 ) -> LikelihoodFit:
-    """Find the parameters of greatest log likelihood; where that raises an error, it is minus infinity.
+    """Find the parameters of greatest log likelihood, of `count` numbers; where that raises an error, it is minus infinity.
+
+    A search that ends where the likelihood still has a slope, or where a variance at zero had better be above, goes on from
+    there; one that ends there all the same has not converged.
 
     Raises
     ------
@@ -120,7 +150,7 @@ def fit_likelihood(
     >>> def log_likelihood(p):
     ...     return float(-0.5 * np.sum(np.log(2 * np.pi * p[1]) + (data - p[0]) ** 2 / p[1]))
     >>> found = fit_likelihood(log_likelihood, [Parameter(("mean",), (0.0,)), Parameter(("variance",), (1.0,), "positive")],
-    ...     np.array([0.0, 1.0]))
+    ...     np.array([0.0, 1.0]), count=4)
     >>> found.params.round(4).tolist(), found.standard_errors.round(3).tolist()
     ([3.0, 2.5], [0.791, 1.768])
     """
@@ -128,10 +158,10 @@ def fit_likelihood(
 
     cuts = np.cumsum([len(p.names) for p in parameters])[:-1]
 
-    def values(free: Array) -> Array:
-        return np.concatenate(
-            [p.bounded(part) for p, part in zip(parameters, np.split(free, cuts), strict=True)]
-        )
+    def of_each(method: str, values: Array, *more: Array) -> Array:
+        """Return a method of all parameters, applied to their part of the values."""
+        parts = zip(parameters, *(np.split(v, cuts) for v in (values, *more)), strict=True)
+        return np.concatenate([getattr(p, method)(*own) for p, *own in parts])
 
     def tried(params: Array) -> float:
         try:
@@ -140,7 +170,8 @@ def fit_likelihood(
             return -np.inf
 
     def cost(free: Array) -> float:
-        found = -tried(values(free))
+        """Return by how much parameters, in units of `sizes`, are less likely than the start, a number observed."""
+        found = (base - tried(sizes * of_each("bounded", free))) / count
         return found if np.isfinite(found) else 1e300
 
     def slope(free: Array) -> Array:
@@ -150,35 +181,63 @@ def fit_likelihood(
             [(cost(free + m) - cost(free - m)) / (2 * s) for m, s in zip(moves, step, strict=True)]
         )
 
-    begin = np.concatenate(
-        [p.unbounded(part) for p, part in zip(parameters, np.split(start, cuts), strict=True)]
-    )
-    if not np.isfinite(tried(start)):
+    base = tried(start)
+    if not np.isfinite(base):
         raise InvalidArgument("the log likelihood is not finite where the parameters start")
-    scale = max(1.0, abs(cost(begin)))
-    found = minimize(
-        lambda f: cost(f) / scale,
-        begin,
-        jac=lambda f: slope(f) / scale,
-        method="L-BFGS-B",
-        options={"maxiter": max_iter, "ftol": tol * 1e-3, "gtol": tol},
-    )
-    params = values(found.x)
-    # a variance at zero has no quadratic around it: the others' errors are those with it there
     positive = np.concatenate([np.full(len(p.names), p.domain == "positive") for p in parameters])
-    edge = positive & (params <= max(1e-10, 1e-7 * params[positive].max(initial=0.0)))
-    inside = np.flatnonzero(~edge)
+
+    def at_zero(params: Array) -> Flags:
+        share = params / unit
+        return np.asarray(positive & (share <= max(1e-10, EDGE * share[positive].max(initial=0.0))))
+
+    params, iterations, converged = start, 0, False
+    unit = sizes = of_each("sized", start)
+    for _ in range(PASSES):
+        found = minimize(
+            cost,
+            of_each("unbounded", params / sizes),
+            jac=slope,
+            method="L-BFGS-B",
+            options={"maxiter": max(1, max_iter - iterations), "ftol": tol * 1e-3, "gtol": tol},
+        )
+        params, iterations = sizes * of_each("bounded", found.x), iterations + int(found.nit)
+        sizes = of_each("sized", params, sizes)
+        better = _off_zero(
+            tried, params, at_zero(params), unit * np.where(positive, params / unit, 0.0).max()
+        )
+        converged = better is None and bool(
+            np.abs(slope(of_each("unbounded", params / sizes))).max() <= 10 * max(tol, FLAT)
+        )
+        if converged or iterations >= max_iter:
+            break
+        params = params if better is None else better
+    # a variance at zero has no quadratic around it: the others' errors are those with it there
+    inside = np.flatnonzero(~at_zero(params))
 
     def of_inside(some: Array) -> float:
-        whole = params.copy()
+        whole = params / unit
         whole[inside] = some
-        return tried(whole)
+        return tried(unit * whole)
 
     covariance = np.full((len(params), len(params)), np.nan)
-    covariance[np.ix_(inside, inside)] = information_inverse(of_inside, params[inside])
+    covariance[np.ix_(inside, inside)] = information_inverse(of_inside, params[inside] / unit[inside])
+    covariance *= unit[:, None] * unit
     with np.errstate(invalid="ignore"):
         errors = np.sqrt(np.diag(covariance))
-    return LikelihoodFit(params, errors, covariance, -cost(found.x), bool(found.success), int(found.nit))
+    return LikelihoodFit(params, errors, covariance, tried(params), converged, iterations)
+
+
+def _off_zero(
+    log_likelihood: Callable[[Array], float], params: Array, zero: Flags, largest: Array
+) -> Array | None:
+    """Return parameters with variances above zero that are more likely, if there are any: zero is where slopes end."""
+    here, found = log_likelihood(params), None
+    for i in np.flatnonzero(zero):
+        moved = params.copy()
+        moved[i] = BUMP * largest[i]
+        if (there := log_likelihood(moved)) > here + 1e-6:
+            here, found = there, moved
+    return found
 
 
 def information_inverse(log_likelihood: Callable[[Array], float], params: Array) -> Array:

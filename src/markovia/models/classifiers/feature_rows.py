@@ -30,6 +30,7 @@ def numbers(
     sparse: bool = False,
     gaps: str | None = None,
     text: str = TEXT,
+    unlearned: bool = False,
 ) -> Any:
     """Return rows as a table of finite float64, NaN for missing cells; CSR for sparse ones where they are accepted.
 
@@ -43,6 +44,8 @@ def numbers(
         What to do about missing cells where every cell is needed; None where cells may be missing.
     text
         What to do about a column of text.
+    unlearned
+        Whether a column without a single cell may be learned from; otherwise such a column is refused when `reset`.
     """
     try:
         rows = validate_data(
@@ -70,6 +73,9 @@ def numbers(
         )
     if gaps is not None:
         check_gaps(estimator, rows, missing, gaps)
+    if reset and not unlearned and isinstance(rows, np.ndarray) and (empty := missing.all(axis=0)).any():
+        name = feature_names(estimator)[int(np.argmax(empty))]
+        raise InvalidArgument(f"all cells of the column {name!r} are missing; leave it out")
     return rows
 
 

@@ -232,7 +232,7 @@ class GaussianNaiveBayes(NaiveBayesClassifier):
         self.impossible = impossible
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
-        return [numbers(self, X, reset=reset)]
+        return [numbers(self, X, reset=reset, unlearned=True)]
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
         check_amount(self.var_smoothing, "var_smoothing")
@@ -293,7 +293,7 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
         self.impossible = impossible
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
-        cells = numbers(self, X, reset=reset, sparse=True)
+        cells = numbers(self, X, reset=reset, sparse=True, unlearned=True)
         if self.binarize is not None and (
             isinstance(self.binarize, bool) or not isinstance(self.binarize, int | float | np.number)
         ):

@@ -127,8 +127,8 @@ class GaussianMarkovNetwork(Model):
 
     @property
     def normalised(self) -> bool:
-        """Densities are divided by their integral, which is found once and kept."""
-        return True
+        """False: `exp(h'x - x'Kx / 2)` is divided by its integral, which is found once and kept."""
+        return False
 
     def pieces(self) -> list[Piece]:
         """Return the one factor that is the model."""

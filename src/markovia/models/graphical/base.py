@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.factor import Factor, product
-from markovia.inference.engine import Engine, asking, get_engine
+from markovia.inference.engine import Engine, asking, best_question, get_engine
 from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
 from markovia.models.graphical.arguments import Given, Impossible, Rows
 from markovia.models.graphical.model_core import ModelCore
@@ -94,7 +94,7 @@ class GraphicalModel(ModelCore):
         asked = [n for n in names if n not in fixed]
         chosen = get_engine(engine, time_limit)
         start = now()
-        with asking(chosen, problem):
+        with asking(chosen, problem, "joint" if len(asked) > 1 else "marginals"):
             answer = chosen.joint(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
             info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
@@ -194,7 +194,7 @@ class GraphicalModel(ModelCore):
         asked = [n for n in wanted if n not in fixed]
         chosen = get_engine(engine, time_limit)
         start = now()
-        with asking(chosen, problem):
+        with asking(chosen, problem, "marginals"):
             answer = chosen.marginals(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
             info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
@@ -270,10 +270,10 @@ class GraphicalModel(ModelCore):
         fixed = {
             n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
         }
-        with asking(chosen, problem):
-            wanted = [n for n in names if n not in fixed]
-            if targets is None and problem.hidden_certain:
-                wanted += problem.hidden  # certain given the others: nothing to sum out
+        wanted = [n for n in names if n not in fixed]
+        if targets is None and problem.hidden_certain:
+            wanted += problem.hidden  # certain given the others: nothing to sum out
+        with asking(chosen, problem, best_question(wanted, problem.free, 1 if m is None else m)):
             found = chosen.best(problem, wanted, 1 if m is None else m)
             self._check_found(found, problem, chosen)
             log_mass, log_z = self._masses(chosen, problem, found.record)
@@ -378,13 +378,17 @@ class GraphicalModel(ModelCore):
     ) -> "float | LogBounds":
         """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
 
+        Of a number that was found it is the mass of the density cut at that value, so that the difference to log Z is the
+        log density of the evidence.
+
         Parameters
         ----------
         given, engine, time_limit
             As in `query`.
         bounds
             Return a lower and an upper bound instead: the best evidence lower bound of mean field and the bound of
-            tree-reweighted belief propagation. No engine is needed, and the model may be too wide for an exact one.
+            tree-reweighted belief propagation. No engine is needed, and the model may be too wide for an exact one. In a
+            model of linear Gaussians both are the exact value.
 
         Returns
         -------
@@ -398,6 +402,11 @@ class GraphicalModel(ModelCore):
         >>> round(float(np.exp(mn.log_partition())), 6)
         8.0
         """
+        if self.has_quantities:
+            return cast(
+                "float | LogBounds",
+                self._continuous().log_partition(self, given, engine, bounds, time_limit),
+            )
         problem = self._unfolded(given, engine)
         if bounds:
             from markovia.inference.variational.log_z_bounds import log_partition_bounds

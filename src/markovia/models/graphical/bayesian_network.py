@@ -11,6 +11,7 @@ from markovia.errors import (
     InvalidArgument,
     InvalidGraph,
     InvalidTable,
+    NotIdentifiable,
     UnknownVariable,
 )
 from markovia.factors.quantities.quantity import Quantity
@@ -30,6 +31,7 @@ from markovia.models.graphical.differences import (
     network_differences,
     require_kind,
 )
+from markovia.models.graphical.directed_model import without_direction
 from markovia.models.graphical.editing_verbs import EditingVerbs, parent_list
 from markovia.models.graphical.fit_verbs import FitVerbs
 from markovia.models.graphical.model import Model
@@ -213,6 +215,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
         twin._assumed, twin._fit, twin._learned = set(self._assumed), self._fit, self._learned
+        twin._unsettled = self._unsettled
         twin.properties = dict(self.properties)
         twin.node_properties = {n: dict(q) for n, q in self.node_properties.items()}
         return twin
@@ -226,6 +229,12 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
             Name and state or value, as a mapping or as keywords; a list or dict of probabilities sets a variable with
             states to a random one instead.
 
+        Raises
+        ------
+        NotIdentifiable
+            If the network is one member of an `equivalence_class` whose members differ in what depends on these variables:
+            if an edge without a direction joins one of them to a variable that is not set.
+
         Examples
         --------
         >>> import markovia as mk
@@ -237,8 +246,19 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         """
         if not isinstance(interventions or {}, Mapping):
             raise InvalidArgument(f"do() takes a mapping from name to state, not {interventions!r}")
+        settings = {**(interventions or {}), **more}
+        unsettled = self._unsettled_pairs()
+        # what is set keeps or loses all its undirected edges at once: then every member has the same parents left to cut
+        if crossing := [
+            edge
+            for edge in self.edges
+            if frozenset(edge) in unsettled and len({*edge} & settings.keys()) == 1
+        ]:
+            raise NotIdentifiable(
+                without_direction(crossing, "what setting a variable changes depends on it")
+            )
         twin = self.copy()
-        for name, value in {**(interventions or {}), **more}.items():
+        for name, value in settings.items():
             if isinstance(self.variable(name), Quantity):
                 twin._tables[name] = self[name].fixed_at(value)
                 twin._parents[name] = ()
@@ -251,6 +271,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
                 )
             twin._tables[name] = ConditionalTable.of(self._variables[name], (), weights)
             twin._parents[name] = ()
+        twin._leave_unsettled(pair for pair in unsettled if not pair & settings.keys())
         return twin
 
     @guided

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, Unanswered
 from markovia.factors.quantities.columns import Column, Length
 from markovia.factors.quantities.quantity import Quantity
-from markovia.inference.engine import CLOSED, Engine, asking, engine_for
+from markovia.inference.engine import CLOSED, Engine, asking, best_question, engine_for, get_engine
+from markovia.inference.gaussian.strong_elimination import log_integral
 from markovia.inference.posterior import Explanation, Marginals
 from markovia.inference.problem import Problem
-from markovia.inference.result import Info, Record, provenance, warn_unconverged
+from markovia.inference.result import Info, LogMass, Record, provenance, warn_unconverged
 from markovia.models.graphical.given_values import read_given
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
+    from markovia.inference.variational.log_z_bounds import LogBounds
     from markovia.models.graphical.base import GraphicalModel
 
 
@@ -31,7 +33,7 @@ def problem_of(model: "GraphicalModel", given: Mapping[str, Any] | None, missing
         raise InvalidArgument(f"missing= is 'refuse' or 'impute', not {missing!r}")
     memory = model.__dict__.setdefault("_memory", {})
     pieces = {piece.names[-1]: piece for piece in model.pieces()}
-    findings, inputs = read_given(model._variables, pieces, given)  # type: ignore[arg-type]
+    findings, inputs = read_given(model._variables, pieces, given, missing == "impute")  # type: ignore[arg-type]
     return Problem(
         model._variables, list(pieces.values()), findings, memory, inputs=inputs, impute=missing == "impute"
     )
@@ -49,8 +51,9 @@ def query(
     problem = problem_of(model, given, missing)
     _refuse_observed(problem, names)
     start = now()
-    chosen = engine_for(engine, problem, time_limit)
-    with asking(chosen, problem):
+    question = "joint" if len(names) > 1 else "marginals"
+    chosen = engine_for(engine, problem, time_limit, question)
+    with asking(chosen, problem, question):
         answer: Any = chosen.joint(problem, names)
     return answer.posterior(names, _info(chosen, problem, answer.log_mass, now() - start, answer.record))
 
@@ -65,12 +68,11 @@ def marginals(
 ) -> Marginals:
     """Return the posterior of every node that is not observed, or of the named ones."""
     problem = problem_of(model, given, missing)
-    inputs = {n for n, v in problem.variables.items() if isinstance(v, Quantity) and v.domain == "input"}
-    names = [n for n in problem.asked if n not in inputs] if targets is None else list(targets)
+    names = _latent(problem) if targets is None else list(targets)
     _refuse_observed(problem, names)
     start = now()
-    chosen = engine_for(engine, problem, time_limit)
-    with asking(chosen, problem):
+    chosen = engine_for(engine, problem, time_limit, "marginals")
+    with asking(chosen, problem, "marginals"):
         answer: Any = chosen.marginals(problem, names)
     info = _info(chosen, problem, answer.log_mass, now() - start, answer.record)
     return Marginals((n, answer.posterior([n], info)) for n in names)
@@ -86,14 +88,14 @@ def best(
 ) -> Explanation | list[Explanation]:
     """Return the most probable values given the evidence."""
     problem = problem_of(model, given)
-    inputs = {n for n, v in problem.variables.items() if isinstance(v, Quantity) and v.domain == "input"}
-    names = [n for n in problem.asked if n not in inputs] if targets is None else list(targets)
+    names = _latent(problem) if targets is None else list(targets)
     _refuse_observed(problem, names)
     if m is not None and (not isinstance(m, int | np.integer) or m < 1):
         raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
     start = now()
-    chosen = engine_for(engine, problem, time_limit, best=True)
-    with asking(chosen, problem):
+    question = best_question(names, _latent(problem), 1 if m is None else int(m))
+    chosen = engine_for(engine, problem, time_limit, question)
+    with asking(chosen, problem, question):
         found = chosen.best(problem, names, 1 if m is None else int(m))
         log_mass = float(chosen.log_mass(problem)) if chosen.exact else np.nan
     info = _info(chosen, problem, log_mass, now() - start, found.record)
@@ -104,6 +106,7 @@ def best(
             log_posterior=a.log_weight - log_mass,
             bound=a.log_weight if found.record.bound is None else found.record.bound,
             info=info,
+            log_weight=a.log_weight + log_integral(problem),
         )
         for a in found
     ]
@@ -114,13 +117,44 @@ def log_evidence(
     model: "GraphicalModel", given: Mapping[str, Any] | None, engine: str | Engine, time_limit: float | None
 ) -> float:
     """Return the log of the evidence's probability or density."""
+    return float(_log_mass(problem_of(model, given), engine, time_limit))
+
+
+def log_partition(
+    model: "GraphicalModel",
+    given: Mapping[str, Any] | None,
+    engine: str | Engine,
+    bounds: bool,
+    time_limit: float | None,
+) -> "float | LogBounds":
+    """Return the log of the mass of the model's density, cut where numbers were found, before it is normalised.
+
+    An exact mass is its own bounds; of a density without a closed form no bounds are known on both sides.
+    """
+    from markovia.inference.variational.log_z_bounds import LogBounds
+
     problem = problem_of(model, given)
-    chosen = engine_for(engine, problem, time_limit, log_mass=True)
-    with asking(chosen, problem):
+    start = now()
+    found = _log_mass(problem, engine, time_limit)
+    total = float(found) + log_integral(problem)
+    if not bounds:
+        return total
+    who = found.record.engine or engine_for(engine, problem, time_limit, "log_mass").name
+    if not (get_engine(who).exact if found.record.exact is None else found.record.exact):
+        raise Unanswered(
+            f"engine {who!r} estimates the log partition function without bounds on both sides; leave bounds out, or give "
+            "the model linear Gaussians, conjugate distributions or tables"
+        )
+    return LogBounds(total, total, total, True, who, who, who, now() - start, found.record, found.record)
+
+
+def _log_mass(problem: Problem, engine: str | Engine, time_limit: float | None) -> LogMass:
+    chosen = engine_for(engine, problem, time_limit, "log_mass")
+    with asking(chosen, problem, "log_mass"):
         found = chosen.log_mass(problem)
     if not found.record.converged:
         warn_unconverged(replace(found.record, engine=found.record.engine or chosen.name))
-    return float(found)
+    return found
 
 
 def sample(
@@ -145,8 +179,8 @@ def sample(
         problem = problem_of(model, {**(given or {}), **(inputs or {})})
         hard = {name for name, f in problem.findings.items() if f.hard}
         if problem.kinds <= CLOSED or hard:
-            chosen = engine_for(engine, problem)
-            with asking(chosen, problem):
+            chosen = engine_for(engine, problem, question="sample")
+            with asking(chosen, problem, "sample"):
                 drawn = dict(chosen.sample(problem, n, rng))
             drawn.update({name: _repeated(problem, name, n) for name in hard})
         else:
@@ -227,6 +261,12 @@ def _table(problem: Problem, drawn: Mapping[str, Any], n: int) -> Any:
     }
     used = {axis for dims, _ in axes.values() for axis in dims}
     return xr.Dataset(axes, coords={p: np.asarray(v) for p, v in labels.items() if p in used})
+
+
+def _latent(problem: Problem) -> list[str]:
+    """Return the nodes that have a distribution and are not observed."""
+    inputs = {n for n, v in problem.variables.items() if isinstance(v, Quantity) and v.domain == "input"}
+    return [n for n in problem.asked if n not in inputs]
 
 
 def _named(problem: Problem, name: str, value: Any) -> Any:

@@ -314,6 +314,7 @@ class EditingVerbs(DirectedModel):
             for n in self._assumed
             if n in self._variables and fresh[n].states == self._variables[n].states
         }
+        unsettled = [frozenset(fresh[n].name for n in pair) for pair in self._unsettled_pairs()]
         tables = {}
         for name, table in self._tables.items():
             if table is not None:
@@ -324,6 +325,7 @@ class EditingVerbs(DirectedModel):
         self._tables = tables
         self._variables = {v.name: v for v in fresh.values()}
         self._graph = None
+        self._leave_unsettled(unsettled)
 
 
 def parent_list(parents: str | Iterable[str]) -> tuple[str, ...]:

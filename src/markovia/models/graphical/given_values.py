@@ -19,8 +19,11 @@ def read_given(
     variables: Mapping[str, Variable],
     pieces: Mapping[str, Conditional | None],
     given: Mapping[str, Any] | None,
+    impute: bool = False,
 ) -> tuple[Findings, dict[str, Any]]:
     """Return findings by node, and inputs: constants, columns and lengths of plates by name.
+
+    None means that a node is not observed; so does NaN, for a number, where missing ones are inferred (`impute`).
 
     Raises
     ------
@@ -38,7 +41,7 @@ def read_given(
     wanted = {name for node in nodes for name in node.arguments.values()}
     for name, said in given.items():
         if name in variables:
-            finding = _finding(variables[name], pieces.get(name), said)
+            finding = _finding(variables[name], pieces.get(name), said, impute)
             if isinstance(finding, Finding):
                 findings[name] = finding
             elif finding is not None:
@@ -55,16 +58,25 @@ def read_given(
     return findings, inputs
 
 
-def _finding(variable: Variable, piece: Conditional | None, said: Any) -> Any:
-    """Return what was found about a node; for an input its value; None for nothing."""
+def _finding(variable: Variable, piece: Conditional | None, said: Any, impute: bool = False) -> Any:
+    """Return what was found about a node; for an input its value; None for nothing.
+
+    NaN is refused as in arrays, unless missing numbers are inferred: it may come from a computation that went wrong.
+    """
     if isinstance(piece, FunctionNode) and piece.observed_only:
         return _constant(variable.name, said)
     if not isinstance(variable, Quantity):
         return None if is_missing(said) else read_finding(variable, said)
     if isinstance(said, Interval | Soft):
         return Finding(variable, said)
-    if said is None or (np.ndim(said) == 0 and is_missing(said)):
+    if said is None:
         return None
+    if np.ndim(said) == 0 and is_missing(said):
+        if impute:
+            return None
+        raise InvalidEvidence(
+            f"the value of {variable.name!r} is missing ({said!r}); leave it out of given= where it is not observed"
+        )
     return Finding(variable, said, value=_numbers(variable, said))
 
 

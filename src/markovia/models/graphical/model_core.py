@@ -209,7 +209,7 @@ class ModelCore(ABC):
         )
 
     def _mass(self, engine: Engine, problem: Problem) -> float:
-        with asking(engine, problem):
+        with asking(engine, problem, "log_mass"):
             found = engine.log_mass(problem)
         if not found.record.converged:
             warn_unconverged(replace(found.record, engine=found.record.engine or engine.name))
@@ -225,7 +225,7 @@ class ModelCore(ABC):
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
-        with asking(engine, problem):
+        with asking(engine, problem, "sample"):
             if engine.exact and engine.name != "auto":  # the others look for themselves
                 self._check_possible(engine.log_mass(problem), problem, engine)
             return engine.sample(problem, n, rng)

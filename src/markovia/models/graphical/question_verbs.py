@@ -10,11 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, InvalidEvidence, MarkoviaError, UnknownVariable
+from markovia.errors import (
+    InvalidArgument,
+    InvalidEvidence,
+    MarkoviaError,
+    Unanswered,
+    UnknownVariable,
+    UnsupportedModel,
+)
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Jeffrey
 from markovia.factors.tables.table_forms import argument_names
 from markovia.factors.tables.variable import State
-from markovia.inference.engine import Engine, engine_for, get_engine
+from markovia.inference.differentiable.drawn_posterior import DrawnPosterior, drawn_expectation
+from markovia.inference.differentiable.state_draws import PlatedPosterior
+from markovia.inference.engine import CLOSED, Engine, asking, engine_for, get_engine, without_cure
 from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.gaussian import mixture_questions
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
@@ -108,11 +118,20 @@ class QuestionVerbs(GraphicalModel):
         prices = None if costs is None else _costs(costs, listed)
         start = now()
         if self.has_quantities:
-            alone = self.query(names, given=given, engine=engine)
+            if not problem.kinds <= CLOSED:
+                raise UnsupportedModel(
+                    "information is known in closed form for tables and linear Gaussians; of densities, compare "
+                    "query(...).sd() with and without the finding"
+                )
+            judge = engine_for(engine, problem)
+            with asking(judge, problem, "joint"):
+                if judge.name != "gaussian":  # draws do not know the entropy
+                    raise without_cure(Unanswered(f"engine {judge.name!r} does not give information"))
+            alone = self.query(names, given=given, engine=judge)
             told = {}
             for n in listed:
                 seen = n in problem.findings and problem.findings[n].hard
-                both = None if seen else self.query([*names, n], given=given, engine=engine)
+                both = None if seen else self.query([*names, n], given=given, engine=judge)
                 told[n] = (
                     0.0 if both is None else mixture_questions.mutual_information(both, names, [n], []) / unit
                 )
@@ -120,7 +139,8 @@ class QuestionVerbs(GraphicalModel):
             info = replace(alone.info, seconds=now() - start)
             return Information(told, names, mixture_questions.entropy(alone) / unit, word, info, prices)
         chosen = get_engine(engine)
-        gains = information_gains(problem, names, listed, chosen)
+        with asking(chosen, problem, "marginals"):
+            gains = information_gains(problem, names, listed, chosen)
         self._check_possible(gains.log_mass, problem, chosen, gains.record)
         info = self._info(chosen, problem, gains.log_mass, now() - start, gains.record)
         values = {n: v / unit for n, v in gains.values.items()}
@@ -183,6 +203,7 @@ class QuestionVerbs(GraphicalModel):
             log_evidence = log_mass if self.normalised or not problem.findings else log_mass - self._log_z()
             return Info(
                 engine="bucket-elimination derivatives",
+                exact=True,
                 log_evidence=float(log_evidence) if self.normalised or problem.findings else 0.0,
                 seconds=now() - start,
                 details=PlanDetails(width),
@@ -236,13 +257,16 @@ class QuestionVerbs(GraphicalModel):
         _refuse_jeffrey(given, "Jeffrey(...) has no probability, so it cannot be in conflict")
         if self.has_quantities:
             numbers = self._continuous().problem_of(self, given)
-            judge = engine_for(engine, numbers, log_mass=True)
-            alone = {
-                n: float(judge.log_mass(numbers.with_findings({n: f}))) for n, f in numbers.findings.items()
-            }
-            return Conflict(numbers, judge, alone, float(judge.log_mass(numbers)), 0.0)
-        problem = self._problem(given, engine)
-        return data_conflict(problem, get_engine(engine), normalised=self.normalised)
+            judge = engine_for(engine, numbers, question="log_mass")
+            with asking(judge, numbers, "log_mass"):
+                alone = {
+                    n: float(judge.log_mass(numbers.with_findings({n: f})))
+                    for n, f in numbers.findings.items()
+                }
+                return Conflict(numbers, judge, alone, float(judge.log_mass(numbers)), 0.0)
+        problem, chosen = self._problem(given, engine), get_engine(engine)
+        with asking(chosen, problem, "log_mass"):
+            return data_conflict(problem, chosen, normalised=self.normalised)
 
     @guided
     def expectation(
@@ -257,7 +281,9 @@ class QuestionVerbs(GraphicalModel):
         Parameters
         ----------
         function
-            Any Python function of the targets' states that returns a number. It is called for possible states only.
+            Any Python function of the targets' states that returns a number. It is called for possible states only. Of
+            Gaussian numbers the mean is found by quadrature; of other numbers it is the average over the posterior's
+            draws, for each of which the function is called (with arrays, for nodes on plates).
         targets
             The variables it takes, in order; by default those that its arguments are named after.
         given, engine
@@ -279,6 +305,13 @@ class QuestionVerbs(GraphicalModel):
         posterior = self.query(names, given=given, engine=engine)
         if isinstance(posterior, GaussianPosterior):
             return mixture_questions.expectation(function, posterior)
+        if isinstance(posterior, DrawnPosterior):
+            return drawn_expectation(function, posterior)
+        if isinstance(posterior, PlatedPosterior):
+            raise UnsupportedModel(
+                f"an expectation over the elements of {names[0]!r} together needs draws of them: average the function over "
+                "sample(1000, given=...)"
+            )
         weights = posterior.values.ravel()
         states = combinations(*(v.states for v in posterior.variables))
         terms = [(w, function(*s)) for w, s in zip(weights, states, strict=True) if w > 0]
@@ -299,6 +332,9 @@ class QuestionVerbs(GraphicalModel):
     ) -> Agreement:
         """Answer a query with two independent engines and compare.
 
+        Probabilities are compared as they are, and of numbers the means and standard deviations, in units of the standard
+        deviation. Engines that draw agree within their Monte Carlo error, so give them a tolerance.
+
         Parameters
         ----------
         targets, given
@@ -306,7 +342,8 @@ class QuestionVerbs(GraphicalModel):
         engines
             Two or more engines; by default what "auto" picks and another exact one that fits the budget.
         tolerance
-            How far two probabilities (and the log evidence, relative to its size) may be apart.
+            How far two probabilities (or moments, in standard deviations, and the log evidence, relative to its size) may be
+            apart.
 
         Returns
         -------
@@ -315,8 +352,8 @@ class QuestionVerbs(GraphicalModel):
 
         Raises
         ------
-        TooLarge
-            If no second exact engine fits the budget.
+        TooLarge, Unanswered
+            If no second exact engine fits the budget, or none treats the model.
 
         Examples
         --------
@@ -347,7 +384,16 @@ class QuestionVerbs(GraphicalModel):
             )
         start = now()
         problem = self._continuous().problem_of(self, given)
-        info = Info(engine="gaussian", given=problem.given)
+        if not problem.kinds <= CLOSED:
+            raise UnsupportedModel(
+                "sensitivity is known in closed form for tables and linear Gaussians; in a model with functions of parents, "
+                "make the number a constant and query(...) again with another value of it in given="
+            )
+        if not isinstance(problem.variables[query], Quantity):
+            raise UnsupportedModel(
+                f"{query!r} has states, and in a model with numbers sensitivity is of a number's posterior mean; name one"
+            )
+        info = Info(engine="gaussian", exact=True, given=problem.given)
         found = mean_sensitivity(problem, query, info)
         found.info = replace(info, seconds=now() - start)
         return found

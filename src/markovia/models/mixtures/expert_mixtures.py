@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel, outside
-from markovia.learning.latent.expert_mixtures import Experts, first_experts, learn_experts
+from markovia.learning.latent.expert_mixtures import Experts, Units, first_experts, learn_experts
 from markovia.models.classifiers.feature_rows import check_room, numbers
 from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
 from markovia.runtime.array_types import Array
@@ -68,6 +68,8 @@ class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
         return self
 
     def _learn(self, x: Array, y: Array, weights: Array, clock: Clock) -> None:
+        units = Units.of(x, y, weights, logistic=self.expert == "logistic")
+        x, y = units.standard(x, y)
         rng, k, best = generator(self.random_state), int(self.n_components), None
         settings: dict[str, Any] = {
             "logistic": self.expert == "logistic", "gated": self._gated, "l2": float(self.l2)
@@ -85,8 +87,9 @@ class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
             if best is None or (found.history and found.history[-1] > best.history[-1]):
                 best = found
         assert best is not None
-        self._keep(best.experts)
-        self.n_iter_, self.converged_, self.history_ = len(best.history), best.converged, best.history
+        self._keep(units.restored(best.experts))
+        self.n_iter_, self.converged_ = len(best.history), best.converged
+        self.history_ = [value - float(np.log(units.y_scale)) for value in best.history]
         if not best.converged and clock.reason is None:
             warnings.warn(
                 f"the likelihood still rose after max_iter={self.max_iter} turns; raise it, or tol={self.tol:g}",
@@ -208,7 +211,7 @@ class RegressionMixture(_ExpertMixture):
     n_components
         The number of regressions.
     l2
-        The penalty l2 / 2 times the squared coefficients.
+        The penalty l2 / 2 times the squared coefficients, for columns and y of variance 1.
     n_init
         Runs from different starts, of which the best counts.
     max_iter, tol
@@ -270,8 +273,8 @@ class MixtureOfExperts(_ExpertMixture):
     expert
         "linear", or "logistic" for a y of two classes.
     l2
-        The penalty l2 / 2 times the squared coefficients of experts and gate; without one the gate of parts that do not
-        overlap has no largest likelihood.
+        The penalty l2 / 2 times the squared coefficients of experts and gate, for columns and y of variance 1; without one
+        the gate of parts that do not overlap has no largest likelihood.
     n_init, max_iter, tol, random_state, time_limit
         As in `RegressionMixture`.
 

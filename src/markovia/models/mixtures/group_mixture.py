@@ -15,6 +15,7 @@ from markovia.data.sequences import read_sequences
 from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean, outside
 from markovia.learning.components.columns import Parts
 from markovia.learning.components.families import k_means
+from markovia.learning.components.normal_sums import pooled_variance
 from markovia.learning.latent.group_em import (
     Groups,
     GroupTraining,
@@ -127,6 +128,7 @@ class GroupMixture(_Unsaid):
                 n, k = _count(rows), self.n_components
                 sample = Sample(rows, read_weights(sample_weight, n), read_labels(y, n, k), _has_gaps(rows))
             refuse_few(sample.few.rows, self.n_components, sample.few.shares)
+            rule = replace(rule, prior=_in_unit(rule.prior, sample))
             idle = self._says_idle(sample.few.rows)
             if self.method in posterior_mixtures.METHODS:
                 if sample.few is not sample:
@@ -310,9 +312,16 @@ class GroupMixture(_Unsaid):
         if covariances is None or self.prior or self.n_components == 1:
             return
         floor = self.reg_covar
-        least = np.linalg.eigvalsh(covariances)[:, 0]
-        widest = np.linalg.eigvalsh(covariances)[:, -1]
-        held = np.flatnonzero((least < 1.5 * floor + 1e-12 * widest.max()) & (self.weights_ > 0.0))
+        means, covariances = self._groups.components.means, np.asarray(covariances)
+        many = np.repeat(self.weights_[:, None], means.shape[1], axis=1)
+        squared = many * np.diagonal(covariances, axis1=1, axis2=2)
+        scale = np.sqrt(pooled_variance(many, np.zeros_like(means), squared, means))
+        if self.covariance_type == "spherical":
+            scale = np.full(len(scale), np.sqrt((scale**2).mean()))
+        sizes = np.linalg.eigvalsh(covariances / scale[:, None] / scale)
+        held = np.flatnonzero(
+            (sizes[:, 0] < 1.5 * floor + 1e-12 * sizes[:, -1].max()) & (self.weights_ > 0.0)
+        )
         if len(held):
             warnings.warn(
                 f"component {held[0]} has shrunk onto so few rows that only the floor reg_covar={floor:g} keeps its "
@@ -334,8 +343,10 @@ class GroupMixture(_Unsaid):
                 refuse_few(rows, self.n_components, shares)
                 seed = self.random_state
                 rng = np.random.RandomState(seed) if self.init_params != "auto" else generator(seed)
-                self._groups = self._start(family, rule, sample, rng)
+                self._floor = _in_unit(rule.prior, sample)
+                self._groups = self._start(family, replace(rule, prior=self._floor), sample, rng)
                 self.history_ = []
+            rule = replace(rule, prior=getattr(self, "_floor", rule.prior))
             if self._groups.components.block_pass(gaps=True) is None:
                 raise InvalidArgument(
                     f"partial_fit needs components that learn from sums over rows; {self._said()} ones do not"
@@ -470,6 +481,21 @@ def _checked_weights(given: Any, k: int) -> Array:
     if found.shape != (k,) or (found < 0.0).any() or not np.isclose(found.sum(), 1.0):
         raise InvalidArgument(f"weights_init= are {k} numbers, 0 or more, that add up to 1, not {given!r}")
     return np.asarray(found / found.sum())
+
+
+def _in_unit(prior: Mapping[str, Any], sample: Any) -> Mapping[str, Any]:
+    """Return a prior whose floor is no longer a share but that share of each column's variance, for rows of numbers."""
+    few = sample.few.rows
+    if "ridge" not in prior or not (isinstance(few, np.ndarray) and few.ndim == 2 and few.dtype.kind == "f"):
+        return prior
+    about = np.nan_to_num(few).mean(axis=0)
+    sums = np.zeros((3, few.shape[1]))  # how much there is, its sum and its squares about a mean of some
+    for part in [sample] if sample.few is sample else sample.chunks():
+        shares = np.ones(len(part.rows)) if part.shares is None else part.shares
+        there, away = ~np.isnan(part.rows), np.nan_to_num(part.rows - about)
+        sums += shares @ there, shares @ away, shares @ away**2
+    count, first, squared = sums[:, None]
+    return {**prior, "ridge": prior["ridge"] * pooled_variance(count, first, squared, about)}
 
 
 def _checked_prior(known: tuple[str, ...], prior: Any) -> dict[str, Any]:

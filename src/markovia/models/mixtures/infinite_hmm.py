@@ -161,7 +161,8 @@ class InfiniteHMM(Estimator):
         check_is_fitted(self, "n_states_")
         numbers, times = np.unique(self.n_states_draws_, return_counts=True)
         variable = Variable("states", [int(k) for k in numbers])
-        return Posterior(Factor([variable], times / times.sum()), Info(f"{self.method} sampling"))
+        info = Info(f"{self.method} sampling", iterations=self.n_iter_)
+        return Posterior(Factor([variable], times / times.sum()), info)
 
     def partition_posterior(self) -> PartitionPosterior:
         """Return what the draws say of which steps share a state, whatever its name."""

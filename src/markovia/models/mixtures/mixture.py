@@ -44,7 +44,7 @@ class Mixture(GroupMixture):
     max_iter, tol
         Steps at most (passes over the rows for "online"); the gain of the objective a row below which learning stops.
     reg_covar
-        What is added to the variances of Gaussians, so that none vanishes.
+        The share of each column's variance that is added to the variances of Gaussians, so that none vanishes.
     batch_size, learning_decay, learning_offset
         Rows of a batch of "online"; batch t moves averages by (t + offset) ** -decay.
     warm_start

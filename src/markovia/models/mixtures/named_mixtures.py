@@ -27,7 +27,7 @@ class GaussianMixture(GroupMixture):
     tol, max_iter, n_init, n_jobs
         When learning stops; runs from different starts, of which the best is kept, and in how many processes.
     reg_covar
-        What is added to variances, so that none vanishes.
+        The share of each column's variance that is added to variances, so that none vanishes, whatever the unit.
     init_params
         "auto" tries several clusterings on some rows and goes on with the best; "kmeans", "k-means++", "random" and
         "random_from_data" are scikit-learn's.

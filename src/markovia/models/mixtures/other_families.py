@@ -59,7 +59,7 @@ class ColumnRows:
             if name == "categorical":
                 found.append(category_codes(estimator, members, own, reset=reset))
             else:
-                found.append(_numbers(members, own, name))
+                found.append(_numbers(members, own, name, reset))
             symbols = tuple(tuple(estimator.categories_[m]) for m in members) if name == "categorical" else ()
             about.append((members, name, symbols))
         return Parts(tuple(found), tuple(about))
@@ -148,7 +148,7 @@ def _guess(column: Any) -> str:
     return "categorical" if whole and len(np.unique(known)) <= MOST_SYMBOLS else "gaussian"
 
 
-def _numbers(members: tuple[str, ...], cells: list[Any], name: str) -> Array:
+def _numbers(members: tuple[str, ...], cells: list[Any], name: str, reset: bool) -> Array:
     made = []
     for called, column in zip(members, cells, strict=True):
         try:
@@ -161,6 +161,8 @@ def _numbers(members: tuple[str, ...], cells: list[Any], name: str) -> Array:
             raise InvalidArgument(
                 f"the column {called!r} has an infinite number; it is a number or missing (NaN)"
             )
+        if reset and np.isnan(made[-1]).all():
+            raise InvalidArgument(f"all cells of the column {called!r} are missing; leave it out")
     return np.ascontiguousarray(np.column_stack(made))
 
 

@@ -91,7 +91,9 @@ class PartitionPosterior(InNotebooks):
         """Return the posterior of the number of groups."""
         numbers, times = np.unique(self.labels.max(axis=1) + 1, return_counts=True)
         variable = Variable("clusters", [int(k) for k in numbers])
-        return Posterior(Factor([variable], times / times.sum()), Info("draws of partitions"))
+        return Posterior(
+            Factor([variable], times / times.sum()), Info("draws of partitions", iterations=self.n_draws)
+        )
 
     def co_clustering(self, rows: Any = None) -> Array:
         """Return how probable it is that two rows are in one group, for all rows or for some given by position.

@@ -7,14 +7,16 @@ differencing needs, which start diffuse. References: Box and Jenkins (1970); Har
 # ruff: noqa: N806 (letters of the literature)
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import factorial
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import Parameter
-from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters
-from markovia.runtime.array_types import Array
+from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.keyword_advice import guided
 
 
@@ -60,7 +62,7 @@ class ARIMA(ParametricSeries):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parameters(self, values: Array | None, inputs: int) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
         for name, given, size in (("order", self.order, 3), ("seasonal_order", self.seasonal_order, 4)):
             if len(given) != size or any(not isinstance(k, int | np.integer) or k < 0 for k in given):
                 raise InvalidArgument(f"{name}= is {size} whole numbers, 0 or more, not {given!r}")
@@ -72,20 +74,41 @@ class ARIMA(ParametricSeries):
             ("ar", p, "stationary"), ("ma", q, "invertible"),
             ("seasonal_ar", sp, "stationary"), ("seasonal_ma", sq, "invertible"),
         ]  # fmt: skip
-        found = [Parameter(("constant",), (0.0,))] if self.constant else []
+        spread = 1.0 if values is None else variance_of(self._differenced(values[:, 0]), values[:, 0])
+        found = [Parameter(("constant",), (0.0,), sizes=(spread**0.5,))] if self.constant else []
         for name, count, domain in groups:
             if count:
                 names = tuple(f"{name}{i + 1}" for i in range(count))
                 found.append(Parameter(names, (0.0,) * count, domain))  # type: ignore[arg-type]
-        spread = 1.0
-        if values is not None:
-            spread = float(np.nanvar(self._differenced(values[:, 0]))) or 1.0
-        return [*found, Parameter(("variance",), (spread,), "positive"), *input_parameters(inputs)]
+        return [*found, Parameter(("variance",), (spread,), "positive"), *input_parameters(inputs, spread)]
+
+    def _centred(self, values: Array, offsets: Ints) -> tuple[Array, float]:
+        """Take out the polynomial whose differences are their mean: far from zero, constant and ar1 are told together."""
+        found = [self._differenced(values[a:b, 0]) for a, b in pairwise(offsets.tolist())]
+        changes = np.concatenate(found)
+        if not self.constant or not np.isfinite(changes).any():
+            return values, 0.0
+        centre = float(np.nanmean(changes))
+        (_, d, _), (_, sd, _, season) = self.order, self.seasonal_order
+        t = np.concatenate([np.arange(size, dtype=np.float64) for size in np.diff(offsets)])
+        trend = t ** (d + sd) / (factorial(d + sd) * float(season) ** sd)
+        return values - centre * trend[:, None], centre
+
+    def _uncentred(self, params: dict[str, float], centre: float) -> tuple[dict[str, float], Array]:
+        slopes = np.eye(len(params))
+        if centre:
+            # a mean m is a constant m (1 - ar1 - ...) (1 - seasonal_ar1 - ...)
+            groups = [
+                np.array([k.rstrip("0123456789") == name for k in params]) for name in ("ar", "seasonal_ar")
+            ]
+            own, far = (1.0 - np.array(list(params.values()))[group].sum() for group in groups)
+            slopes[0] -= centre * (far * groups[0] + own * groups[1])
+            params = {**params, "constant": float(params["constant"] + centre * own * far)}
+        return params, slopes
 
     def _differenced(self, y: Array) -> Array:
         kept = self._differencing()
-        found = np.convolve(y, kept)[len(kept) - 1 : len(y)] if len(y) >= len(kept) else y
-        return found if np.isfinite(found).any() else y
+        return np.convolve(y, kept)[len(kept) - 1 : len(y)]
 
     def _differencing(self) -> Array:
         found = np.ones(1)

@@ -9,7 +9,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import Parameter
-from markovia.models.temporal.parametric_series import ParametricSeries
+from markovia.models.temporal.parametric_series import ParametricSeries, variance_of
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 
@@ -53,28 +53,31 @@ class DynamicFactor(ParametricSeries):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parameters(self, values: Array | None, inputs: int) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
         for name in ("n_series", "n_factors", "order"):
             check_count(name, getattr(self, name), 1)
-        if inputs:
+        if inputs is not None:
             raise InvalidArgument("a dynamic factor model takes no inputs")
         p, k = self.n_series, self.n_factors
-        loadings, spread = np.ones((p, k)), np.ones(p)
+        loadings, spread, size = np.ones((p, k)), np.ones(p), np.ones(p)
         if values is not None and values.shape[1] == p:
-            filled = np.where(np.isnan(values), np.nanmean(values, axis=0), values)
-            size, axes = np.linalg.eigh(np.cov(filled.T).reshape(p, p))
-            loadings = (axes * np.sqrt(np.maximum(size, 0)))[:, ::-1][:, :k] * 0.8
+            # in units of each series: the eigenvectors of correlations
+            size = np.sqrt([variance_of(one) for one in values.T])
+            filled = np.where(np.isnan(values), np.nanmean(values, axis=0), values) / size
+            shares, axes = np.linalg.eigh(np.cov(filled.T).reshape(p, p))
+            loadings = (axes * np.sqrt(np.maximum(shares, 0)))[:, ::-1][:, :k] * 0.8
             loadings = np.hstack([loadings, np.full((p, k - loadings.shape[1]), 0.1)])
-            spread = np.maximum(
-                np.nanvar(values, axis=0) - (loadings**2).sum(axis=1), 0.1 * np.nanvar(values, axis=0)
-            )
+            spread = size**2 * np.maximum(1.0 - (loadings**2).sum(axis=1), 0.1)
+            loadings = size[:, None] * loadings
         lag = [f"ar{l + 1}.{i}.{j}" for i in range(k) for l in range(self.order) for j in range(k)]
         start = [
             0.5 if l == 0 and i == j else 0.0 for i in range(k) for l in range(self.order) for j in range(k)
         ]
         return [
             Parameter(
-                tuple(f"loading{i}.{j}" for i in range(p) for j in range(k)), tuple(loadings.ravel().tolist())
+                tuple(f"loading{i}.{j}" for i in range(p) for j in range(k)),
+                tuple(loadings.ravel().tolist()),
+                sizes=tuple(np.repeat(size, k).tolist()),
             ),
             Parameter(tuple(f"variance{i}" for i in range(p)), tuple(spread.tolist()), "positive"),
             Parameter(tuple(lag), tuple(start), "stationary" if k == 1 else "real"),

@@ -145,7 +145,9 @@ class FactorialHMM(JointHMM):
         joint = int(np.prod(model.sizes, dtype=float))
         if not self._approximate:
             found = super().log_prob(sequences, lengths, by=by)
-            return Info("joint states", log_evidence=float(found.sum()), seconds=perf_counter() - begun)
+            return Info(
+                "joint states", exact=True, log_evidence=float(found.sum()), seconds=perf_counter() - begun
+            )
         field = mean_field(model, seen)
         return Info(
             "structured mean field",

@@ -94,7 +94,7 @@ class LinearStateSpace(Estimator):
         How `fit` learns: "em" for expectation-maximisation, or "gradient" for a quasi-Newton search of the greatest
         likelihood, for a few free entries, with standard errors.
     max_iter, tol
-        `fit` stops after so many iterations, or when the log likelihood rises by less than this share of it.
+        `fit` stops after so many iterations, or when the log likelihood rises by less than this a number observed.
     progress
         Whether `fit` shows a progress bar; by default on a terminal if it takes long.
 

@@ -12,7 +12,7 @@ from markovia.inference.sequences.kalman_filter import Form, KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_likelihood import Parameter, fit_likelihood
 from markovia.models.temporal.linear_state_space import LinearStateSpace
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_count, check_number
 
 
@@ -37,8 +37,8 @@ class ParametricSeries(LinearStateSpace):
     tol: float
 
     @abstractmethod
-    def _parameters(self, values: Array | None, inputs: int) -> list[Parameter]:
-        """Return the parameters of series like these, with where they start."""
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
+        """Return the parameters of series like these, with where they start and how large they are."""
 
     @abstractmethod
     def _matrices(self, params: Mapping[str, float]) -> StateSpace:
@@ -47,7 +47,7 @@ class ParametricSeries(LinearStateSpace):
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """The names of the parameters, in their order, without those of inputs."""
-        return tuple(name for group in self._parameters(None, 0) for name in group.names)
+        return tuple(name for group in self._parameters(None, None) for name in group.names)
 
     def _given(self) -> StateSpace:
         return self._matrices(self._known())
@@ -94,7 +94,10 @@ class ParametricSeries(LinearStateSpace):
         values, u = rows.numbers(), self._read_inputs(inputs, lengths, by)
         if u is not None and len(u) != len(values):
             raise InvalidArgument(f"inputs= has {len(u):,} steps, but the sequences have {len(values):,}")
-        groups = self._parameters(values, 0 if u is None else u.shape[1])
+        values, centre = self._centred(values, rows.offsets)
+        # a missing step in between, so that no difference is that of two sequences
+        apart = np.insert(values, rows.offsets[1:-1], np.nan, axis=0)
+        groups = self._parameters(apart, u)
         names = [name for group in groups for name in group.names]
         start = np.concatenate([group.start for group in groups])
 
@@ -104,17 +107,31 @@ class ParametricSeries(LinearStateSpace):
             )
 
         log_likelihood(start)  # says what is wrong with the data
-        found = fit_likelihood(log_likelihood, groups, start, max_iter=self.max_iter, tol=self.tol)
-        self.params_ = dict(zip(names, found.params.tolist(), strict=True))
-        self.standard_errors_ = dict(zip(names, found.standard_errors.tolist(), strict=True))
-        self.covariance_ = found.covariance
+        unknown = int(self._matrices(dict(zip(names, start.tolist(), strict=True))).diffuse.sum())
+        seen = _numbers_beyond(values, rows.offsets, unknown)
+        found = fit_likelihood(
+            log_likelihood, groups, start, count=seen, max_iter=self.max_iter, tol=self.tol
+        )
+        params, slopes = self._uncentred(dict(zip(names, found.params.tolist(), strict=True)), centre)
+        untold = np.isnan(found.covariance)
+        covariance = slopes @ np.where(untold, 0.0, found.covariance) @ slopes.T
+        self.params_ = params
+        self.covariance_ = np.where(np.abs(slopes) @ untold @ np.abs(slopes).T > 0, np.nan, covariance)
+        self.standard_errors_ = dict(zip(names, np.sqrt(np.diag(self.covariance_)).tolist(), strict=True))
         self.log_likelihood_ = found.log_likelihood
-        seen = int((~np.isnan(values)).sum())
         free = len(names) + int(self.space.diffuse.sum())  # a diffuse state is told by data as a parameter is
         self.aic_ = 2 * free - 2 * found.log_likelihood
         self.bic_ = float(np.log(seen)) * free - 2 * found.log_likelihood
         self.n_iter_, self.converged_ = found.iterations, found.converged
         return self
+
+    def _centred(self, values: Array, offsets: Ints) -> tuple[Array, float]:
+        """Return series around their mean, where a parameter takes that up, and the mean."""
+        return values, 0.0
+
+    def _uncentred(self, params: dict[str, float], centre: float) -> tuple[dict[str, float], Array]:
+        """Return the parameters of series that are not centred, and their slopes by the others'."""
+        return params, np.eye(len(params))
 
     def _filter(
         self, params: Mapping[str, float], rows: Sequences, values: Array, u: Array | None
@@ -126,9 +143,34 @@ class ParametricSeries(LinearStateSpace):
         )
 
 
-def input_parameters(count: int) -> list[Parameter]:
-    """Return the weights of inputs as parameters."""
-    return [Parameter(tuple(f"input{i}" for i in range(count)), (0.0,) * count)] if count else []
+def input_parameters(inputs: Array | None, spread: float) -> list[Parameter]:
+    """Return the weights of inputs as parameters, of a size that turns inputs into a series of such a variance."""
+    if inputs is None:
+        return []
+    count = inputs.shape[1]
+    sizes = tuple((spread / variance_of(u)) ** 0.5 for u in inputs.T)
+    return [Parameter(tuple(f"input{i}" for i in range(count)), (0.0,) * count, sizes=sizes)]
+
+
+def variance_of(*series: Array) -> float:
+    """Return the variance of the first of some series that has one, else a mean square: a number in the data's unit."""
+    seen = [one[np.isfinite(one)] for one in series]
+    found = [float(np.var(one)) for one in seen if len(one)] + [
+        float(np.mean(one**2)) for one in seen if len(one)
+    ]
+    return next((v for v in found if v > 0), 1.0)
+
+
+def _numbers_beyond(values: Array, offsets: Ints, unknown: int) -> int:
+    """Return how many numbers were seen; refuse series that have none beyond those which tell where they start."""
+    each = np.add.reduceat((~np.isnan(values)).sum(axis=1), offsets[:-1])
+    total = int(each.sum())
+    if not (each > unknown).any():
+        spent = f", and every sequence spends {unknown} on its unknown start" if unknown else ""
+        raise InvalidArgument(
+            f"there is nothing to learn from: {total or 'no'} number{'s' * (total != 1)} in all{spent}; give longer series"
+        )
+    return total
 
 
 def _weights(params: Mapping[str, float]) -> Array | None:

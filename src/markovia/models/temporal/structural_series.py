@@ -13,7 +13,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import Parameter
-from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters
+from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.keyword_advice import guided
@@ -68,7 +68,7 @@ class StructuralSeries(ParametricSeries):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parameters(self, values: Array | None, inputs: int) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
         check_choice("trend", self.trend, TRENDS)
         check_count("seasonal", self.seasonal, 2, none=True)
         names = [
@@ -78,7 +78,7 @@ class StructuralSeries(ParametricSeries):
             *(["seasonal"] if self.seasonal else []),
             *(["cycle"] if self.cycle else []),
         ]
-        spread = 1.0 if values is None else _variance(values)
+        spread = 1.0 if values is None else variance_of(np.diff(values[:, 0]), values[:, 0])
         found = [Parameter(tuple(names), (spread / len(names),) * len(names), "positive")]
         if self.cycle:
             short, long = self.cycle_bounds
@@ -89,7 +89,7 @@ class StructuralSeries(ParametricSeries):
             low, high = 2 * np.pi / long, 2 * np.pi / short
             found.append(Parameter(("frequency",), ((low * high) ** 0.5,), "interval", low, high))
             found.append(Parameter(("damping",), (0.9,), "interval", 0.0, 1.0))
-        return found + input_parameters(inputs)
+        return found + input_parameters(inputs, spread)
 
     def _matrices(self, params: Mapping[str, float]) -> StateSpace:
         from scipy.linalg import block_diag
@@ -122,9 +122,3 @@ class StructuralSeries(ParametricSeries):
             params.get("irregular", 0.0),
             initial_cov=np.diag(start),
         )
-
-
-def _variance(values: Array) -> float:
-    """Return the variance of a series' changes, or 1 where it has none."""
-    found = float(np.nanvar(np.diff(values[:, 0]))) if len(values) > 1 else 1.0
-    return found if found > 0 else 1.0

@@ -369,15 +369,14 @@ observation_offset_, regime_start_, regime_transition_
         model = best = self._given()
         history: list[float] = []
         converged = False
+        least = self.tol * max(1, int((~np.isnan(rows.numbers())).sum()))
         with progress_bar(self.progress, self.max_iter, name="EM") as advance:
             for _ in range(self.max_iter):
                 found = self._back(rows, model, self.max_iter)
                 history.append(float(sum(float(one.log_prob) for one in found)))
                 if history[-1] >= max(history):
                     best = model
-                if len(history) > 1 and abs(history[-1] - history[-2]) <= self.tol * max(
-                    1.0, abs(history[-1])
-                ):
+                if len(history) > 1 and abs(history[-1] - history[-2]) <= least:
                     converged = True
                     break
                 model = self._improved(model, found, rows, learn)

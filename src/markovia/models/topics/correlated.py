@@ -24,6 +24,9 @@ from markovia.runtime.seeds import Seed
 if TYPE_CHECKING:
     from markovia.structure.task.result import LearnedStructure
 
+FEWEST = 4
+"""Topics from which on proportions say something of correlations."""
+
 
 @dataclass(eq=False, repr=False)
 class CorrelatedTopics(ClimbingTopics):
@@ -31,7 +34,9 @@ class CorrelatedTopics(ClimbingTopics):
 
     Learned by variational EM, whose bound rises with every step. Proportions say how logits differ and not where they
     lie, so many covariances mean the same; `correlation_` and the graph are of the one with the fewest correlations,
-    as for other data that sum to one. References: Blei and Lafferty (2007); Friedman and Alm (2012).
+    as for other data that sum to one. Of two or three topics that leaves no correlation determined, so these need four; with
+    four, two that are correlated cannot be told from the other two, with five or more they can.
+    References: Blei and Lafferty (2007); Friedman and Alm (2012).
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ class CorrelatedTopics(ClimbingTopics):
     components_
         The probability of each word in each topic.
     mean_, covariance_
-        Of the logits of a document's proportions.
+        Of the logits of a document's proportions; only variances of their differences mean something.
     doc_logits_
         The expected logits of the documents learned from.
     history_, converged_, n_iter_
@@ -64,9 +69,9 @@ class CorrelatedTopics(ClimbingTopics):
     Examples
     --------
     >>> texts = ["cell gene dna cell", "gene dna ball", "vote law party", "law vote ball", "ball goal match goal"] * 4
-    >>> model = CorrelatedTopics(3, random_state=0, max_iter=50, tol=1e-4).fit(texts)
+    >>> model = CorrelatedTopics(4, random_state=0, max_iter=50, tol=1e-4).fit(texts)
     >>> model.correlation_.shape
-    (3, 3)
+    (4, 4)
     """
 
     n_components: Annotated[int, Whole(2)] = 10
@@ -103,7 +108,13 @@ class CorrelatedTopics(ClimbingTopics):
 
     @property
     def correlation_(self) -> Array:
-        """The correlations of topics' logits, topics x topics."""
+        """The correlations of topics' logits, topics x topics; four topics or more have such."""
+        k = len(self.covariance_)
+        if k < FEWEST:
+            raise InvalidArgument(
+                f"proportions of {k} topics determine no correlation: they know differences of logits only, and {k} shifts "
+                f"change all of {k * (k - 1) // 2} covariances; learn n_components={FEWEST} or more"
+            )
         found = fewest_correlations(self.covariance_)
         scale = np.sqrt(np.diag(found))
         return np.asarray(found / np.outer(scale, scale))

@@ -120,7 +120,8 @@ class HDP(TopicModel):
             )
         numbers, times = np.unique(self.n_components_draws_, return_counts=True)
         variable = Variable("topics", [int(k) for k in numbers])
-        return Posterior(Factor([variable], times / times.sum()), Info(f"{self.method} Gibbs sampling"))
+        info = Info(f"{self.method} Gibbs sampling", iterations=self.n_iter_)
+        return Posterior(Factor([variable], times / times.sum()), info)
 
     def partial_fit(self, X: Any, y: Any = None, *, n_documents: int | None = None) -> Self:  # noqa: N803
         """Take in some more documents, for "online"; `n_documents` is how many there will be in all.

@@ -68,7 +68,7 @@ class LDA(TopicQuestions):
         on, and for "online" and "map" 1 / n_components.
     learn_priors
         Whether priors are learned (of documents one for each topic, of words one for all; Wallach et al. 2009); by default
-        those that are not given, except for "online" and "map".
+        those that are not given, except for "online" and "map". Topics differ in theirs only when each has found its place.
     seeds
         Words that lead topics: `{0: ["goal", "match"]}`; they begin there and weigh `seed_weight` more in the prior.
     seed_weight

@@ -58,7 +58,8 @@ def plot_balance(balance: Any, *, ax: "Axes | None" = None) -> "Axes":
 def plot_sensitivity(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the estimate that a confounder would leave, over its partial R squared with treatment and outcome."""
     ax = plain_axes(ax, 5.0, 4.0)
-    strongest = found.benchmarks.to_numpy().max(initial=0.0)
+    shares = found.benchmarks[["treatment", "outcome"]].to_numpy(dtype=float)
+    strongest = shares.max(initial=0.0)
     top = float(min(max(1.5 * found.robustness, 1.3 * strongest, 0.05), 0.95))
     grid = np.linspace(0, top, 60)
     across, up = np.meshgrid(grid, grid)
@@ -67,7 +68,7 @@ def plot_sensitivity(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     ax.clabel(lines, fontsize=style.SMALL_FONT_SIZE, fmt="%.2g")
     ax.contour(across, up, height, [0.0], colors=style.HIGHLIGHTS[0], linewidths=2)
     ax.set(xlim=(-0.02 * top, top), ylim=(-0.02 * top, top))
-    _name_points(ax, [str(name) for name in found.benchmarks.index], found.benchmarks.to_numpy())
+    _name_points(ax, [str(name) for name in found.benchmarks.index], shares)
     ax.set_xlabel("partial R² of the confounder with the treatment")
     ax.set_ylabel("with the outcome")
     ax.set_title("estimate left (thick: none)", fontsize=style.FONT_SIZE)

@@ -42,7 +42,11 @@ def plot_clusters(
     names = feature_names(mixture)
     if values.ndim != 2 or values.shape[1] < 2:
         raise InvalidArgument("clusters are drawn in two columns; X has fewer")
-    i, j = (names.index(c) if c in names else int(c) for c in columns or (0, 1))
+    i, j = (names.index(c) if c in names else c for c in columns or (0, 1))
+    if any(not isinstance(c, int) or not 0 <= c < len(names) for c in (i, j)):
+        raise InvalidArgument(
+            f"columns= are two of {', '.join(names)}, or their places from 0, not {columns!r}"
+        )
     ax = plain_axes(ax, 5.2, 4.2)
     sure = mixture.predict_proba(X)
     if len(values) > MOST:

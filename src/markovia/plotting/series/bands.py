@@ -9,7 +9,7 @@ from markovia.errors import InvalidArgument
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import panel_each, plain_axes
-from markovia.plotting.series.probabilities import draw_probabilities
+from markovia.plotting.series.probabilities import check_sequence, draw_probabilities
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_level
 from markovia.runtime.keyword_advice import guided
@@ -76,13 +76,13 @@ def plot_band(
     if not len(places) == len(centre) == len(bottom) == len(top):
         raise InvalidArgument("x, mean, low and high have one number a place, and their lengths differ")
     band = band or ("interval" if sd is None is covariance else f"{level:.0%} band")
-    order = np.argsort(places, kind="stable")
-    places, centre, bottom, top = places[order], centre[order], bottom[order], top[order]
     ax = plain_axes(ax, 6.4, 3.2)
     if observed is not None:
         _observations(
             ax, places if at is None else np.ravel(at), np.asarray(observed, dtype=np.float64).ravel()
         )
+    order = np.argsort(places, kind="stable")
+    places, centre, bottom, top = places[order], centre[order], bottom[order], top[order]
     known = np.isfinite(bottom) & np.isfinite(top)
     ax.plot(places, centre, color=style.NODE_BORDER, linewidth=1.6, label=label, zorder=3)
     ax.fill_between(
@@ -123,6 +123,8 @@ def _ends(mean: Any, low: Any, high: Any, sd: Any, covariance: Any, level: float
 def _observations(ax: "Axes", at: Any, observed: Array) -> None:
     if len(at) != len(observed):
         raise InvalidArgument(f"{len(observed)} observations stand at {len(at)} places; say where with at=")
+    order = np.argsort(at, kind="stable")
+    at, observed = np.asarray(at)[order], observed[order]
     if len(observed) <= DOTS:
         ax.plot(at, observed, "o", color=style.EDGE, markersize=3, label="observed", zorder=2)
     else:
@@ -171,6 +173,7 @@ def plot_state_path(
     (1, 1)
     """
     check_level("level", level)
+    check_sequence(sequence, len(found.mean))
     means, spreads = _columns(found.mean[sequence]), _columns(_spread(found, sequence))
     names = list(means)
     chosen = names[:MOST] if parts is None else [p if isinstance(p, str) else _named(names, p) for p in parts]
@@ -238,6 +241,7 @@ def plot_forecast(
     >>> walk.forecast(y, 3).plot(y)[0, 0].get_xlabel()
     'step'
     """
+    check_sequence(sequence, len(forecast.mean))
     means, lows, highs = (_columns(v[sequence]) for v in (forecast.mean, forecast.lower, forecast.upper))
     names = list(means)
     chosen = names[:MOST] if parts is None else [p if isinstance(p, str) else _named(names, p) for p in parts]
@@ -298,6 +302,7 @@ def _seen(observed: Any, names: list[str], sequence: int) -> dict[str, Array]:
     from markovia.data.sequences import read_sequences
 
     rows = read_sequences(observed)
+    check_sequence(sequence, len(rows.offsets) - 1)
     own = rows.split(rows.numbers())[sequence]
     own = own.reshape(len(own), -1)
     if own.shape[1] != len(names):

@@ -34,6 +34,12 @@ def draw_probabilities(ax: "Axes", values: Array, labels: Sequence[str]) -> None
     _legend_beside(ax)
 
 
+def check_sequence(sequence: int, several: int) -> None:
+    """Refuse a sequence that is not there."""
+    if not 0 <= sequence < several:
+        raise InvalidArgument(f"sequence= is one of the {several} sequences, from 0, not {sequence!r}")
+
+
 @guided
 def plot_hidden_states(
     model: Any,
@@ -80,10 +86,7 @@ def plot_hidden_states(
     (2, 1)
     """
     data = read_sequences(sequences, lengths, by=by)
-    if not 0 <= sequence < len(data.offsets) - 1:
-        raise InvalidArgument(
-            f"sequence= is one of the {len(data.offsets) - 1} sequences, from 0, not {sequence!r}"
-        )
+    check_sequence(sequence, len(data.offsets) - 1)
     path = np.asarray(model.decode(sequences, lengths, by=by, inputs=inputs)[sequence])
     rows = data.split(data.values)[sequence]
     axes = np.array([[ax]]) if ax is not None else panels(2, 1, 7.0, 3.8, heights=(1.4, 1.0))
@@ -139,6 +142,11 @@ def plot_beliefs(
     'rain'
     """
     asked = [*beliefs, *beliefs.mean] if names is None else [names] if isinstance(names, str) else list(names)
+    several = [
+        *(beliefs[n] for n in asked if n in beliefs),
+        *(m for n, m in beliefs.mean.items() if n in asked),
+    ]
+    check_sequence(sequence, len(several[0]) if several else 0)
     axes = panel_each(ax, len(asked), "variables", (6.4, 1.9), columns=1)
     for place, name in zip(axes.flat, asked, strict=False):
         if name in beliefs.mean:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
 from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import cpdag, extend, meek
+from markovia.graphs.equivalence import cpdag, extend, meek, reversible_edges
 from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.graphs.plot_options import Positions
 from markovia.graphs.undirected import UndirectedGraph
@@ -149,6 +149,34 @@ class EdgeConfidence:
             stopped=self.stopped,
             data=self.data,
         )
+
+    def undecided(self, graph: DAG) -> MixedGraph | None:
+        """Return a consensus without the arrows that the graphs do not decide; None where they decide all.
+
+        An edge loses its direction where no more graphs point one way than the other, or leave it open, and where turning
+        it alone or with others gives an equivalent graph.
+
+        Parameters
+        ----------
+        graph
+            The `graph` of `consensus()`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> sure = mk.bootstrap_structure(mk.examples.sprinkler().sample(500, seed=1), "ges", replicates=10, seed=0)
+        >>> len(sure.undecided(sure.consensus().graph).undirected_edges())
+        2
+        """
+        free = reversible_edges(graph)
+        found = MixedGraph.from_dag(graph)
+        for a, b in graph.edges:
+            i, j = self._places((a, b))
+            ahead, back = self.arrows[i, j], self.arrows[j, i]
+            if (a, b) in free and (ahead == back or self.lines[i, j] > ahead + back):
+                found.set_marks(a, b, Mark.TAIL, Mark.TAIL)
+        found = meek(found)
+        return found if found.undirected_edges() else None
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a table of all pairs that are adjacent in some graph, the surest first.

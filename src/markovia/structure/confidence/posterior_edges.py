@@ -77,7 +77,7 @@ class EdgePosterior(EdgeConfidence):
         The share of accepted moves of each chain.
     """
 
-    exact: bool = True
+    exact: bool = False
     prior: str = ""
     score_name: str = ""
     max_parents: int = 0

@@ -128,7 +128,8 @@ class MixedCompletion:
             after = self.estimated(now.parents, data)
             data, value = self._expected(after)
             now = Fitted(after.parents, after.pieces, value, False)
-            if value - before <= self.tolerance * max(1.0, abs(value)):
+            # a cell: log densities have any size, by the unit of the columns
+            if value - before <= self.tolerance * max(1.0, float(self.weights.sum()) * self.matrix.shape[1]):
                 now.converged = True
                 break
             before = value

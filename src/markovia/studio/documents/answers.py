@@ -11,6 +11,7 @@ import numpy as np
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.graphs.comparison import compare_graphs
+from markovia.graphs.mixed import MixedGraph
 from markovia.graphs.open_paths import open_paths
 from markovia.graphs.trails import trails
 from markovia.inference.choosing.auto import Auto
@@ -113,6 +114,10 @@ def separation(call: Call[m.AskSeparation]) -> m.Separation:
         f"{', '.join(body.a)} and {', '.join(body.b)} are {'independent' if separate else 'dependent'}{given}: "
         + ("every trail between them is blocked." if separate else "these trails between them are open.")
     ]
+    if model.equivalence_class is not None:
+        why[0] += (
+            " Arrows along edges without a direction are those of one graph of the class; all agree on this answer."
+        )
     shown: list[list[str]] = []
     for a in body.a:
         for b in body.b:
@@ -150,8 +155,9 @@ def blanket(call: Call[m.AskBlanket]) -> m.Blanket:
     around = sorted(networked(model).markov_blanket(name))
     if not isinstance(model, BayesianNetwork):
         return m.Blanket([], [], [], around)
-    parents, children = model.parents(name), model.children(name)
-    return m.Blanket(parents, children, [n for n in around if n not in parents and n not in children])
+    graph = model.equivalence_class or MixedGraph.from_dag(model.graph)
+    parents, children, near = graph.parents(name), graph.children(name), graph.undirected_neighbors(name)
+    return m.Blanket(parents, children, [n for n in around if n not in (*parents, *children, *near)], near)
 
 
 def next_test(call: Call[m.AskNextTest]) -> m.NextTest:

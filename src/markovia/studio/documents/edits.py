@@ -15,13 +15,20 @@ from markovia.factors.local_models.noisy import NoisyAnd, NoisyOr
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import Variable
+from markovia.graphs.directed import DAG
+from markovia.graphs.equivalence import extend, meek
+from markovia.graphs.mixed import Mark, MixedGraph
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
 from markovia.studio.documents.document import Point, Snapshot
 from markovia.studio.documents.findings import state_of
 from markovia.studio.documents.messages import Name, Names, Number
-from markovia.studio.documents.views import state_labels
+from markovia.studio.documents.views import MOST_ENTRIES, state_labels
 
+OPEN_CLASS = (
+    "some edges of this graph have no direction yet, so that others cannot change; draw the direction of each line first "
+    "(from its cause to its effect)"
+)
 States = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
 Coordinate = Annotated[float, Meta(ge=-1e7, le=1e7)]
 
@@ -60,7 +67,7 @@ class Rename(Edit, tag="rename"):
 
 
 class Connect(Edit, tag="connect"):
-    """Add an edge; the child's rows are repeated, so that nothing else changes."""
+    """Add an edge; the child's rows are repeated, so that nothing else changes. One without a direction gets this one."""
 
     parent: Name
     child: Name
@@ -158,7 +165,14 @@ def edited(snapshot: Snapshot, edit: Any) -> Snapshot:
         )
     twin = model.copy()
     EDITS[type(edit)](twin, edit)
+    if not isinstance(edit, Connect) and _class_of(model) is not None and _class_of(twin) is None:
+        raise UnsupportedModel(OPEN_CLASS)
     return _followed(replace(snapshot, model=twin), edit)
+
+
+def _class_of(model: Model) -> MixedGraph | None:
+    """Return the class of graphs that a network is one member of."""
+    return model.equivalence_class if isinstance(model, BayesianNetwork) else None
 
 
 def _followed(snapshot: Snapshot, edit: Any) -> Snapshot:
@@ -197,6 +211,11 @@ def _rename(model: Any, edit: Rename) -> None:
 
 def _connect(model: BayesianNetwork, edit: Connect) -> None:
     parent, child = model.variable(edit.parent), model.variable(edit.child)
+    if (known := model.equivalence_class) is not None:
+        if (Mark.TAIL, Mark.TAIL) not in known.marks(edit.parent, edit.child):
+            raise UnsupportedModel(OPEN_CLASS)
+        _direct(model, known, edit.parent, edit.child)
+        return
     if not isinstance(child, Quantity):
         if isinstance(parent, Quantity):
             raise UnsupportedModel(
@@ -215,6 +234,46 @@ def _connect(model: BayesianNetwork, edit: Connect) -> None:
     _set_regressions(model, edit.child, discrete, rows)
 
 
+def _direct(model: BayesianNetwork, known: MixedGraph, parent: str, child: str) -> None:
+    """Give an edge of a class its direction, and those edges that follow from it (Meek's rules).
+
+    The distribution stays as it is: where the network's own graph points the other way, another member of what is left of
+    the class takes its place, with its tables computed from the old ones.
+    """
+    known.set_marks(parent, child, Mark.TAIL, Mark.ARROW)
+    known = meek(known)
+    graph = model.graph
+    if not set(known.directed_edges()) <= set(graph.edges):
+        if model.has_quantities:
+            raise UnsupportedModel(
+                f"the numbers of the model are those of {child} --> {parent}; learn it again with the edge "
+                f"{parent} --> {child} required"
+            )
+        _reparameterise(model, extend(known))
+    model.equivalence_class = known if known.undirected_edges() else None
+
+
+def _reparameterise(model: BayesianNetwork, graph: DAG) -> None:
+    """Give a network of tables an equivalent graph: every node's table is its conditional distribution as it was."""
+    tables: dict[str, Conditional] = {}
+    for name in model.variables:
+        parents = graph.parents(name)
+        if set(parents) == set(model.parents(name)):
+            continue
+        entries = prod(len(model.variable(n)) for n in (*parents, name))
+        if entries > MOST_ENTRIES:
+            raise UnsupportedModel(
+                f"the table of {name!r} would have {entries:,} entries; learn again with this edge required"
+            )
+        joint = model.query([*parents, name]).values
+        mass = joint.sum(axis=-1, keepdims=True)
+        rows = np.where(mass > 0, joint / np.where(mass > 0, mass, 1.0), 1.0 / joint.shape[-1])
+        variables = tuple(model.variable(n) for n in parents)
+        tables[name] = ConditionalTable.of(model.variable(name), variables, rows)
+    # all at once: edge by edge, there may be a cycle on the way
+    model.install({n: model.variable(n) for n in model.variables}, tables)
+
+
 def _disconnect(model: BayesianNetwork, edit: Disconnect) -> None:
     parent, child = model.variable(edit.parent), model.variable(edit.child)
     if edit.parent not in model.parents(edit.child):
@@ -228,9 +287,11 @@ def _disconnect(model: BayesianNetwork, edit: Disconnect) -> None:
             ]
         else:
             shape = [len(model.variable(n)) for n in discrete]
-            axis = discrete.index(edit.parent)
-            first = np.arange(len(rows)).reshape(shape).take(0, axis=axis).ravel()
-            kept = [rows[int(k)] for k in first]
+            places = np.moveaxis(np.arange(len(rows)).reshape(shape), discrete.index(edit.parent), -1)
+            belief = _belief(model, edit.parent)
+            kept = [
+                _averaged([rows[k] for k in own], belief) for own in places.reshape(-1, len(parent)).tolist()
+            ]
         _set_regressions(model, edit.child, [n for n in discrete if n != edit.parent], kept)
         return
     if not model.has_table(edit.child):
@@ -241,6 +302,17 @@ def _disconnect(model: BayesianNetwork, edit: Disconnect) -> None:
     model.remove_edge(
         edit.parent, edit.child, p=np.average(table, axis=axis, weights=_belief(model, edit.parent))
     )
+
+
+def _averaged(rows: Sequence[LinearGaussian], shares: Any) -> LinearGaussian:
+    """Return the regression with the mean of a mixture of some, and its variance where the other parents are zero."""
+    biases = np.array([r.bias for r in rows])
+    bias = float(np.average(biases, weights=shares))
+    variance = float(np.average([r.variance for r in rows] + (biases - bias) ** 2, weights=shares))
+    weights = {
+        n: float(np.average([r.weights.get(n, 0.0) for r in rows], weights=shares)) for n in rows[0].weights
+    }
+    return LinearGaussian(bias, weights, variance)
 
 
 def _belief(model: BayesianNetwork, name: str) -> Any:

@@ -103,7 +103,7 @@ def told_finding(variable: Any, said: Any) -> dict[str, Any]:
 
 
 def told_interventions(model: Any, do: Mapping[str, Any] | None) -> dict[str, str | float]:
-    """Return interventions as the page says them.
+    """Return interventions as the page says them; those that the model's class of graphs does not answer are refused.
 
     Examples
     --------
@@ -120,4 +120,6 @@ def told_interventions(model: Any, do: Mapping[str, Any] | None) -> dict[str, st
             told[name] = state_labels(variable.states)[variable.index(value)]
     if told and not isinstance(model, DirectedModel):
         raise UnsupportedModel("interventions need a directed network; this model has no directions")
+    if told:
+        model.do(do)
     return told

@@ -171,7 +171,7 @@ class Separation(Struct):
 
 
 class Blanket(Struct):
-    """A Markov blanket by role; in undirected models all are neighbours."""
+    """A Markov blanket by role; neighbours are those along edges without a direction."""
 
     parents: list[str]
     children: list[str]
@@ -268,11 +268,11 @@ class ViewNode(Struct):
 
 
 class ViewEdge(Struct, rename={"source": "from", "target": "to"}):
-    """An edge as it is drawn."""
+    """An edge as it is drawn: "circle" has marks that nothing settles at its ends, "circle-arrow" only at its beginning."""
 
     source: str
     target: str
-    kind: Literal["arrow", "line", "both", "circle"] = "arrow"
+    kind: Literal["arrow", "line", "both", "circle", "circle-arrow"] = "arrow"
 
 
 class Cost(Struct):

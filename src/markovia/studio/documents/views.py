@@ -22,7 +22,7 @@ from markovia.runtime import ports
 from markovia.studio.documents.document import Document, Point, Snapshot, dashed, kind_of
 from markovia.studio.documents.messages import Cost, Node, NodeParent, View, ViewEdge, ViewNode
 
-Kind = Literal["arrow", "line", "both", "circle"]
+Kind = Literal["arrow", "line", "both", "circle", "circle-arrow"]
 WIDTH, TITLE, STATE, MOST_STATES = 150.0, 22.0, 16.0, 6
 DENSITY = 48.0
 """Pixels of the density of a number."""
@@ -52,7 +52,7 @@ def view_of(document: Document, limit: float = 30.0) -> View:
             for n in names
         ],
         edges=edges,
-        notes=document.about,
+        notes=" ".join(filter(None, (document.about, class_note(model)))),
         changed=document.changed,
         undo=document.can_undo,
         redo=document.can_redo,
@@ -79,9 +79,15 @@ def graph_of(model: Any) -> tuple[list[str], list[ViewEdge]]:
     """Return the nodes and edges that are drawn."""
     if isinstance(model, FactorGraph):
         return [*model.variables, *model.factor_names], [ViewEdge(a, b, "line") for a, b in model.edges]
+    if isinstance(model, DirectedModel):
+        known = model.equivalence_class
+        loose = [] if known is None else known.undirected_edges()
+        lines = {*loose, *((b, a) for a, b in loose)}
+        return model.variables, [
+            ViewEdge(a, b, "line" if (a, b) in lines else "arrow") for a, b in model.edges
+        ]
     if isinstance(model, GraphicalModel):
-        kind: Kind = "arrow" if isinstance(model, DirectedModel) else "line"
-        return model.variables, [ViewEdge(a, b, kind) for a, b in model.edges]
+        return model.variables, [ViewEdge(a, b, "line") for a, b in model.edges]
     if isinstance(model, MixedGraph):
         return list(model.nodes), [ViewEdge(a, b, _kind(at_a, at_b)) for a, b, at_a, at_b in model.edges]
     return list(model.nodes), [ViewEdge(a, b, "line") for a, b in model.edges]
@@ -89,8 +95,20 @@ def graph_of(model: Any) -> tuple[list[str], list[ViewEdge]]:
 
 def _kind(*marks: Mark) -> Kind:
     if Mark.CIRCLE in marks:
-        return "circle"
+        return "circle-arrow" if Mark.ARROW in marks else "circle"
     return ("line", "arrow", "both")[marks.count(Mark.ARROW)]
+
+
+def class_note(model: Any) -> str:
+    """Say that a network is one member of a class of graphs, and what follows; nothing of other models."""
+    known = model.equivalence_class if isinstance(model, DirectedModel) else None
+    if known is None:
+        return ""
+    count = len(known.undirected_edges())
+    return (
+        f"The data leave {count} edge{'s' * (count > 1)} without a direction, drawn without arrow heads: "
+        "causal questions are answered for all graphs of this class at once, or not at all."
+    )
 
 
 def labels(model: Any, name: str) -> list[str] | None:
@@ -141,7 +159,7 @@ def placed(
     missing = [n for n in names if n not in known]
     if not missing:
         return known
-    directed = all(e.kind == "arrow" for e in edges)
+    directed = isinstance(snapshot.model, DirectedModel) or all(e.kind == "arrow" for e in edges)
     if len(missing) == len(names):
         number = {n: k for k, n in enumerate(names)}
         pairs = [(number[e.source], number[e.target]) for e in edges]

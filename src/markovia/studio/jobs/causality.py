@@ -30,8 +30,10 @@ def identified(graph: Any, asked: AskIdentify) -> Identified:
     from markovia.causal.identification.front_door import front_door_sets
     from markovia.causal.identification.identify import identify
     from markovia.causal.identification.instruments import instruments
+    from markovia.causal.problem import Problem
 
     x, y, hidden = asked.treatment, asked.outcome, asked.latent
+    problem = Problem.of(graph, x, y, asked.given, hidden)
     try:
         formula = identify(graph, treatment=x, outcome=y, given=asked.given, latent=hidden)
     except NotIdentifiable as error:
@@ -55,6 +57,7 @@ def identified(graph: Any, asked: AskIdentify) -> Identified:
     if not asked.given and found.rule != "no effect":
         sets = adjustment_sets(graph, x, y, latent=hidden, limit=MOST_SETS)
         found.adjustment_sets = [list(names) for names in sets]
+    if not asked.given and found.rule != "no effect" and not problem.is_class:  # these two are of one graph
         doors = front_door_sets(graph, x, y, latent=hidden, limit=MOST_SETS)
         found.front_door_sets = [list(names) for names in doors]
         if len(x) == len(y) == 1:

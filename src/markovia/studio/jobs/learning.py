@@ -93,6 +93,8 @@ def structure(
     try:
         fits: dict[str, Any] = {} if isinstance(found.graph, UndirectedGraph) else {"prior": chosen}
         model = found.fit(**fits)
+        if confidence is not None and isinstance(found.graph, DAG):
+            model.equivalence_class = confidence.undecided(found.graph)
     except MarkoviaError as error:  # a class with hidden causes, or columns that no model takes
         model, why = found.graph, [f"a graph without parameters: {error}"]
     result: dict[str, Any] = {

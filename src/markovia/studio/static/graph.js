@@ -153,17 +153,19 @@ export function mountGraph(element, { store, actions }) {
       else if (state.marks) classes.push("mk-dim");
       let made = edgeElements.get(edge.key);
       if (!made) {
-        made = svg("g", null, svg("path", { class: "mk-line" }), svg("path", { class: "mk-head" }), svg("path", { class: "mk-scissors" }));
+        made = svg("g", null, svg("path", { class: "mk-line" }), svg("path", { class: "mk-head" }), svg("path", { class: "mk-scissors" }),
+          svg("path", { class: "mk-ring" }));
         edgeElements.set(edge.key, made);
         edgeLayer.append(made);
       }
       const bare = edge.kind === "line" || edge.kind === "circle";
       edge.around ??= detours(edge.from, edge.to, boxes.values());
-      const { line, head, middle } = edgePath(edge.from, edge.to, bare, edge.around);
+      const { line, head, ring, middle } = edgePath(edge.from, edge.to, bare, edge.around);
       put(made, "class", classes.join(" "));
       put(made.children[0], "d", line);
       const back = edge.kind === "both" ? edgePath(edge.to, edge.from).head : "";
       put(made.children[1], "d", bare ? "" : head + back);
+      put(made.children[3], "d", edge.kind.startsWith("circle") ? edgePath(edge.to, edge.from).ring + (bare ? ring : "") : "");
       put(made.children[2], "d", cut ? iconPath("scissors") : "");
       put(made.children[2], "transform", `translate(${middle.x - 8} ${middle.y - 8})`);
       const weight = state.edgeWeights[edge.key];

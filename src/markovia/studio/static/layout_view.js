@@ -127,12 +127,12 @@ export function detours(from, to, boxes) {
 }
 
 /**
- * The line of an edge, its arrow head and its middle.
+ * The line of an edge, its arrow head, a ring in its place (for an end that nothing settles), and its middle.
  * @param {Box} from
  * @param {Box} to
  * @param {boolean} [bare]  without a head, so that the line goes all the way
  * @param {Detour[]} [around]
- * @returns {{line: string, head: string, middle: {x: number, y: number}}}
+ * @returns {{line: string, head: string, ring: string, middle: {x: number, y: number}}}
  */
 export function edgePath(from, to, bare = false, around = []) {
   const gap = Math.abs(to.y - from.y) - (from.height + to.height) / 2;
@@ -145,6 +145,7 @@ export function edgePath(from, to, bare = false, around = []) {
     return {
       line: `M${r(start.x)} ${r(start.y)}${drawn.join("")}`,
       head: `M${r(tip.x)} ${r(tip.y)}l-4 ${-down * length}h8Z`,
+      ring: ringAt(tip.x, tip.y - 4 * down),
       middle: half ? { x: half.x, y: (half.near + half.far) / 2 } : { x: (start.x + tip.x) / 2, y: (start.y + tip.y) / 2 },
     };
   }
@@ -156,8 +157,14 @@ export function edgePath(from, to, bare = false, around = []) {
   return {
     line: `M${r(start.x)} ${r(start.y)}L${r(end.x)} ${r(end.y)}`,
     head: `M${r(tip.x)} ${r(tip.y)}L${r(end.x - 4 * sin)} ${r(end.y + 4 * cos)}L${r(end.x + 4 * sin)} ${r(end.y - 4 * cos)}Z`,
+    ring: ringAt(tip.x - 4 * cos, tip.y - 4 * sin),
     middle: { x: (start.x + tip.x) / 2, y: (start.y + tip.y) / 2 },
   };
+}
+
+/** @param {number} x @param {number} y */
+function ringAt(x, y) {
+  return `M${r(x - 3.5)} ${r(y)}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0Z`;
 }
 
 /** @type {Map<string, string>} */

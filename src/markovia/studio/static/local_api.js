@@ -26,6 +26,9 @@ export function localApi({ view, tables, answers }) {
     if (!tree) throw new Error("this page holds no tables to compute with");
     if (!directed && Object.keys(done).length)
       throw new Error("interventions need a directed network; this model has no directions");
+    const loose = !directed ? [] : view.edges.filter((edge) => edge.kind === "line" && (edge.from in done) !== (edge.to in done));
+    if (loose.length)
+      throw new Error(`the data leave ${loose.map((edge) => `${edge.from} --- ${edge.to}`).join(", ")} without a direction, and what setting a variable changes depends on it`);
     if (!directed && !weight) weight = tree.beliefs().logEvidence;
     const found = tree.beliefs(/** @type {any} */ (given), /** @type {any} */ (done));
     return { ...found, logEvidence: found.logEvidence - weight };

@@ -21,7 +21,7 @@ export const causalPanel = {
     let key = "";
     const draw = () => {
       const names = (context.store.state.view?.nodes ?? []).map((node) => node.name);
-      const now = JSON.stringify([context.store.state.view?.id, names]);
+      const now = JSON.stringify([context.store.state.view?.id, names, context.store.state.view?.edges]);
       if (now === key) return;
       key = now;
       for (const part of ["treatment", "outcome"]) if (!names.includes(/** @type {any} */ (question)[part])) /** @type {any} */ (question)[part] = "";
@@ -52,7 +52,8 @@ function identifySection(element, context, question) {
     fill(fields, h("div", { class: "mk-pair" },
       field("Treatment", nameSelect("Treatment", names, question.treatment, (value) => { question.treatment = value; changed(); })),
       field("Outcome", nameSelect("Outcome", names, question.outcome, (value) => { question.outcome = value; changed(); }))),
-    field("Hidden, never observed", namePicker(names, question.hidden, (picked) => { question.hidden = picked; changed(); }, "Hidden variables")));
+    field("Hidden, never observed", namePicker(names, question.hidden, (picked) => { question.hidden = picked; changed(); }, "Hidden variables")),
+    store.state.view?.notes ? h("p", { class: "mk-note" }, store.state.view.notes) : null);
     fill(result);
     changed();
   }

@@ -196,7 +196,7 @@ def _own_rows(
     for i, row in enumerate(every):
         if row in answers:
             continue
-        said = dict(zip(columns, row, strict=True))
+        said = {n: cell for n, cell in zip(columns, row, strict=True) if not is_missing(cell)}
         try:
             answers[row] = model.marginals(targets=names, given=said, engine=engine)
         except ImpossibleEvidence as problem:

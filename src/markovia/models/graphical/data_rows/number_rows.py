@@ -9,11 +9,11 @@ from markovia.data.frames import as_frame
 from markovia.data.in_memory import eager_columns, wanted_columns
 from markovia.data.number_columns import NumberRows, column_numbers, number_rows
 from markovia.data.row_sources import row_weights
-from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.errors import InvalidArgument, Unanswered, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Finding
-from markovia.inference.engine import CLOSED, get_engine
+from markovia.inference.engine import CLOSED, Engine, asking, counterpart, get_engine, without_cure
 from markovia.inference.gaussian.evidence_rows import RowAnswers, row_answers
 from markovia.inference.impossible_evidence import impossible as conflict
 from markovia.inference.posterior import RowMarginals
@@ -29,9 +29,20 @@ if TYPE_CHECKING:
     from markovia.models.graphical.base import GraphicalModel
 
 
-def log_prob(model: "GraphicalModel", frame: Any) -> Array:
+def answers_together(engine: Engine) -> bool:
+    """Say whether an engine is the exact one of linear Gaussians, which answers all rows at once."""
+    return engine.name in ("auto", "gaussian")
+
+
+def log_prob(model: "GraphicalModel", frame: Any, engine: Engine) -> Array:
     """Return the log density of each row; missing cells and columns are integrated out."""
     data = number_rows(frame, model._variables)
+    if not answers_together(engine):
+        problem = _problem(model)
+        chosen = counterpart(engine, problem)
+        with asking(chosen, problem, "log_mass"):
+            rows = [_row_problem(problem, data, row) for row in range(data.n_rows)]
+            return np.array([float(chosen.log_mass(row)) for row in rows])
     return row_answers(_problem(model), data.columns, data.n_rows, ()).log_mass
 
 
@@ -62,9 +73,19 @@ def tables(
 
 
 def marginals(
-    model: "GraphicalModel", frame: Any, names: Sequence[str] | None, impossible: Impossible
+    model: "GraphicalModel",
+    frame: Any,
+    names: Sequence[str] | None,
+    engine: Engine,
+    impossible: Impossible,
 ) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
+    problem = _problem(model)
+    if not answers_together(engine):
+        with asking(counterpart(engine, problem), problem, "marginals"):
+            raise without_cure(
+                Unanswered(f"engine {engine.name!r} does not give marginals of many rows at once")
+            )
     data = number_rows(frame, model._variables)
     if names is None:
         full = {

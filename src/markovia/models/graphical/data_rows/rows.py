@@ -19,7 +19,7 @@ from markovia.data.row_sources import MISSING, CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
-from markovia.inference.engine import Engine
+from markovia.inference.engine import Engine, asking
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
@@ -60,10 +60,11 @@ def log_prob(
     if inputs is not None:
         raise InvalidArgument("inputs= is for models with functions of parents; this one takes no constants")
     if model.has_quantities:
-        return number_rows.log_prob(model, frame)
+        return number_rows.log_prob(model, frame, engine)
     columns, table, _ = ordered_rows(frame, _variables(model))
-    log_z = 0.0 if model.normalised else model._log_z(engine)
     problem = _problem(model, engine)
+    with asking(engine, problem, "log_mass"):
+        log_z = 0.0 if model.normalised else model._log_z(engine)
     result = np.empty(len(table))
     program = compiled_for(problem, engine, (), columns, table)
     rest = np.ones(len(table), dtype=bool)
@@ -92,7 +93,7 @@ def predict(
     """Return the mode of each target's posterior for every row, one column a target; None where there is none."""
     import pandas as pd
 
-    if model.has_quantities and function_rows.has_functions(model):
+    if _by_questions(model, engine):
         return function_rows.predict(model, frame, names, engine, impossible, given)
     function_rows.refuse_given(given)
     if model.has_quantities:
@@ -120,7 +121,7 @@ def predict_proba(
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
-    if model.has_quantities and function_rows.has_functions(model):
+    if _by_questions(model, engine):
         frames = function_rows.tables(model, frame, names, engine, impossible, given)
         return pd.concat(frames, axis=1, names=["target", "state"])
     function_rows.refuse_given(given)
@@ -143,12 +144,19 @@ def marginals(
 ) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
     if model.has_quantities:
-        return number_rows.marginals(model, frame, names, impossible)
+        return number_rows.marginals(model, frame, names, engine, impossible)
     data = ordered_rows(frame, _variables(model))
     if names is None:
         whole = {n for k, n in enumerate(data.names) if (data.codes[:, k] != MISSING).all()}
         names = [n for n in model.variables if n not in whole]
     return RowMarginals(_tables(model, data, names, engine, progress, impossible))
+
+
+def _by_questions(model: "GraphicalModel", engine: Engine) -> bool:
+    """Say whether rows are questions of their own: functions of parents, or linear Gaussians and another engine."""
+    return model.has_quantities and (
+        function_rows.has_functions(model) or not number_rows.answers_together(engine)
+    )
 
 
 def _tables(
@@ -184,7 +192,10 @@ def _posteriors(
     columns, table, index = data
     problem = _problem(model, engine)
     program = compiled_for(problem, engine, names, columns, table)
-    with progress_bar(progress, len(table), unit="row", scale=True) as advance:
+    with (
+        progress_bar(progress, len(table), unit="row", scale=True) as advance,
+        asking(engine, problem, "marginals"),
+    ):
         for part in (
             answers(problem, engine, names, columns, table, program, advance, impossible != "raise")
             if len(table)

@@ -133,7 +133,7 @@ def gaussian_beliefs(
         {},
         evidence.offsets,
         np.asarray(filtered.log_prob),
-        Info("kalman", seconds=now() - begin),
+        Info("kalman", exact=True, seconds=now() - begin),
         {n: mean[:, place[n]] for n in targets},
         {n: np.maximum(cov[:, place[n], place[n]], 0.0) for n in targets},
     )

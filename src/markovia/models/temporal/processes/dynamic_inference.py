@@ -149,7 +149,7 @@ def _exact(
     found = engine.marginals(targets, smooth=smooth)
     _require_possible(engine, evidence)
     note = f"messages kept at {engine.checkpoints:,} steps, the others made twice" * bool(engine.checkpoints)
-    info = Info(engine.engine or "interface", seconds=now() - begin, note=note)
+    info = Info(engine.engine or "interface", exact=True, seconds=now() - begin, note=note)
     variables = {n: networks[0].variable(n) for n in targets}
     return Beliefs(variables, found, evidence.offsets, engine.log_probs, info)
 
@@ -170,7 +170,7 @@ def decode(
     engine = Interface(slices, seen_of(networks, slices, evidence))
     paths = engine.best()
     _require_possible(engine, evidence)
-    info = Info(engine.engine or "interface", seconds=now() - begin)
+    info = Info(engine.engine or "interface", exact=True, seconds=now() - begin)
     return BestPaths(variables, paths, evidence.offsets, engine.log_probs, info)
 
 

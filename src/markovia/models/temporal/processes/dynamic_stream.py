@@ -79,7 +79,7 @@ class DynamicStream:
             raise error
         found = {}
         more = float(logs[0]) + (0.0 if sums.seen.logs is None else float(sums.seen.logs[kind]))
-        info = Info("interface", log_evidence=self.log_prob + more)
+        info = Info("interface", exact=True, log_evidence=self.log_prob + more)
         for name in self._slices.sizes:
             if name not in said or isinstance(said[name], list | dict):
                 row = sums.total(kind, steps, ((name, 0),), self._belief)[0]

@@ -1,0 +1,60 @@
+"""An effect with its diagnostics: overlap by the treatment model that was used, balance by its weights, the first stage."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from markovia.causal.estimation.diagnostics import balance, overlap
+from markovia.causal.estimation.effect_result import Effect
+from markovia.causal.estimation.instrumental_variables import first_stage
+from markovia.causal.estimation.methods import Settings, dose
+from markovia.causal.estimation.nuisance import learner_for, make_folds, propensity
+from markovia.causal.estimation.study import Study
+from markovia.runtime.array_types import Array
+
+
+def diagnosed(found: Effect) -> Effect:
+    """Add overlap, balance and the first stage where they have a meaning."""
+    study = found.study
+    assert study is not None
+    low, high = found.settings.control, found.settings.treated
+    if found.instruments:
+        assert study.instruments is not None
+        return replace(found, first_stage=first_stage(dose(study), study.covariates, study.instruments))
+    if study.levels is None or found.method in ("front-door", "plug-in") or not study.covariates.shape[1]:
+        return found
+    p, model = found.estimate.probabilities, ""
+    if p is None:
+        p, model = _treatment_model(study, found.settings)
+    elif len(p) < study.n:  # conditional effects are learned from the two arms that are compared
+        study = study.take(np.isin(study.codes, [low, high]))
+        study = replace(
+            study, treatment=(study.codes == high).astype(float), levels=(found.control, found.treated)
+        )
+        low, high = 0, 1
+    weights = found.estimate.weights
+    if weights is None:
+        among = {"ate": None, "att": high, "atc": low}[found.target]
+        tilt = 1.0 if among is None else p[:, among]
+        weights = tilt / np.maximum(p[np.arange(study.n), study.codes], 1e-3)
+    return replace(
+        found,
+        overlap=overlap(study.codes, p, weights, high, model),
+        balanced=balance(study.codes, study.covariates, study.columns, weights, high, low),
+    )
+
+
+def _treatment_model(study: Study, settings: Settings) -> tuple[Array, str]:
+    """Return probabilities of the arms for a method that needs none, by the learner given or else logistic; its name."""
+    assert study.levels is not None
+    learner = learner_for(settings.learner, "treatment")
+    flexible = learner is not None and learner != "linear"
+    fold = None
+    if flexible:
+        folds = min(5, int(np.bincount(study.codes).min()))
+        fold = make_folds(study.codes, folds, np.random.default_rng(settings.seed))
+    p = propensity(
+        study.codes, study.covariates, len(study.levels), learner=learner, fold=fold, seed=settings.seed
+    )
+    name = learner if isinstance(learner, str) else type(learner).__name__
+    return p.probabilities, f"of {name}" if flexible else "of a logistic regression"

@@ -1,0 +1,53 @@
+"""Which of two levels is the treated one, or the later one: as asked, by 0 and 1, or by words; never by the alphabet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+
+UNTREATED = {
+    "no",
+    "none",
+    "never",
+    "control",
+    "controls",
+    "placebo",
+    "untreated",
+    "unexposed",
+    "false",
+    "0",
+    "off",
+}
+TREATED = {"yes", "treated", "treatment", "exposed", "intervention", "true", "1", "on"}
+EARLIER = {"before", "pre", "baseline", "earlier", "early", "first", "start"}
+LATER = {"after", "post", "followup", "follow-up", "later", "late", "second", "end"}
+"""Words that say which of two states is which; the alphabet does not."""
+
+
+def second_of_two(
+    levels: Sequence[Any] | None, asked: Any, column: str, argument: str, words: tuple[set[str], set[str]]
+) -> int | None:
+    """Return which of two levels is the treated one (or the later one): as asked, or as the levels themselves say.
+
+    0 and 1, False and True, and words such as "control" or "after" speak for themselves. None where nothing tells; an
+    `InvalidArgument` where there are not two levels or the one asked for is not among them.
+
+    Examples
+    --------
+    >>> second_of_two(("drug", "placebo"), None, "arm", "treated", (UNTREATED, TREATED))
+    0
+    """
+    shown = " and ".join(map(repr, levels or ()))
+    if levels is None or len(levels) != 2:
+        raise InvalidArgument(f"{column!r} needs two values, not {len(levels) if levels else 'many'}")
+    if asked is not None:
+        if asked not in levels:
+            raise InvalidArgument(f"{argument}={asked!r} is no value of {column!r}, which has {shown}")
+        return list(levels).index(asked)
+    if list(levels) == [0, 1]:
+        return 1
+    said = [str(v).strip().lower() for v in levels]
+    tells = [(said[1 - k] in words[0]) + (said[k] in words[1]) - (said[k] in words[0]) for k in (0, 1)]
+    return None if tells[0] == tells[1] else int(np.argmax(tells))
