@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,17 @@ def settled(page: Any) -> None:
     """Wait until every answer is drawn."""
     page.wait_for_selector(".mk-progress:not(.mk-running)", state="attached")
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def eventually(page: Any, read: Callable[[], Any], expected: Any = None) -> Any:
+    """Read what the page shows until it is as expected, or is there at all: drawing comes some frames after its answer."""
+    found = read()
+    for _ in range(200):
+        if found is not None and (expected is None or found == expected):
+            break
+        page.wait_for_timeout(50)
+        found = read()
+    return found
 
 
 def choose(page: Any, name: str) -> None:

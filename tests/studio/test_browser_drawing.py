@@ -5,21 +5,20 @@ import math
 import pytest
 
 import markovia as mk
-from studio_page import bars, choose, drag, settled, state
+from studio_page import bars, choose, drag, eventually, settled, state
 
 ASIA = mk.examples.asia()
 LEFT = "() => document.querySelector('[data-name=tub] .mk-box').getBoundingClientRect().left"
 
 
 def middle(page, name):
-    where = page.locator(f'.mk-node[data-name="{name}"] .mk-box')
-    found = (where.bounding_box() for _ in range(100))  # none while the drawing is being replaced
-    box = next(box for box in found if box is not None)
+    box = eventually(page, page.locator(f'.mk-node[data-name="{name}"] .mk-box').bounding_box)
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def selected(page):
-    return {node.get_attribute("data-name") for node in page.locator(".mk-node.mk-selected").all()}
+    nodes = "[...document.querySelectorAll('.mk-node.mk-selected')].map((node) => node.dataset.name)"
+    return set(page.evaluate(f"() => {nodes}"))
 
 
 def test_an_edge_is_drawn_by_dragging(asia):
@@ -54,7 +53,7 @@ def test_a_box_selects_what_it_touches(asia):
     assert float(asia.locator(".mk-lasso").get_attribute("width")) > 100
     asia.mouse.up()
     asia.keyboard.up("Shift")
-    assert selected(asia) == {"tub", "lung"}
+    assert eventually(asia, lambda: selected(asia), {"tub", "lung"}) == {"tub", "lung"}
     assert float(asia.locator(".mk-lasso").get_attribute("width")) == 0
     # dragging one of them moves both, as one step that can be undone
     start = asia.evaluate(LEFT)
@@ -65,9 +64,9 @@ def test_a_box_selects_what_it_touches(asia):
     asia.mouse.move(title["x"] + 45, title["y"] + 25, steps=5)
     asia.mouse.up()
     settled(asia)
-    after = {name: middle(asia, name) for name in before}
     for name, (dx, dy) in {"tub": (40, 20), "lung": (40, 20), "bronc": (0, 0)}.items():
-        assert after[name] == pytest.approx((before[name][0] + dx, before[name][1] + dy), abs=1)
+        moved = pytest.approx((before[name][0] + dx, before[name][1] + dy), abs=1)
+        assert eventually(asia, lambda name=name: middle(asia, name), moved) == moved
     asia.get_by_role("button", name="Undo (Ctrl+Z)").click()
     asia.wait_for_function(f"() => Math.abs(({LEFT})() - {start}) < 1")
     # the tool in the bar does the same without a key
@@ -77,15 +76,13 @@ def test_a_box_selects_what_it_touches(asia):
     asia.mouse.down()
     asia.mouse.move(x, y, steps=3)
     asia.mouse.up()
-    assert selected(asia) == {"xray"}
+    assert eventually(asia, lambda: selected(asia), {"xray"}) == {"xray"}
 
 
 def shades(page):
     settled(page)
-    return {
-        node.get_attribute("data-name"): float(node.locator(".mk-shade").evaluate("e => e.style.opacity"))
-        for node in page.locator(".mk-node").all()
-    }
+    shade = "[node.dataset.name, Number(node.querySelector('.mk-shade').style.opacity)]"
+    return dict(page.evaluate(f"() => [...document.querySelectorAll('.mk-node')].map((node) => {shade})"))
 
 
 def test_nodes_are_shaded_by_uncertainty_and_by_information(asia):
@@ -93,26 +90,47 @@ def test_nodes_are_shaded_by_uncertainty_and_by_information(asia):
     asia.locator(".mk-canvas.mk-shaded").wait_for()
     bits = {name: p.entropy(base=2) for name, p in ASIA.marginals().items()}
     most = max(bits.values())
-    assert shades(asia) == pytest.approx({name: x / most for name, x in bits.items()}, abs=1e-6)
+    expected = pytest.approx({name: x / most for name, x in bits.items()}, abs=1e-6)
+    assert eventually(asia, lambda: shades(asia), expected) == expected
     state(asia, "smoke", "yes").click()  # shades follow the findings
     asia.get_by_role("button", name="Retract smoke").wait_for()
     bits = {name: p.entropy(base=2) for name, p in ASIA.marginals(given={"smoke": "yes"}).items()}
     most = max(bits.values())
-    told = shades(asia)
-    assert told.pop("smoke") == 0
-    assert told == pytest.approx({name: x / most for name, x in bits.items()}, abs=1e-6)
+    expected = pytest.approx({"smoke": 0.0, **{name: x / most for name, x in bits.items()}}, abs=1e-6)
+    assert eventually(asia, lambda: shades(asia), expected) == expected
     asia.get_by_role("button", name="Retract smoke").click()
     asia.locator('.mk-node[data-name="lung"] .mk-title').click()
     asia.get_by_label("Shading of nodes").select_option("information")
     asia.get_by_text("Shaded by what each node tells about lung").wait_for()
     bits = ASIA.information("lung", base=2)
     most = max(bits.values())
-    told = shades(asia)
-    assert {name: told[name] for name in bits} == pytest.approx(
-        {name: max(0.0, x) / most for name, x in bits.items()}, abs=1e-6
-    )
+    expected = pytest.approx({name: max(0.0, x) / most for name, x in bits.items()}, abs=1e-6)
+
+    def told():
+        return {name: shade for name, shade in shades(asia).items() if name in bits}
+
+    assert eventually(asia, told, expected) == expected
     asia.get_by_role("button", name="Stop highlighting").click()
     asia.locator(".mk-canvas:not(.mk-shaded)").wait_for()
+
+
+def test_a_later_choice_of_shading_is_not_undone_by_an_earlier_answer(asia):
+    held = []
+
+    def hold(route):
+        return held.append(route) if "entropy" in (route.request.post_data or "") else route.continue_()
+
+    asia.route("**/shading*", hold)
+    asia.get_by_label("Shading of nodes").select_option("entropy")
+    eventually(asia, lambda: len(held), 1)
+    asia.locator('.mk-node[data-name="lung"] .mk-title').click()
+    asia.get_by_label("Shading of nodes").select_option("information")
+    asia.get_by_text("Shaded by what each node tells about lung").wait_for()
+    with asia.expect_response("**/shading*"):
+        held[0].continue_()
+    settled(asia)
+    assert asia.get_by_text("Shaded by what each node tells about lung").is_visible()
+    assert asia.get_by_label("Shading of nodes").input_value() == "information"
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ export function createActions(store, api) {
   let stale = false;
   /** @type {Evidence} */
   let answered = { findings: {}, interventions: {} };
+  /** @type {{measure: "entropy" | "information", target?: string} | null} what shading was asked for last and is not there yet */
+  let shadeAsked = null;
   /** @type {Promise<void>} */
   let current = Promise.resolve();
 
@@ -55,7 +57,8 @@ export function createActions(store, api) {
         const bare = !Object.keys(asked.findings).length && !Object.keys(asked.interventions).length;
         store.set({ marginals: answer.marginals, info: answer.info, logEvidence: answer.log_evidence ?? null,
           ...(bare ? { prior: answer.marginals } : {}) });
-        if (state.shading && !stale) await shade(state.shading.measure, state.shading.target);
+        const shown = shadeAsked ?? state.shading;
+        if (shown && !stale) await shade(shown.measure, shown.target);
       } catch (error) {
         if (stale || state.view?.id !== id) continue;
         complain(error);
@@ -247,15 +250,20 @@ export function createActions(store, api) {
    * @param {string} [target]
    */
   async function shade(measure, target) {
-    if (!measure || !state.view) return store.set({ shading: null });
+    const mine = shadeAsked = measure && state.view ? { measure, target } : null;
+    if (!mine || !measure || !state.view) return store.set({ shading: null });
     try {
       const answer = await api.shading(state.view.id, { measure, target, ...question() });
+      if (shadeAsked !== mine) return; // a later choice is what the user wants to see
       const most = Math.max(1e-9, .../** @type {number[]} */ (Object.values(answer.values)));
       const values = Object.fromEntries(Object.entries(answer.values).map(([name, bits]) => [name, Math.max(0, Number(bits)) / most]));
       store.set({ shading: { measure, target, values } });
     } catch (error) {
+      if (shadeAsked !== mine) return;
       store.set({ shading: null });
       complain(error);
+    } finally {
+      if (shadeAsked === mine) shadeAsked = null;
     }
   }
 
