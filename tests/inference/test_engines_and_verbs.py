@@ -24,7 +24,7 @@ ROUGH = {
     "sgld": 0.5,
     "langevin": 0.5,
     "laplace": 0.5,
-    "advi": 0.4,
+    "advi": 0.2,
     "flow-vi": 0.4,
     "cavi": 0.5,
     "svi": 0.2,
@@ -40,6 +40,8 @@ EXACT_DRAWS = ("auto", "junction-tree", "variable-elimination", "conditioning", 
 def engine(name):
     """Return an engine that does little work."""
     made = get_engine(name)
+    if name == "advi":  # independent numbers would not have these posteriors' deviations
+        return replace(made, family="full-rank")
     if not isinstance(made, mk.engines.NUTS | mk.engines.HMC):
         return made
     return replace(made, **{f.name: SMALL[f.name] for f in fields(made) if f.name in SMALL})
@@ -52,11 +54,12 @@ def states_of(model, name):
 
 
 def tolerance(name, case, info=None):
-    exact = name == "auto" or get_engine(name).exact
     if info is not None:
         exact = info.exact
     elif name == "auto":
         exact = case not in ("density", "states and numbers")
+    else:
+        exact = get_engine(name).exact
     return 1e-8 if exact else ROUGH.get(name, 0.12)
 
 
@@ -89,7 +92,9 @@ def check_posterior(case, name, post, names):
 def check_best(case, name, found):
     truth, model = truth_of(case), model_of(case)
     log_prob = found.log_prob if found.normalised else found.log_weight - truth.log_z
-    assert log_prob <= truth.log_best + 1e-6
+    assert log_prob <= truth.log_best + (
+        1e-6 if found.info.exact else 1e-4
+    )  # the best on a grid is not quite the best
     assert found.bound >= found.log_prob - 1e-9
     if found.gap == 0.0 and found.info.exact:
         assert log_prob == pytest.approx(truth.log_best, abs=1e-6)
@@ -112,6 +117,8 @@ def check_best_of_some(case, name, found):
         assert states.index(found[target]) == shares.argmax()
         log_weight = found.log_prob if found.normalised else found.log_weight - truth.log_z
         assert log_weight == pytest.approx(truth.log_evidence + np.log(shares.max()), abs=1e-8)
+    elif np.ndim(found[target]):
+        check_best(case, name, found)  # the chain is all there is
     else:
         assert found.log_prob >= truth.log_evidence - np.log(truth.sd(target)) - 2.0
 
@@ -155,7 +162,8 @@ def check_rows(case, name, rows, given):
 def check_expectation(case, name, found):
     truth, target = truth_of(case), CASES[case].target
     sd = 1.0 if states_of(model_of(case), target) else float(np.sum(truth.sd(target)))
-    near = 1e-6 if tolerance(name, case) == 1e-8 and case != "plates" else max(ROUGH.get(name, 0.12), 0.12)
+    by_draws = case == "plates" or name == "conjugate"  # a function of numbers is averaged over draws
+    near = 1e-6 if tolerance(name, case) == 1e-8 and not by_draws else max(ROUGH.get(name, 0.12), 0.12)
     assert found == pytest.approx(float(np.sum(truth.mean(target))), abs=max(near * sd, 1e-9))
 
 

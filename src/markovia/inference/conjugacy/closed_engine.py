@@ -10,7 +10,7 @@ import numpy as np
 from markovia.errors import Unanswered
 from markovia.inference.conjugacy.closed_posterior import ClosedAnswer, drawn_from
 from markovia.inference.differentiable.density import Density
-from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, pick
+from markovia.inference.differentiable.density_engine import DensityEngine, Drawn, DrawnAnswer, pick
 from markovia.inference.differentiable.state_draws import StateDraws
 from markovia.inference.engine import ASKED_FOR, without_cure
 from markovia.inference.problem import Problem
@@ -27,23 +27,27 @@ class ClosedEngine(DensityEngine):
     def answer(self, problem: Problem) -> ClosedAnswer:
         """Return the distribution of all latent quantities."""
 
-    def joint(self, problem: Problem, targets: Sequence[str]) -> ClosedAnswer:  # type: ignore[override]
+    def joint(self, problem: Problem, targets: Sequence[str]) -> ClosedAnswer | DrawnAnswer:  # type: ignore[override]
         """Return the posterior of everything."""
-        return self.answer(problem)
+        return super().joint(problem, targets) if self._summed_out(problem) else self.answer(problem)
 
-    def marginals(self, problem: Problem, targets: Sequence[str]) -> ClosedAnswer:  # type: ignore[override]
+    def marginals(self, problem: Problem, targets: Sequence[str]) -> ClosedAnswer | DrawnAnswer:  # type: ignore[override]
         """Return the posterior of everything."""
-        return self.answer(problem)
+        return self.joint(problem, targets)
 
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log evidence, or a bound on it."""
         if "log_mass" not in self.answers:
             raise without_cure(Unanswered(f"engine {self.name!r} does not give {ASKED_FOR['log_mass']}"))
+        if self._summed_out(problem):
+            return super().log_mass(problem)
         found = self.answer(problem)
         return LogMass(found.log_mass, found.record)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n times, independently."""
+        if self._summed_out(problem):
+            return super().sample(problem, n, rng)
         found = self.answer(problem)
         drawn = drawn_from(found.program, found.form, found.record, found.log_mass, rng, 1, n)
         every = found.program.finish(drawn)
@@ -52,6 +56,10 @@ class ClosedEngine(DensityEngine):
             {k: (v.codes if isinstance(v, StateDraws) else v)[0][rows] for k, v in every.items()},
             found.record,
         )
+
+    def _summed_out(self, problem: Problem) -> bool:
+        """Say whether no quantity is left to have a distribution: states alone are summed out exactly."""
+        return not self._program(problem).density.size
 
     def draw(self, density: Density) -> Drawn:
         """Draw independently."""
