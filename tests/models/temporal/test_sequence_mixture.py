@@ -153,3 +153,16 @@ def test_bad_input_is_refused():
             [[1]]
         )
     assert clone(fitted).n_components == 2
+
+
+def test_moves_that_are_fixed_are_no_free_parameters_of_a_mixture_of_hidden_chains():
+    fixed = np.array([[np.nan, np.nan, 0.0], [0.25, np.nan, np.nan], [np.nan, np.nan, np.nan]])
+    hmm = mk.HMM(3, transition_mask=fixed, max_iter=2, tol=0, random_state=0)
+    rng = np.random.default_rng(4)
+    data = [rng.integers(0, 4, size=t) for t in (15, 18, 24, 19)]
+    with pytest.warns(ConvergenceWarning):
+        mixture = mk.SequenceMixture(hmm, 2, max_iter=2, random_state=0).fit(data)
+    # of each component: start, moves of the three rows, symbols of the three states
+    each = 2 + (1 + 1 + 2) + 3 * 3
+    assert mixture.n_free == 1 + 2 * each
+    assert mixture.aic(data) == pytest.approx(2 * (1 + 2 * each) - 2 * mixture.score(data))

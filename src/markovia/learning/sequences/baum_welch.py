@@ -96,12 +96,6 @@ class HiddenMarkov(NamedTuple):
             states[:, t] = chosen(self.transition[states[:, t - 1]], rng)
         return states
 
-    @property
-    def n_free(self) -> int:
-        """The number of free parameters; entries that are zero by construction are none."""
-        rows = [self.start, *self.transition]
-        return self.emission.n_free + sum(max(int((row > 0.0).sum()) - 1, 0) for row in rows)
-
 
 @dataclass(frozen=True)
 class Priors:

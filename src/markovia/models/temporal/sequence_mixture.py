@@ -166,7 +166,7 @@ class SequenceMixture(Estimator):
     @property
     def n_free(self) -> int:
         """The number of free parameters."""
-        each = [m.n_free if isinstance(m, MarkovChain) else m._model().n_free for m in self.components_]
+        each = [m.n_free if isinstance(m, MarkovChain) else m._n_free() for m in self.components_]
         return len(each) - 1 + sum(each)
 
     def bic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
