@@ -98,24 +98,28 @@ def test_vectors_and_expanded_scales_are_whitened_where_few_data_inform_them():
 
 @dataclass(frozen=True, kw_only=True)
 class Astray(DensityEngine):
-    """An engine whose trajectories diverge."""
+    """An engine whose trajectories diverge, or whose chains disagree."""
+
+    divergences: int = 3
+    r_hat: float = 1.0
 
     name: ClassVar[str] = "astray"
 
     def draw(self, density):
-        details = DensityChainDetails(1, 4, 0, 3, 0.5, 0.1, 1.0, 1.0, 4.0, 1.0, 0.0)
-        record = Record(converged=False, advice="3 of 4 trajectories diverged", details=details)
+        details = DensityChainDetails(1, 4, 0, self.divergences, 0.5, 0.1, 1.0, self.r_hat, 4.0, 1.0, 0.0)
+        record = Record(converged=False, advice="they went astray", details=details)
         points = np.zeros((1, 4, density.size))
         found = at_points(density, "c", lambda key, u, data: density.constrain(u, data), points)
         return Drawn(points, found, DrawStats(np.zeros((1, 4)), diverging=np.ones((1, 4), bool)), record)
 
 
-def test_a_vector_that_is_not_whitened_is_named_where_trajectories_diverge():
+@pytest.mark.parametrize(
+    "how", [{"divergences": 3}, {"divergences": 0, "r_hat": 1.2}], ids=["diverged", "disagree"]
+)
+def test_a_vector_that_is_not_whitened_is_named_where_chains_go_astray(how):
     m, given = field()
-    with pytest.warns(
-        mk.errors.ConvergenceWarning, match=r"diverged; 'f' can be sampled non-centred: repara"
-    ):
-        m.query("f", given=given, engine=Astray(reparameterize="none"))
+    with pytest.warns(mk.errors.ConvergenceWarning, match=r"astray; 'f' can be sampled non-centred: repara"):
+        m.query("f", given=given, engine=Astray(reparameterize="none", **how))
     with pytest.warns(mk.errors.ConvergenceWarning) as caught:
         post = m.query("f", given=given, engine=Astray())
     assert "non-centred:" not in str(caught[0].message)

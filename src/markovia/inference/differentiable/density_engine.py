@@ -23,6 +23,7 @@ from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
 from markovia.inference.differentiable.random_keys import random_keys
 from markovia.inference.differentiable.state_draws import LateStates, PlatedPosterior, StateDraws
 from markovia.inference.engine import ASKED_FOR, DENSITIES, without_cure
+from markovia.inference.markov_chains.diagnostics import R_HAT_LIMIT
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, Info, LogMass, Ranked, Record
@@ -200,7 +201,7 @@ class DensityEngine(ABC):
         program = self._program(problem)
         drawn = self._drawn_from(program.density, 1 if len(targets) == 1 else STATE_DRAWS)
         record = replace(drawn.record, note=program.note)
-        if program.centred and not record.converged and _diverged(record):
+        if program.centred and not record.converged and _hard_to_explore(record):
             names = ", ".join(
                 f"{s.name!r}" + (f" (plate {', '.join(s.plates)})" if s.plates else "")
                 for s in program.centred
@@ -292,8 +293,10 @@ class DensityEngine(ABC):
         return jax.random.PRNGKey(int(seed))
 
 
-def _diverged(record: Record) -> bool:
-    return bool(getattr(record.details, "divergences", None))
+def _hard_to_explore(record: Record) -> bool:
+    """Say whether chains went astray or disagree, as they do in funnels and along ridges."""
+    details = record.details
+    return bool(getattr(details, "divergences", 0)) or getattr(details, "r_hat", 1.0) > R_HAT_LIMIT
 
 
 def _shares(log_weights: Array) -> Array:
