@@ -84,12 +84,12 @@ def grid(side: int, python: str) -> None:
     problem = model._problem(None)
     mk.generators.potts_grid(3, 3, STATES).query("x0_0", engine="loopy-bp")  # loads the compiled code
     from markovia.inference.message_passing.message_graph import message_graph
-    from markovia.inference.message_passing.schedules import SUM, Settings, propagate
+    from markovia.inference.message_passing.schedules import SUM, ScheduleSettings, propagate
 
     start = perf_counter()
     graph = message_graph(problem, absorb=True)
     print(f"  flat arrays             {perf_counter() - start:8.3f} s")
-    settings = Settings("flooding", 0.0, 1e-300, ROUNDS, None, "uniform", None)
+    settings = ScheduleSettings("flooding", 0.0, 1e-300, ROUNDS, None, "uniform", None)
     seconds, cpu = _wall_and_cpu(lambda: propagate(graph, SUM, settings))
     print(f"  markovia                {seconds:8.3f} s ({cpu:.3f} s of processors)", flush=True)
     engine = mk.engines.LoopyBP(schedule="flooding", max_iterations=ROUNDS, tolerance=1e-300)

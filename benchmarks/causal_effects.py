@@ -17,8 +17,8 @@ from time import perf_counter, process_time
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from markovia.causal.estimation.doubly_robust import aipw
-from markovia.causal.estimation.estimates import contrast
+from markovia.causal.estimation.adjustment.doubly_robust import aipw
+from markovia.causal.estimation.adjustment.estimates import contrast
 from markovia.runtime.array_types import Array, Ints
 
 FOLDS = 5

@@ -18,7 +18,7 @@ from exact_networks import tree_run
 from stopwatch import benchmark_folder, limit_memory, report
 
 import markovia as mk
-from markovia.inference.exact.tree_plan import Structure, forget_plans, plan_for, scope_of
+from markovia.inference.exact.tree_plan import TreeStructure, forget_plans, plan_for, scope_of
 from markovia.inference.exact.tree_state import OutOfRange
 from markovia.io.uai_results import read_evid, read_map, read_mar, read_pr
 
@@ -63,7 +63,7 @@ def best_tree(model: Any, given: dict[str, int]) -> tuple[float, float]:
     parts = model._problem(given, "junction-tree").parts(None)
     variables = {v.name: v for part in parts for v in part.variables}
     ids = {n: i for i, n in enumerate(variables)}
-    structure = Structure(
+    structure = TreeStructure(
         [len(v) for v in variables.values()], [[ids[v.name] for v in part.variables] for part in parts]
     )
     usual = plan_for(structure).total

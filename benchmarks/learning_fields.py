@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import markovia as mk
-from markovia.data.reading import read_data
+from markovia.data.tables.reading import read_data
 from markovia.factors.tables.variable import Variable
 from markovia.learning.fields.field_layout import layout_of_features
 from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood

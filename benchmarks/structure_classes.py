@@ -131,7 +131,7 @@ def _with_all_threads(frame: pd.DataFrame, method: str, more: dict[str, Any], ru
 
 def compare_discrete(name: str, size: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of GES with the score that causal-learn has for discrete data; `bic` is that score."""
-    from markovia.data.reading_mixed import read_mixed
+    from markovia.data.tables.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
     frame = sampled(name, size, options.seed)
@@ -217,7 +217,7 @@ def _line(row: dict[str, Any]) -> None:
 
 
 def _judge(frame: pd.DataFrame) -> Callable[[mk.graphs.DAG], float]:
-    from markovia.data.reading_mixed import read_mixed
+    from markovia.data.tables.reading_mixed import read_mixed
     from markovia.structure.scores.scores import bind_score
 
     score = bind_score(None, read_mixed(frame))

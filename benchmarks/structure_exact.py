@@ -29,7 +29,7 @@ import pandas as pd
 from structure_data import sampled
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 
 NETWORKS: list[tuple[str, int, dict[str, Any]]] = [
     ("asia", 10_000, {}),

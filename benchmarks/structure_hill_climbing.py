@@ -83,7 +83,7 @@ def main() -> int:
 def measure(name: str, n: int, seed: int, pgmpy_seconds: float) -> Iterator[str]:
     """Yield a line for each search on one sample."""
     import markovia as mk
-    from markovia.data.reading_mixed import read_mixed
+    from markovia.data.tables.reading_mixed import read_mixed
     from markovia.kernels.structure import edge_steps, family_scores
 
     model, rows = sample(name, n, seed)
@@ -151,7 +151,7 @@ def best_time(prepare: Callable[[], Any], search: Callable[[Any], Any]) -> tuple
 
 def shd(graph: Any, truth: Any) -> int:
     """Return the number of pairs of nodes whose edge differs between the classes of two graphs."""
-    from markovia.graphs.equivalence import cpdag
+    from markovia.graphs.kinds.equivalence import cpdag
 
     def marks(found: Any) -> set[tuple[Any, ...]]:
         edges = set()

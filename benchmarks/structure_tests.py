@@ -210,7 +210,7 @@ def _pyagrum(frame: pd.DataFrame) -> None:
 
 
 def _single_tests(frame: pd.DataFrame) -> None:
-    from markovia.data.reading_mixed import read_mixed
+    from markovia.data.tables.reading_mixed import read_mixed
     from markovia.kernels.structure import table_tests
 
     table_tests.load()

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from markovia.inference.differentiable.density import Density, Rows
+from markovia.inference.densities.program.density import Density, DensityRows
 
 EIGHT_SCHOOLS = {
     "y": np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]),
@@ -110,7 +110,9 @@ def hierarchy():
         uniform_start(7),
         {"y": y, "group": group},
         ("tests", "hierarchy"),
-        rows=lambda: Rows(30, lambda u, data, at: normal(data["y"][at], u[1:][data["group"][at]], 2.0).sum()),
+        rows=lambda: DensityRows(
+            30, lambda u, data, at: normal(data["y"][at], u[1:][data["group"][at]], 2.0).sum()
+        ),
     )
 
 

@@ -11,11 +11,11 @@ import numpy as np
 
 import markovia as mk
 import markovia.distributions as dist
-from markovia.inference.differentiable.draw_stats import DrawStats
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.collapsed.partition_posterior import PartitionPosterior
+from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 from markovia.inference.result import Info
 from markovia.models.graphical.calibration import Calibration
-from markovia.models.mixtures.partitions import PartitionPosterior
 
 PICTURES: dict[str, Callable[[], Any]] = {}
 P = mk.plotting

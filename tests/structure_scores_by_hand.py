@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.runtime.clock import Clock
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
 from markovia.structure.scores.local_score import LocalScore

@@ -16,7 +16,7 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.engine import engine_names, get_engine
-from markovia.models.temporal.processes.dynamic_answers import Beliefs
+from markovia.models.temporal.dynamic.dynamic_answers import Beliefs
 
 RNG = np.random.default_rng(7)
 BLOBS = RNG.normal(size=(24, 2)) + np.repeat([[0.0, 3.0], [4.0, -1.0], [1.5, 1.0]], [5, 12, 7], axis=0)

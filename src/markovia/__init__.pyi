@@ -21,9 +21,9 @@ from markovia import (
     variational as variational,
 )
 from markovia.causal.counterfactuals.structural_model import StructuralModel as StructuralModel
-from markovia.data.corpus import Corpus as Corpus
-from markovia.data.counting import counts as counts
-from markovia.data.discretization import Discretizer as Discretizer
+from markovia.data.text.corpus import Corpus as Corpus
+from markovia.data.tables.counting import counts as counts
+from markovia.data.tables.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
 from markovia.factors.functions.function_node import Flat as Flat, Input as Input
 from markovia.factors.gaussian.canonical_form import GaussianFactor as GaussianFactor
@@ -84,7 +84,7 @@ from markovia.models.mixtures.factor_analysis import (
     ProbabilisticPCA as ProbabilisticPCA,
 )
 from markovia.models.mixtures.independent_components import ICA as ICA
-from markovia.models.mixtures.infinite_hmm import InfiniteHMM as InfiniteHMM
+from markovia.models.temporal.infinite_hmm import InfiniteHMM as InfiniteHMM
 from markovia.models.mixtures.dirichlet_process import DirichletProcessMixture as DirichletProcessMixture
 from markovia.models.mixtures.k_means import KMeans as KMeans
 from markovia.models.mixtures.mixture import Mixture as Mixture
@@ -105,7 +105,7 @@ from markovia.models.temporal.arima import ARIMA as ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFactor
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
 from markovia.models.temporal.factorial_hmm import FactorialHMM as FactorialHMM
-from markovia.models.temporal.processes.dynamic_structure import (
+from markovia.models.temporal.dynamic.dynamic_structure import (
     learn_dynamic_structure as learn_dynamic_structure,
 )
 from markovia.models.temporal.hidden_semi_markov import HiddenSemiMarkov as HiddenSemiMarkov

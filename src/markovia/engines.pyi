@@ -1,20 +1,20 @@
 """The names that `markovia.engines` hands out, each with its home."""
 
 from markovia.inference.choosing.auto import Auto as Auto, load_kernels as load_kernels
-from markovia.inference.conjugacy.cavi import CAVI as CAVI
-from markovia.inference.conjugacy.conjugate import Conjugate as Conjugate
-from markovia.inference.conjugacy.gibbs_blocks import BlockGibbs as BlockGibbs
-from markovia.inference.conjugacy.svi import SVI as SVI
-from markovia.inference.density_engines.advi import ADVI as ADVI
-from markovia.inference.density_engines.density_importance import DensityImportance as DensityImportance
-from markovia.inference.density_engines.flow_vi import FlowVI as FlowVI
-from markovia.inference.density_engines.hmc import HMC as HMC
-from markovia.inference.density_engines.laplace import Laplace as Laplace
-from markovia.inference.density_engines.mala import MALA as MALA
-from markovia.inference.density_engines.nuts import NUTS as NUTS
-from markovia.inference.density_engines.random_walk import RandomWalkMetropolis as RandomWalkMetropolis
-from markovia.inference.density_engines.sgld import SGLD as SGLD, Langevin as Langevin
-from markovia.inference.density_engines.smc import SMC as SMC
+from markovia.inference.densities.closed_forms.cavi import CAVI as CAVI
+from markovia.inference.densities.closed_forms.conjugate import Conjugate as Conjugate
+from markovia.inference.densities.closed_forms.gibbs_blocks import BlockGibbs as BlockGibbs
+from markovia.inference.densities.closed_forms.svi import SVI as SVI
+from markovia.inference.densities.engines.advi import ADVI as ADVI
+from markovia.inference.densities.engines.density_importance import DensityImportance as DensityImportance
+from markovia.inference.densities.engines.flow_vi import FlowVI as FlowVI
+from markovia.inference.densities.engines.hmc import HMC as HMC
+from markovia.inference.densities.engines.laplace import Laplace as Laplace
+from markovia.inference.densities.engines.mala import MALA as MALA
+from markovia.inference.densities.engines.nuts import NUTS as NUTS
+from markovia.inference.densities.engines.random_walk import RandomWalkMetropolis as RandomWalkMetropolis
+from markovia.inference.densities.engines.sgld import SGLD as SGLD, Langevin as Langevin
+from markovia.inference.densities.engines.smc import SMC as SMC
 from markovia.inference.engine import Engine as Engine, engine_names as engine_names, get_engine as get_engine
 from markovia.inference.exact.conditioning import Conditioning as Conditioning
 from markovia.inference.exact.enumeration import Enumeration as Enumeration

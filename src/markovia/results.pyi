@@ -1,12 +1,12 @@
 """The names that `markovia.results` hands out, each with its home."""
 
-from markovia.inference.conjugacy.closed_posterior import ClosedPosterior as ClosedPosterior
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior as DrawnPosterior
-from markovia.inference.differentiable.predictive_scores import (
+from markovia.inference.densities.closed_forms.closed_posterior import ClosedPosterior as ClosedPosterior
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior as DrawnPosterior
+from markovia.inference.densities.program.predictive_scores import (
     PredictiveScore as PredictiveScore,
     compare as compare,
 )
-from markovia.inference.differentiable.state_draws import PlatedPosterior as PlatedPosterior
+from markovia.inference.densities.program.state_draws import PlatedPosterior as PlatedPosterior
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior as GaussianPosterior
 from markovia.inference.gaussian.mean_sensitivity import MeanSensitivity as MeanSensitivity
 from markovia.inference.markov_chains.diagnostics import Diagnostics as Diagnostics

@@ -26,8 +26,8 @@ from markovia.cli import loading
 from markovia.cli.app import app
 from markovia.cli.completion import whole_words
 from markovia.cli.evidence import read_given, read_names
-from markovia.graphs.open_paths import open_paths
-from markovia.inference.differentiable.density_engine import DensityEngine
+from markovia.graphs.separation.open_paths import open_paths
+from markovia.inference.densities.program.density_engine import DensityEngine
 
 SMOKER = ["--given", "smoke=yes"]
 

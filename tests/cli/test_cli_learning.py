@@ -10,8 +10,8 @@ import pytest
 
 import markovia as mk
 from command_line import answer, complaint, run
-from markovia.data.file_blocks import file_blocks
-from markovia.data.reading import read_data
+from markovia.data.tables.file_blocks import file_blocks
+from markovia.data.tables.reading import read_data
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_no_rows_give_a_header_and_a_failed_prediction_no_file(tmp_path: Path, m
     header = run("predict", "asia", str(data), "-t", "lung", "--proba").stdout
     assert header == "lung,P(lung=yes),P(lung=no)\n"
     data.write_text("smoke\n" + "yes\n" * 5000 + "perhaps\n")
-    monkeypatch.setattr("markovia.data.file_blocks.file_blocks.__defaults__", ((), 2048))
+    monkeypatch.setattr("markovia.data.tables.file_blocks.file_blocks.__defaults__", ((), 2048))
     assert "perhaps" in complaint("predict", "asia", str(data), "-t", "lung", "-o", str(out))
     assert not out.exists()
     assert "both name 'smoke'" in complaint("predict", "asia", str(data), "-t", "smoke", "-k", "smoke")

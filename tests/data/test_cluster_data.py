@@ -10,8 +10,8 @@ import pytest
 
 import markovia as mk
 from data_backends import rows
-from markovia.data.reading import read_data
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading import read_data
+from markovia.data.tables.row_sources import CodedTable
 
 NAMES = ["word", "digit", "flag", "grade"]
 
@@ -109,8 +109,8 @@ def test_a_spark_session_counts_like_one_process(spark):
 
 @pytest.mark.slow
 def test_many_tables_are_counted_in_batches_on_a_spark_session(spark, monkeypatch):
-    import markovia.data.frame_sources as frame_sources
-    import markovia.data.grouped_source as grouped_source
+    import markovia.data.tables.frame_sources as frame_sources
+    import markovia.data.tables.grouped_source as grouped_source
 
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.integers(0, 2, (40, 8)), columns=[f"v{i}" for i in range(8)])

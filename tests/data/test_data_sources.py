@@ -8,8 +8,8 @@ import pytest
 
 import markovia as mk
 from data_backends import EAGER, LAZY, as_csv, as_duckdb, as_parquet, as_polars_lazy, cells, rows
-from markovia.data.reading import read_data
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading import read_data
+from markovia.data.tables.row_sources import CodedTable
 
 NAMES = ["word", "digit", "flag", "grade"]
 STATES = {
@@ -241,8 +241,8 @@ def test_many_columns_are_grouped_in_one_scan(tmp_path):
 
 @pytest.mark.parametrize("form", [as_duckdb, as_polars_lazy, as_parquet], ids=lambda f: f.__name__)
 def test_distinct_rows_that_are_too_many_are_refused(form, tmp_path, monkeypatch):
-    import markovia.data.file_sources as files
-    import markovia.data.grouped_source as grouped
+    import markovia.data.tables.file_sources as files
+    import markovia.data.tables.grouped_source as grouped
 
     source = read_data(form(rows(), tmp_path), NAMES)
     monkeypatch.setattr(grouped, "MAX_BYTES", 512)

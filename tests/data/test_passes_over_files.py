@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-import markovia.data.data_files as data_files
-import markovia.data.file_sources as file_sources
-import markovia.data.grouped_source as grouped_source
+import markovia.data.tables.data_files as data_files
+import markovia.data.tables.file_sources as file_sources
+import markovia.data.tables.grouped_source as grouped_source
 from data_backends import (
     as_compressed_csv,
     as_csv,
@@ -21,8 +21,8 @@ from data_backends import (
     as_tsv,
     rows,
 )
-from markovia.data.reading import read_data
-from markovia.data.written_values import written_numbers
+from markovia.data.tables.reading import read_data
+from markovia.data.tables.written_values import written_numbers
 
 FILES = [as_csv, as_compressed_csv, as_tsv, as_parquet, as_several_files, as_list_of_files]
 NAMES = ["word", "digit", "flag", "grade"]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.graphs import DAG, MixedGraph, UndirectedGraph, cpdag, equivalence_class, i_equivalent
-from markovia.graphs.comparison import GraphComparison, compare_graphs, shd, sid
-from markovia.graphs.intervention_distance import SIDBounds, intervention_distance, wrong_effects
+from markovia.graphs.comparison.comparison import GraphComparison, compare_graphs, shd, sid
+from markovia.graphs.comparison.intervention_distance import SIDBounds, intervention_distance, wrong_effects
 
 few = settings(max_examples=60, deadline=None)
 seeds = st.integers(0, 10**6)
@@ -347,7 +347,7 @@ def test_what_cannot_be_compared_is_said():
 
 
 def test_a_class_that_is_too_large_is_said_and_the_table_is_still_printed(monkeypatch):
-    monkeypatch.setattr("markovia.graphs.intervention_distance.MOST_DIRECTED", 100)
+    monkeypatch.setattr("markovia.graphs.comparison.intervention_distance.MOST_DIRECTED", 100)
     names = [f"v{i}" for i in range(6)]
     truth = DAG(combinations(names, 2))
     found = compare_graphs(cpdag(truth), truth)

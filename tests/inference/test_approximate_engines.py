@@ -16,7 +16,7 @@ import pytest
 
 import markovia as mk
 from markovia.inference.approximate import QUESTIONS
-from markovia.inference.differentiable.density_engine import DensityEngine
+from markovia.inference.densities.program.density_engine import DensityEngine
 from markovia.inference.engine import engine_names, get_engine
 from model_strategies import KINDS, Case, log_marginal, log_sum, log_weights, random_case, random_findings
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import markovia as mk
 from file_fuzz import flips, must_hold, peak_memory, shuffled_tokens, truncations
 from markovia.errors import ParseError, UnsupportedModel
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.io.native.native_json import read_json, write_json
 from markovia.local import (
     AtLeast,

@@ -6,7 +6,7 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import ParseError, UnsupportedModel
-from markovia.inference.differentiable.function_digest import described
+from markovia.inference.densities.program.function_digest import described
 from markovia.io.native.native_functions import _written
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numba import njit
 from numpy.lib.stride_tricks import as_strided
 
-from markovia.graphs.elimination import eliminate, follow
-from markovia.inference.exact.tree_plan import Plan
+from markovia.graphs.triangulation.elimination import eliminate, follow
+from markovia.inference.exact.tree_plan import TreePlan
 from markovia.kernels.clique_trees import program_sections as tree_program
 from markovia.kernels.clique_trees.clique_trees import NO_ROOM, find_cliques, settle, workspace
 from markovia.kernels.clique_trees.elimination import find_order
@@ -334,7 +334,7 @@ def test_a_program_lays_everything_out_without_overlap(seed):
     removes = [len(c) > k for c, k in zip(cliques, part[tree_program.N_SEPARATOR].tolist(), strict=True)]
     counted = [size for size, own in zip(sizes, removes, strict=True) if own]  # helper cliques remove nothing
     assert (total, largest) == (sum(counted), max(counted))
-    plan = Plan(program, total, largest)
+    plan = TreePlan(program, total, largest)
     assert plan.entries_given(np.full(n, -1, dtype=np.int64)) == sum(sizes)
     code = np.where(rng.random(n) < 0.5, 0, -1)
     assert plan.entries_given(code) == sum(prod(int(cards[s]) for s in c if code[s] < 0) for c in cliques)

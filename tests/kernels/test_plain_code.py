@@ -10,7 +10,7 @@ import pytest
 
 from markovia.kernels import plain_code
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import Sampler, field_marginals
+from markovia.learning.conditional_fields.marginals import FieldSampler, field_marginals
 
 FIELDS = "markovia.kernels.fields."
 
@@ -32,7 +32,7 @@ def test_plain_and_compiled_marginals_are_the_same(fields, method, monkeypatch):
     found = []
     for compiled in (False, True):
         monkeypatch.setattr(plain_code, "worth_loading", lambda *_, compiled=compiled: compiled)
-        chains = Sampler.of(fields, np.random.default_rng(1), sweeps=20)
+        chains = FieldSampler.of(fields, np.random.default_rng(1), sweeps=20)
         options = {"labels": np.arange(15) % 3, "sampler": chains, "features": features}
         found.append(field_marginals(fields, weights, tables, method, **options))
     plain, fast = found

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 import markovia as mk
 from markovia.errors import InvalidArgument
-from markovia.models.mixtures.partitions import PartitionPosterior
+from markovia.inference.collapsed.partition_posterior import PartitionPosterior
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 2)) @ RNG.normal(size=(2, 6)) + 0.4 * RNG.normal(size=(300, 6))

@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 import markovia as mk
-from markovia.inference.differentiable.draw_stats import DrawStats
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 from markovia.inference.markov_chains.diagnostics import autocorrelation
 from markovia.inference.result import Info
 from markovia.learning.prediction.calibration_measures import calibration

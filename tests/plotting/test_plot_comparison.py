@@ -14,7 +14,7 @@ from matplotlib.patches import FancyArrowPatch
 
 import markovia as mk
 from markovia.graphs import DAG, MixedGraph, UndirectedGraph, cpdag
-from markovia.graphs.comparison import compare_graphs
+from markovia.graphs.comparison.comparison import compare_graphs
 from markovia.plotting import style
 from markovia.plotting.comparison_plot import difference_colours, plot_comparison
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.structure.scores import pair_information, parent_set_scores, subset_likelihoods
 from markovia.structure.scores.family_tables import FamilyTables
 from markovia.structure.scores.score_bounds import bound_for

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import MixedTable, read_mixed
+from markovia.data.tables.reading_mixed import MixedTable, read_mixed
 from markovia.runtime.clock import Clock
 from markovia.structure.learn import plan_search
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.settings import Reading
 
 ROWS = mk.examples.sprinkler().sample(3000, seed=1)
@@ -447,7 +447,7 @@ def test_a_method_finds_its_task_checked(monkeypatch):
         seen.update(
             names=task.names, depth=depth, jobs=task.jobs, draws=task.rng.integers(100, size=3).tolist()
         )
-        return Found(mk.graphs.DAG(nodes=task.names), notes=["by a spy"])
+        return FoundGraph(mk.graphs.DAG(nodes=task.names), notes=["by a spy"])
 
     monkeypatch.setattr(module, "hill_climb", spy)
     found = mk.learn_structure(ROWS, depth=4, n_jobs=2, seed=5)

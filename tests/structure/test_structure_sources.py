@@ -10,9 +10,9 @@ import pytest
 
 import data_backends as backends
 import markovia as mk
-from markovia.data import reading_mixed as reading_mixed
-from markovia.data.reading_mixed import read_mixed
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables import reading_mixed as reading_mixed
+from markovia.data.tables.reading_mixed import read_mixed
+from markovia.data.tables.row_sources import CodedTable
 
 ROWS = pd.DataFrame({c: column.astype(str) for c, column in mk.examples.asia().sample(1500, seed=2).items()})
 CODES = ROWS.apply(lambda c: c.map({"no": 0, "yes": 1}))

@@ -58,7 +58,7 @@ from markovia.causal.identification.identify import (
     tian_pearl as tian_pearl,
     transport as transport,
 )
-from markovia.causal.estimation.designs import (
+from markovia.causal.estimation.designs.designs import (
     SyntheticControl as SyntheticControl,
     StaggeredEffects as StaggeredEffects,
     difference_in_differences as difference_in_differences,
@@ -66,22 +66,22 @@ from markovia.causal.estimation.designs import (
     regression_discontinuity as regression_discontinuity,
     synthetic_control as synthetic_control,
 )
-from markovia.causal.estimation.diagnostics import Balance as Balance, Overlap as Overlap
+from markovia.causal.estimation.adjustment.diagnostics import Balance as Balance, Overlap as Overlap
 from markovia.causal.estimation.effect import effect as effect
 from markovia.causal.estimation.effect_result import Effect as Effect
-from markovia.causal.estimation.estimates import Estimate as Estimate
-from markovia.causal.estimation.falsification import (
+from markovia.causal.estimation.adjustment.estimates import Estimate as Estimate
+from markovia.causal.estimation.checks.falsification import (
     Falsification as Falsification,
     falsify_graph as falsify_graph,
 )
-from markovia.causal.estimation.longitudinal_designs import (
+from markovia.causal.estimation.designs.longitudinal_designs import (
     Mediation as Mediation,
     effect_over_time as effect_over_time,
     mediation as mediation,
 )
-from markovia.causal.estimation.refutation import Refutation as Refutation, refute as refute
-from markovia.causal.estimation.report import Report as Report, report as report
-from markovia.causal.estimation.sensitivity import (
+from markovia.causal.estimation.checks.refutation import Refutation as Refutation, refute as refute
+from markovia.causal.estimation.checks.report import Report as Report, report as report
+from markovia.causal.estimation.checks.sensitivity import (
     Sensitivity as Sensitivity,
     e_value as e_value,
     robustness_value as robustness_value,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.counting import counts
+from markovia.data.tables.counting import counts
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.causal.admg import Admg

@@ -11,10 +11,10 @@ from typing import Literal, get_args
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.text import parse_graph
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.named import Names, as_names
-from markovia.graphs.projection import latent_projection
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.named import Names, as_names
+from markovia.graphs.kinds.projection import latent_projection
 from markovia.runtime.checks import check_choice
 
 Family = Literal["auto", "admg", "cpdag", "mag", "pag"]

@@ -9,7 +9,7 @@ from markovia.cli import options
 from markovia.cli.loading import FileError
 from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from markovia.cli import options
 from markovia.cli.loading import FileError, complete_model, open_anything
 from markovia.cli.output import print_json, say, show_table
 from markovia.errors import InvalidArgument, TooLarge
-from markovia.graphs.comparison import GraphComparison, compare_graphs
-from markovia.graphs.intervention_distance import SIDBounds
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.comparison.comparison import GraphComparison, compare_graphs
+from markovia.graphs.comparison.intervention_distance import SIDBounds
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 FEW = 3

@@ -115,7 +115,7 @@ def written(model: Any, target: str, size: int) -> str:
 
     Examples
     --------
-    >>> from markovia.graphs.directed import DAG
+    >>> from markovia.graphs.kinds.directed import DAG
     >>> written(DAG([("a", "b")]), "graph.dagitty", 25)
     'wrote DAG with 2 nodes to graph.dagitty (25 bytes)'
     """

@@ -4,15 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
+from markovia.causal.estimation.adjustment.estimates import MEASURES
 from markovia.causal.estimation.effect import TARGETS
 from markovia.causal.estimation.effect import effect as estimate_effect
-from markovia.causal.estimation.estimates import MEASURES
 from markovia.causal.estimation.methods import METHODS
 from markovia.cli import options
 from markovia.cli.identify import graph_of, names_of
 from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument
 
 

@@ -10,8 +10,8 @@ from markovia.cli import options
 from markovia.cli.loading import STREAM, FileError, open_anything
 from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
-from markovia.data.frames import as_frame
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
 
 if TYPE_CHECKING:

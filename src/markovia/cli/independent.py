@@ -15,10 +15,10 @@ from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model
 from markovia.cli.output import heading, print_json, say
 from markovia.errors import InvalidArgument
-from markovia.graphs.open_paths import open_paths, reached
-from markovia.graphs.separation import d_separated, separated
-from markovia.graphs.trails import Trail, every_trail
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.trails import Trail, every_trail
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.separation.open_paths import open_paths, reached
+from markovia.graphs.separation.separation import d_separated, separated
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.model import Model

@@ -9,8 +9,8 @@ import typer
 from markovia.cli import options
 from markovia.cli.loading import open_model
 from markovia.cli.output import heading, print_json, say, show_table
-from markovia.graphs.triangulation import treewidth_of_order, triangulate
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.triangulation.triangulation import treewidth_of_order, triangulate
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.model import Model

@@ -13,9 +13,9 @@ from markovia.cli.loading import STREAM, FileError
 from markovia.cli.output import number, print_json, say, show_table
 from markovia.cli.rows import data_file
 from markovia.errors import InvalidArgument, UnsupportedModel
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.structure.confidence.bootstrap import bootstrap_structure
 from markovia.structure.confidence.model_averaging import EdgeConfidence
 from markovia.structure.learn import learn_structure

@@ -48,8 +48,8 @@ def open_model(word: str, format: str | None = None) -> "Model":  # noqa: A002
     >>> open_model("monty-hall").variables
     ['car', 'choice', 'opened']
     """
-    from markovia.graphs.directed import DAG
-    from markovia.graphs.mixed import MixedGraph
+    from markovia.graphs.kinds.directed import DAG
+    from markovia.graphs.kinds.mixed import MixedGraph
     from markovia.models.graphical.bayesian_network import BayesianNetwork
     from markovia.models.graphical.model import Model
     from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork

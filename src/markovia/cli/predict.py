@@ -11,7 +11,7 @@ from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model, require_tables
 from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
-from markovia.data.file_blocks import file_blocks
+from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument
 from markovia.models.graphical.model import Model
 

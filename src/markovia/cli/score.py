@@ -11,7 +11,7 @@ from markovia.cli import options
 from markovia.cli.loading import open_model, require_tables
 from markovia.cli.output import heading, number, print_json, say, show_table
 from markovia.cli.rows import data_file
-from markovia.data.file_blocks import file_blocks
+from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.models.graphical.model import Model
 

@@ -69,7 +69,7 @@ def topics(
     """Find the topics of texts by latent Dirichlet allocation."""
     import pandas as pd
 
-    from markovia.data.corpus import Corpus
+    from markovia.data.text.corpus import Corpus
     from markovia.models.topics.lda import LDA
 
     read = Corpus.read(Path(corpus), stop_words=None if stop_words == "none" else stop_words, min_df=min_df)

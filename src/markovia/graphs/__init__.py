@@ -4,22 +4,10 @@
 else is a function of a graph.
 """
 
-from markovia.graphs.bipartite import BipartiteGraph
-from markovia.graphs.chordal import (
-    chordless_cycle,
-    is_chordal,
-    is_decomposable,
-    maximal_cliques_chordal,
-    perfect_elimination_order,
-    simplicial_vertices,
-    to_directed,
-)
-from markovia.graphs.colouring import greedy_colouring
-from markovia.graphs.comparison import GraphComparison, compare_graphs, shd, sid
-from markovia.graphs.cutset import feedback_vertex_set, is_loop_cutset, loop_cutset
-from markovia.graphs.directed import DAG
-from markovia.graphs.elimination import Heuristic, greedy_order
-from markovia.graphs.equivalence import (
+from markovia.graphs.comparison.comparison import GraphComparison, compare_graphs, shd, sid
+from markovia.graphs.kinds.bipartite import BipartiteGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import (
     compelled_edges,
     cpdag,
     equivalence_class,
@@ -28,7 +16,7 @@ from markovia.graphs.equivalence import (
     meek,
     reversible_edges,
 )
-from markovia.graphs.generators import (
+from markovia.graphs.kinds.generators import (
     chain,
     complete,
     cycle,
@@ -38,7 +26,11 @@ from markovia.graphs.generators import (
     random_tree,
     star,
 )
-from markovia.graphs.imaps import (
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.projection import is_causally_sufficient, latent_projection
+from markovia.graphs.kinds.trails import Junction, Trail, is_active, open_trails, trails
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.separation.imaps import (
     GraphOracle,
     MinimalIMap,
     Oracle,
@@ -50,27 +42,40 @@ from markovia.graphs.imaps import (
     minimal_imap,
     minimal_undirected_imap,
 )
-from markovia.graphs.independencies import (
+from markovia.graphs.separation.independencies import (
     Independence,
     all_independencies,
     local_independencies,
     pairwise_independencies,
 )
-from markovia.graphs.junction_tree import JunctionTree, junction_tree
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.projection import is_causally_sufficient, latent_projection
-from markovia.graphs.semigraphoid import closure, implies
-from markovia.graphs.separation import (
+from markovia.graphs.separation.semigraphoid import closure, implies
+from markovia.graphs.separation.separation import (
     all_minimal_separators,
     d_separated,
     minimal_separator,
     reachable,
     separated,
 )
-from markovia.graphs.trails import Junction, Trail, is_active, open_trails, trails
-from markovia.graphs.treewidth import exact_treewidth
-from markovia.graphs.triangulation import Triangulation, elimination_cliques, treewidth_of_order, triangulate
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.triangulation.chordal import (
+    chordless_cycle,
+    is_chordal,
+    is_decomposable,
+    maximal_cliques_chordal,
+    perfect_elimination_order,
+    simplicial_vertices,
+    to_directed,
+)
+from markovia.graphs.triangulation.colouring import greedy_colouring
+from markovia.graphs.triangulation.cutset import feedback_vertex_set, is_loop_cutset, loop_cutset
+from markovia.graphs.triangulation.elimination import Heuristic, greedy_order
+from markovia.graphs.triangulation.junction_tree import JunctionTree, junction_tree
+from markovia.graphs.triangulation.treewidth import exact_treewidth
+from markovia.graphs.triangulation.triangulation import (
+    Triangulation,
+    elimination_cliques,
+    treewidth_of_order,
+    triangulate,
+)
 
 __all__ = [
     "DAG",

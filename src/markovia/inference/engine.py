@@ -133,18 +133,18 @@ _REGISTRY = {
     "large-neighbourhood": "markovia.inference.local_search.large_neighbourhood:LargeNeighbourhood",
     "marginal-map": "markovia.inference.local_search.marginal_map_search:MarginalMapSearch",
     "gaussian": "markovia.inference.gaussian.strong_elimination:Gaussian",
-    "conjugate": "markovia.inference.conjugacy.conjugate:Conjugate",
-    "cavi": "markovia.inference.conjugacy.cavi:CAVI",
-    "svi": "markovia.inference.conjugacy.svi:SVI",
-    "nuts": "markovia.inference.density_engines.nuts:NUTS",
-    "hmc": "markovia.inference.density_engines.hmc:HMC",
-    "mala": "markovia.inference.density_engines.mala:MALA",
-    "langevin": "markovia.inference.density_engines.sgld:Langevin",
-    "sgld": "markovia.inference.density_engines.sgld:SGLD",
-    "smc": "markovia.inference.density_engines.smc:SMC",
-    "laplace": "markovia.inference.density_engines.laplace:Laplace",
-    "advi": "markovia.inference.density_engines.advi:ADVI",
-    "flow-vi": "markovia.inference.density_engines.flow_vi:FlowVI",
+    "conjugate": "markovia.inference.densities.closed_forms.conjugate:Conjugate",
+    "cavi": "markovia.inference.densities.closed_forms.cavi:CAVI",
+    "svi": "markovia.inference.densities.closed_forms.svi:SVI",
+    "nuts": "markovia.inference.densities.engines.nuts:NUTS",
+    "hmc": "markovia.inference.densities.engines.hmc:HMC",
+    "mala": "markovia.inference.densities.engines.mala:MALA",
+    "langevin": "markovia.inference.densities.engines.sgld:Langevin",
+    "sgld": "markovia.inference.densities.engines.sgld:SGLD",
+    "smc": "markovia.inference.densities.engines.smc:SMC",
+    "laplace": "markovia.inference.densities.engines.laplace:Laplace",
+    "advi": "markovia.inference.densities.engines.advi:ADVI",
+    "flow-vi": "markovia.inference.densities.engines.flow_vi:FlowVI",
 }
 
 _ALSO_CALLED = {
@@ -308,7 +308,7 @@ def counterpart(engine: Engine, problem: Problem) -> Engine:
     return made
 
 
-_CLOSED_FORM = "markovia.inference.conjugacy.conjugate:closed_engine"
+_CLOSED_FORM = "markovia.inference.densities.closed_forms.conjugate:closed_engine"
 
 _known: set[type] = set()
 """Classes that were found to be engines: looking at every method of a protocol takes longer than a small answer."""

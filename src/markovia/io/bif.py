@@ -36,9 +36,9 @@ from itertools import product
 from markovia.errors import CycleError, MarkoviaError, ParseError, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import Variable
-from markovia.io.bif_tables import Body, Budget
+from markovia.io.bif_tables import Body, EntryBudget
 from markovia.io.bif_text import Cursor, mask, plain, quoted, said
-from markovia.io.declarations import Declaration, declared_variable
+from markovia.io.declarations import DeclaredVariable, declared_variable
 from markovia.io.identifiers import MARKS, STATES, refusal, split_properties, states_mark
 from markovia.io.rows import RowPolicy
 from markovia.models.graphical.base import GraphicalModel
@@ -91,7 +91,7 @@ def read_bif(text: str, source: str | None = None) -> BayesianNetwork:
     origin = Source(text, source)
     if _FIRST.match(text) is None:
         raise Cursor(origin, text).error("expected 'network', 'variable' or 'probability'")
-    return _Reader(origin, mask(origin)).network()
+    return _BifReader(origin, mask(origin)).network()
 
 
 def write_bif(model: GraphicalModel) -> str:
@@ -148,7 +148,7 @@ class _Block:
 
 
 @dataclass
-class _Reader:
+class _BifReader:
     source: Source
     text: str
     name: str = ""
@@ -159,7 +159,7 @@ class _Reader:
 
     def network(self) -> BayesianNetwork:
         blocks = list(self._blocks())
-        policy, budget = RowPolicy(self.source.name), Budget()
+        policy, budget = RowPolicy(self.source.name), EntryBudget()
         tables: dict[str, ConditionalTable] = {}
         for block in blocks:
             child, *parents = self._header(block)
@@ -187,7 +187,7 @@ class _Reader:
         for name, properties in list(self.node_properties.items()):
             if not any(mark in properties for mark in MARKS):
                 continue
-            item = Declaration(
+            item = DeclaredVariable(
                 name,
                 self.places[name],
                 [*self.variables[name].states],

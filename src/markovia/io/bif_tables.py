@@ -27,7 +27,7 @@ _WORDS = re.compile(r"[^\s,]++", re.ASCII)
 
 
 @dataclass
-class Budget:
+class EntryBudget:
     """How many entries `default` rows may still fill in, over the whole file."""
 
     left: int = MAX_DEFAULT_ENTRIES
@@ -41,7 +41,7 @@ class Body:
     parents: tuple[Variable, ...]
     cursor: Cursor
     policy: RowPolicy
-    budget: Budget
+    budget: EntryBudget
     properties: dict[str, str] = field(default_factory=dict)
 
     def table(self) -> Array:

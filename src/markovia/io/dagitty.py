@@ -15,9 +15,9 @@ import warnings
 
 from markovia.errors import CycleError, UnsupportedModel
 from markovia.graphs.causal.text import graph_text, parse_graph
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel

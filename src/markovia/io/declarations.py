@@ -1,7 +1,7 @@
 """What a file declares about a discrete network, gathered first and checked at the end.
 
 Formats differ in the order in which they mention things: a table may come before the states of its parents.
-A reader therefore only collects `Declaration`s, each with its place in the file and a function that makes the
+A reader therefore only collects `DeclaredVariable`s, each with its place in the file and a function that makes the
 distribution once the variables are known; `declared_network` then restores names and states (see
 `markovia.io.identifiers`), resolves parents, makes the distributions and builds the network. Whatever is wrong
 becomes one `ParseError` at the place that is to blame.
@@ -40,7 +40,7 @@ _FREE_ENTRIES = 2**20
 
 
 @dataclass
-class Declaration:
+class DeclaredVariable:
     """One variable as the file declares it."""
 
     identifier: str
@@ -59,7 +59,7 @@ class Declaration:
 
 def declared_network(
     source: Source,
-    declarations: Iterable[Declaration],
+    declarations: Iterable[DeclaredVariable],
     *,
     name: str = "",
     properties: Mapping[str, str] | None = None,
@@ -85,7 +85,7 @@ def declared_network(
         distribution is not valid.
     """
     items = list(declarations)
-    ids: dict[str, Declaration] = {}
+    ids: dict[str, DeclaredVariable] = {}
     for item in items:
         if item.identifier in ids:
             raise source.error(item.at, f"{shown(item.identifier)} is declared twice; expected a new name")
@@ -204,7 +204,7 @@ def _count(shape: Sequence[int]) -> str:
     return f"{entries:,}" if entries < 10**18 else "over 10**18"
 
 
-def declared_variable(source: Source, item: Declaration) -> Variable:
+def declared_variable(source: Source, item: DeclaredVariable) -> Variable:
     """Return the variable with its true name and states, and take the marks that say them out of the properties."""
     properties = item.properties
     name = _marked(source, item.at, properties, NAME, decode_text, item.identifier)
@@ -236,7 +236,7 @@ def _marked(
         ) from None
 
 
-def _parents(source: Source, item: Declaration, variables: Mapping[str, Variable]) -> Parents:
+def _parents(source: Source, item: DeclaredVariable, variables: Mapping[str, Variable]) -> Parents:
     seen: set[str] = {item.identifier}
     for parent, at in item.parents:
         if parent not in variables:

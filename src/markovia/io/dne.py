@@ -19,7 +19,7 @@ import re
 
 from markovia.factors.tables.variable import State, Variable
 from markovia.io.declarations import (
-    Declaration,
+    DeclaredVariable,
     Define,
     declared_network,
     dense,
@@ -81,7 +81,7 @@ def read_dne(text: str, source: str | None = None) -> BayesianNetwork:
     >>> bn.name, bn.query("rain")["yes"]
     ('b', 0.2)
     """
-    return _Reader(Source(text, source)).read()
+    return _DneReader(Source(text, source)).read()
 
 
 def write_dne(model: object) -> str:
@@ -161,12 +161,12 @@ def _attribute(key: str, value: str) -> str:
     return f"  {key} = {value if key.lower() in _BARE and is_bare(value) else quote(value)};\n"
 
 
-class _Reader:
+class _DneReader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.scan = Scanner(source)
         self.policy = RowPolicy(source.name)
-        self.nodes: list[Declaration] = []
+        self.nodes: list[DeclaredVariable] = []
         self.properties: dict[str, str] = {}
 
     def read(self) -> BayesianNetwork:
@@ -226,7 +226,7 @@ class _Reader:
     def _node(self) -> None:
         scan = self.scan
         at = scan.expect("node")
-        node = Declaration(scan.text("the name of the node"), at, label="title")
+        node = DeclaredVariable(scan.text("the name of the node"), at, label="title")
         kind, kind_at, continuous, count = "nature", at, False, None
         scan.expect("{")
         while not scan.take("}"):
@@ -273,7 +273,7 @@ class _Reader:
             node.properties.pop("statetitles", None)
         self.nodes.append(node)
 
-    def _unnamed(self, node: Declaration, count: tuple[str, int] | None, levels: int) -> list[State]:
+    def _unnamed(self, node: DeclaredVariable, count: tuple[str, int] | None, levels: int) -> list[State]:
         if count is not None:
             return numbered_states(self.source, *count)
         if levels > 0:
@@ -284,7 +284,7 @@ class _Reader:
         numbers = self.scan.numbers(zero="@imposs")
         return dense(self.source, self.policy, numbers.values, numbers.at, numbers.locate)
 
-    def _functable(self, node: Declaration) -> Define:
+    def _functable(self, node: DeclaredVariable) -> Define:
         scan = self.scan
         start, depth = scan.at, 0
         found: list[tuple[str, int]] = []

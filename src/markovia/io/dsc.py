@@ -24,7 +24,7 @@ from markovia.errors import ParseError
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.io.declarations import (
-    Declaration,
+    DeclaredVariable,
     Parents,
     check_room,
     declared_network,
@@ -72,7 +72,7 @@ def read_dsc(text: str, source: str | None = None) -> BayesianNetwork:
     >>> bn.name, bn.query("rain")["yes"]
     ('b', 0.2)
     """
-    return _Reader(Source(text, source)).read()
+    return _DscReader(Source(text, source)).read()
 
 
 def write_dsc(model: object) -> str:
@@ -144,7 +144,7 @@ def _attribute(key: str, value: str, sign: str) -> str:
 
 
 @dataclass
-class _Rows:
+class _DscRows:
     """The probability rows of one node as they are written."""
 
     child: str
@@ -159,13 +159,13 @@ class _Rows:
     """All rows at once where they are all numbers: the numbers, the text they stand in, its offset."""
 
 
-class _Reader:
+class _DscReader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.scan = Scanner(source)
         self.policy = RowPolicy(source.name)
-        self.nodes: dict[str, Declaration] = {}
-        self.tables: dict[str, _Rows] = {}
+        self.nodes: dict[str, DeclaredVariable] = {}
+        self.tables: dict[str, _DscRows] = {}
         self.properties: dict[str, str] = {}
 
     def read(self) -> BayesianNetwork:
@@ -206,12 +206,12 @@ class _Reader:
         identifier = scan.text("the name of the node")
         if identifier in self.nodes:
             raise self.source.error(at, f"expected a new node, but {shown(identifier)} is declared twice")
-        node = self.nodes[identifier] = Declaration(identifier, at, label="name")
+        node = self.nodes[identifier] = DeclaredVariable(identifier, at, label="name")
         self._block(node.properties, node)
         if not node.states:
             raise self.source.error(at, f"expected the type of {shown(identifier)}")
 
-    def _block(self, properties: dict[str, str], node: Declaration | None = None) -> None:
+    def _block(self, properties: dict[str, str], node: DeclaredVariable | None = None) -> None:
         scan = self.scan
         scan.expect("{")
         while not scan.take("}"):
@@ -260,7 +260,7 @@ class _Reader:
         scan.expect(")")
         if child in self.tables:
             raise self.source.error(at, f"expected one table a node, found a second one of {shown(child)}")
-        rows = self.tables[child] = _Rows(child, at, parents)
+        rows = self.tables[child] = _DscRows(child, at, parents)
         scan.expect("{")
         body = scan.plain_until("}") if parents else None
         if body is not None and _PLAIN_ROWS.fullmatch(body):
@@ -272,7 +272,7 @@ class _Reader:
         while not scan.take("}"):
             self._row(rows)
 
-    def _row(self, rows: _Rows) -> None:
+    def _row(self, rows: _DscRows) -> None:
         scan = self.scan
         at = scan.at
         if scan.take("default"):
@@ -312,7 +312,7 @@ class _Reader:
 
     # -- tables --------------------------------------------------------------------------------------------
 
-    def _define(self, rows: _Rows, child: Variable, parents: Parents) -> Conditional:
+    def _define(self, rows: _DscRows, child: Variable, parents: Parents) -> Conditional:
         shape = (*(len(p) for p in parents), len(child))
         check_room(self.source, shape, rows.at)
         n_rows = prod(shape[:-1])
@@ -347,7 +347,7 @@ class _Reader:
         return dense(self.source, self.policy, table.reshape(-1), rows.at, locate)(child, parents)
 
     def _fill_bulk(
-        self, rows: _Rows, shape: tuple[int, ...], table: NDArray[np.float64], where: NDArray[np.int64]
+        self, rows: _DscRows, shape: tuple[int, ...], table: NDArray[np.float64], where: NDArray[np.int64]
     ) -> None:
         """Fill the table from rows that are all numbers; `where` gets the word at which each row begins."""
         assert rows.bulk is not None

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from markovia.errors import TooLarge, UnsupportedModel
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork

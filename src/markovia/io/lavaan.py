@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from markovia.errors import ParseError, UnsupportedModel
 from markovia.graphs.causal.text import declared_graph, most_edges
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph, edge_string
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, MarkedEdge, MixedGraph, edge_string
 from markovia.io.dagitty import as_mixed
 from markovia.io.identifiers import NAME, decode_text, safe_names
 from markovia.runtime.source_text import Source, shown
@@ -72,7 +72,7 @@ def read_lavaan(text: str, source: str | None = None) -> DAG | MixedGraph:
     >>> read_lavaan("y ~ x ; x ~~ y")
     MixedGraph(['x --> y', 'y <-> x'])
     """
-    reader = _Reader(Source(text, source))
+    reader = _LavaanReader(Source(text, source))
     reader.read()
     return declared_graph(reader.source, reader.nodes, reader.edges, reader.places)
 
@@ -121,7 +121,7 @@ class _Token(NamedTuple):
     at: int
 
 
-class _Reader:
+class _LavaanReader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.nodes: dict[str, None] = {}

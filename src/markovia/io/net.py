@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from markovia.errors import ParseError
 from markovia.factors.tables.variable import State
-from markovia.io.declarations import Declaration, Define, declared_network, dense
+from markovia.io.declarations import DeclaredVariable, Define, declared_network, dense
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import Scanner, is_bare
@@ -57,7 +57,7 @@ def read_net(text: str, source: str | None = None) -> BayesianNetwork:
     >>> bn.query("rain")["yes"]
     0.2
     """
-    return _Reader(Source(text, source)).read()
+    return _NetReader(Source(text, source)).read()
 
 
 def write_net(model: object) -> str:
@@ -122,12 +122,12 @@ def _attribute(key: str, value: str) -> str:
     return f"  {key} = {value if key in _BARE and is_bare(value) else quote(value)};\n"
 
 
-class _Reader:
+class _NetReader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.scan = Scanner(source, percent=True)
         self.policy = RowPolicy(source.name)
-        self.nodes: dict[str, Declaration] = {}
+        self.nodes: dict[str, DeclaredVariable] = {}
         self.potentials: set[str] = set()
         self.name = ""
         self.properties: dict[str, str] = {}
@@ -143,7 +143,7 @@ class _Reader:
             wrapped = True
         else:
             raise scan.expected("'net' or 'class'")
-        pending: list[Declaration] = []
+        pending: list[DeclaredVariable] = []
         while scan.kind != "end" and not (wrapped and scan.sees("}")):
             self._item(pending, wrapped)
         if wrapped:
@@ -169,7 +169,7 @@ class _Reader:
             else:
                 self.properties[key] = value
 
-    def _item(self, pending: list[Declaration], wrapped: bool) -> None:
+    def _item(self, pending: list[DeclaredVariable], wrapped: bool) -> None:
         scan = self.scan
         for kind in _UNSUPPORTED:
             if scan.sees(kind):
@@ -194,7 +194,7 @@ class _Reader:
         identifier = scan.text("the name of the node")
         if identifier in self.nodes:
             raise self.source.error(at, f"expected a new node, but {shown(identifier)} is declared twice")
-        node = self.nodes[identifier] = Declaration(identifier, at, label="label")
+        node = self.nodes[identifier] = DeclaredVariable(identifier, at, label="label")
         scan.expect("{")
         while not scan.take("}"):
             if scan.sees("states"):
@@ -210,7 +210,7 @@ class _Reader:
         if not node.states:
             raise self.source.error(at, f"expected the states of {shown(identifier)}")
 
-    def _potential(self, pending: list[Declaration]) -> None:
+    def _potential(self, pending: list[DeclaredVariable]) -> None:
         scan = self.scan
         at = scan.expect("potential")
         scan.expect("(")
@@ -225,7 +225,7 @@ class _Reader:
             raise scan.expected("'|' or ')' after the one child of a potential")
         scan.advance()
         scan.expect("{")
-        table = Declaration(child, at, parents=parents)
+        table = DeclaredVariable(child, at, parents=parents)
         while not scan.take("}"):
             key = scan.word("an attribute or '}'")
             if key == "data":
@@ -249,7 +249,7 @@ class _Reader:
         numbers = scan.numbers()
         return dense(self.source, self.policy, numbers.values, numbers.at, numbers.locate)
 
-    def _attach(self, pending: list[Declaration]) -> None:
+    def _attach(self, pending: list[DeclaredVariable]) -> None:
         for table in pending:
             child = table.identifier
             if child not in self.nodes:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from markovia.factors.local_models.noisy import NoisyMin
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.io.declarations import Declaration, Define, Parents, declared_network, dense, deterministic
+from markovia.io.declarations import DeclaredVariable, Define, Parents, declared_network, dense, deterministic
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
@@ -69,7 +69,7 @@ def read_xdsl(text: str, source: str | None = None) -> BayesianNetwork:
     >>> bn.name, bn.query("rain")["yes"]
     ('b', 0.2)
     """
-    return _Reader(XmlSource(text, source)).read()
+    return _XdslReader(XmlSource(text, source)).read()
 
 
 def write_xdsl(model: object) -> str:
@@ -187,7 +187,7 @@ def _property(key: str, value: str, indent: str) -> str:
     return f"{indent}<property id={quoteattr(key)}>{escape(value)}</property>\n"
 
 
-class _Reader:
+class _XdslReader:
     def __init__(self, source: XmlSource) -> None:
         self.source = source
         self.policy = RowPolicy(source.name)
@@ -215,13 +215,13 @@ class _Reader:
         self.policy.finish()
         return network
 
-    def _node(self, element: Element, first_fastest: bool) -> Declaration:
+    def _node(self, element: Element, first_fastest: bool) -> DeclaredVariable:
         if element.tag not in ("cpt", "deterministic", "noisymax"):
             raise self.source.error(
                 element.at,
                 f"<{element.tag[:40]}> nodes are not supported; expected cpt, deterministic or noisymax",
             )
-        node = Declaration(self._identifier(element), element.at, label=_LABEL)
+        node = DeclaredVariable(self._identifier(element), element.at, label=_LABEL)
         node.states = [self._identifier(state) for state in element.all("state")]
         node.properties = {**_own_attributes(element, {"id"}), **self._user_properties(element)}
         parents = element.first("parents")
@@ -232,7 +232,7 @@ class _Reader:
             node.parents.reverse()
         return node
 
-    def _distribution(self, element: Element, node: Declaration) -> Define | None:
+    def _distribution(self, element: Element, node: DeclaredVariable) -> Define | None:
         if element.tag == "cpt":
             table = element.first("probabilities")
             if table is None:
@@ -247,7 +247,7 @@ class _Reader:
         parameters = element.first("parameters")
         return None if parameters is None else self._noisy(element, parameters)
 
-    def _certain(self, results: Element, node: Declaration) -> Define:
+    def _certain(self, results: Element, node: DeclaredVariable) -> Define:
         def codes(variable: Variable) -> list[int]:
             known = {str(state): i for i, state in enumerate(node.states)}
             found = results.text.split()

@@ -13,7 +13,7 @@ Reading is linear in the size of the file. Reference: Cozman, *The Interchange F
 from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
-from markovia.io.declarations import Declaration, Locate, declared_network, dense
+from markovia.io.declarations import DeclaredVariable, Locate, declared_network, dense
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
@@ -61,7 +61,7 @@ def read_xmlbif(text: str, source: str | None = None) -> BayesianNetwork:
     if network is None:
         raise place.error(root.at, "expected <NETWORK> in <BIF>")
     policy = RowPolicy(source)
-    nodes: dict[str, Declaration] = {}
+    nodes: dict[str, DeclaredVariable] = {}
     for element in network.all("variable"):
         node = _variable(place, element)
         if node.identifier in nodes:
@@ -144,7 +144,7 @@ def _properties(element: Element) -> dict[str, str]:
     return found
 
 
-def _variable(place: XmlSource, element: Element) -> Declaration:
+def _variable(place: XmlSource, element: Element) -> DeclaredVariable:
     kind = next((v for k, v in element.attributes.items() if k.lower() == "type"), "nature")
     if kind.lower() not in ("nature", "discrete"):
         raise place.error(element.at, f'{shown(kind)} variables are not supported; expected TYPE="nature"')
@@ -152,14 +152,14 @@ def _variable(place: XmlSource, element: Element) -> Declaration:
     if name is None or not name.text:
         raise place.error(element.at, "expected <NAME> in <VARIABLE>")
     states = [outcome.text for outcome in element.all("outcome", "value")]
-    return Declaration(name.text, element.at, states=[*states], properties=_properties(element))
+    return DeclaredVariable(name.text, element.at, states=[*states], properties=_properties(element))
 
 
 def _define(
     place: XmlSource,
     policy: RowPolicy,
     element: Element,
-    nodes: Mapping[str, Declaration],
+    nodes: Mapping[str, DeclaredVariable],
     defined: set[str],
 ) -> None:
     children = list(element.all("for"))

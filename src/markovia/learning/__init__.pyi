@@ -1,6 +1,6 @@
 """The names that `markovia.learning` hands out, each with its home."""
 
-from markovia.data.tf_idf import tf_idf as tf_idf, tf_idf_weights as tf_idf_weights
+from markovia.data.text.tf_idf import tf_idf as tf_idf, tf_idf_weights as tf_idf_weights
 from markovia.learning.association.association import (
     AssociationMatrix as AssociationMatrix,
     covariance as covariance,

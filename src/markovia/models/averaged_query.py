@@ -14,7 +14,7 @@ import numpy as np
 
 from markovia.errors import ImpossibleEvidence
 from markovia.factors.tables.factor import Factor
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.posterior_network import NetworkDraws, SampledPosterior
 from markovia.runtime.clock import now

@@ -167,10 +167,10 @@ def _sequences() -> None:
 
 def _groups() -> None:
     from markovia.models.mixtures.dirichlet_process import DirichletProcessMixture
-    from markovia.models.mixtures.infinite_hmm import InfiniteHMM
     from markovia.models.mixtures.k_means import KMeans
     from markovia.models.mixtures.latent_features import LatentFeatures
     from markovia.models.mixtures.named_mixtures import GaussianMixture
+    from markovia.models.temporal.infinite_hmm import InfiniteHMM
 
     numbers = _numbers()
     for method in ("collapsed-gibbs", "algorithm-8"):

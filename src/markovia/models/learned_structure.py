@@ -4,16 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading import read_data
-from markovia.data.reading_mixed import MixedTable, read_mixed
+from markovia.data.tables.reading import read_data
+from markovia.data.tables.reading_mixed import MixedTable, read_mixed
 from markovia.errors import InvalidArgument, InvalidGraph, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import extend
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import extend
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.learning.gaussian.covariance_selection import covariance_selection
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
 from markovia.models.graphical.bayesian_network import BayesianNetwork

@@ -11,8 +11,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.graphs import DAG, Mark, MixedGraph
-from markovia.graphs.comparison import GraphComparison
-from markovia.graphs.plot_options import Positions
+from markovia.graphs.comparison.comparison import GraphComparison
+from markovia.graphs.kinds.plot_options import Positions
 from markovia.plotting import style
 from markovia.plotting.drawing import (
     LARGEST_FIGURE,
@@ -23,9 +23,9 @@ from markovia.plotting.drawing import (
     draw,
 )
 from markovia.plotting.labels import shorten, text_width
-from markovia.plotting.layout import Layout, arrange, chosen
+from markovia.plotting.layout import GraphLayout, arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
-from markovia.plotting.scene import Edge, Node, Scene
+from markovia.plotting.scene import Edge, Scene, SceneNode
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def plot_comparison(
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> import markovia as mk
-    >>> from markovia.graphs.comparison import compare_graphs
+    >>> from markovia.graphs.comparison.comparison import compare_graphs
     >>> found = compare_graphs(mk.graphs.DAG([("a", "b"), ("c", "b")]), mk.graphs.DAG([("a", "b"), ("b", "c")]))
     >>> left, right = plot_comparison(found)
     >>> left.get_title(), right.get_title()
@@ -90,7 +90,7 @@ def plot_comparison(
     names = comparison.nodes
     edges, downwards = _union(comparison)
     layout = chosen(layout, names, edges, downwards=downwards)
-    nodes = [Node(name) for name in names]
+    nodes = [SceneNode(name) for name in names]
     whole = Scene(nodes, [], downwards)
     placed = arrange(names, whole.sizes, edges, layout, seed=seed)
     route = dict(zip(edges, placed.routes, strict=True))
@@ -101,7 +101,7 @@ def plot_comparison(
         drawn = _side(comparison, side, route)
         own = tuple(route[e.a, e.b] for e in drawn)
         # both sides show the whole layout, so that a node has the same place in each
-        _draw_within(Scene(nodes, drawn, downwards, title), Layout(placed.centres, own), placed, ax)
+        _draw_within(Scene(nodes, drawn, downwards, title), GraphLayout(placed.centres, own), placed, ax)
     left, right = sides
     if legend:
         _legend(comparison, left, right, own_figure=axes is None)
@@ -158,19 +158,21 @@ def _side(comparison: GraphComparison, side: int, route: Mapping[tuple[int, int]
     return found
 
 
-def _draw_within(picture: Scene, own: Layout, whole: Layout, ax: "Axes") -> None:
+def _draw_within(picture: Scene, own: GraphLayout, whole: GraphLayout, ax: "Axes") -> None:
     draw(picture, own, ax)
     low, high = _box(picture, whole)
     ax.set_xlim(float(low[0]), float(high[0]))
     ax.set_ylim(float(low[1]), float(high[1]))
 
 
-def _box(picture: Scene, layout: Layout) -> Any:
+def _box(picture: Scene, layout: GraphLayout) -> Any:
     low, high = layout.box(picture.sizes) if picture.nodes else (np.zeros(2), np.ones(2))
     return low - MARGIN, high + MARGIN
 
 
-def _two_axes(picture: Scene, layout: Layout, legend: bool, titles: Sequence[str]) -> "tuple[Axes, Axes]":
+def _two_axes(
+    picture: Scene, layout: GraphLayout, legend: bool, titles: Sequence[str]
+) -> "tuple[Axes, Axes]":
     """Return two axes of one new figure: beside each other, or above each other if the drawing is wide."""
     from matplotlib import pyplot as plt
 

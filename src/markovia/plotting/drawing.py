@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.graphs.mixed import Mark
+from markovia.graphs.kinds.mixed import Mark
 from markovia.plotting import scene as sc
 from markovia.plotting import style
 from markovia.plotting.edge_labels import label_places, points_along
 from markovia.plotting.labels import outline, text_height, text_width
-from markovia.plotting.layout import Layout
+from markovia.plotting.layout import GraphLayout
 from markovia.plotting.matplotlib_axes import new_axes
 from markovia.plotting.plate_layout import Plate, plate_boxes
 from markovia.runtime.array_types import Array
@@ -38,7 +38,7 @@ HALF_LETTER = 0.36 / 72.0  # from the line that letters stand on to their middle
 
 def draw(
     picture: sc.Scene,
-    layout: Layout,
+    layout: GraphLayout,
     ax: "Axes | None",
     advance: Advance = lambda n=1: None,
     steps: int = 0,
@@ -146,7 +146,7 @@ def _draw_plate(ax: "Axes", proportions: Any, plate: Plate, low: Array, high: Ar
     )
 
 
-def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> None:
+def _draw_node(ax: "Axes", proportions: Any, node: sc.SceneNode, centre: Array) -> None:
     from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
 
     width, height = node.size
@@ -179,7 +179,7 @@ def _draw_node(ax: "Axes", proportions: Any, node: sc.Node, centre: Array) -> No
         _draw_bars(ax, proportions, node, x - width / 2, top - node.title_height - 0.04)
 
 
-def _draw_bars(ax: "Axes", proportions: Any, node: sc.Node, left: float, top: float) -> None:
+def _draw_bars(ax: "Axes", proportions: Any, node: sc.SceneNode, left: float, top: float) -> None:
     from matplotlib.patches import Rectangle
 
     states, percents = node.columns
@@ -234,7 +234,7 @@ def _write(
     proportions.keep(text.set_fontsize, size)
 
 
-def _colours(node: sc.Node) -> tuple[str, str]:
+def _colours(node: sc.SceneNode) -> tuple[str, str]:
     if node.set_from_outside:
         return style.SET_FILL, style.SET_BORDER
     if node.observed:
@@ -306,7 +306,7 @@ def _cross_out(ax: "Axes", proportions: Any, route: Array) -> None:
 
 
 def _draw_shares(
-    ax: "Axes", proportions: Any, picture: sc.Scene, routes: list[Array], layout: Layout
+    ax: "Axes", proportions: Any, picture: sc.Scene, routes: list[Array], layout: GraphLayout
 ) -> None:
     """Write the share of each labelled edge on it; one without any free place is left out, its width says the same."""
     written = [
@@ -326,7 +326,7 @@ def _draw_shares(
             proportions.keep(text.set_fontsize, style.SMALL_FONT_SIZE)
 
 
-def _routed(picture: sc.Scene, layout: Layout) -> list[Array]:
+def _routed(picture: sc.Scene, layout: GraphLayout) -> list[Array]:
     """Return where each edge runs, from border to border: two points, or Bézier curves."""
     pairs: dict[frozenset[int], int] = {}
     routes = []
@@ -354,7 +354,7 @@ def _routed(picture: sc.Scene, layout: Layout) -> list[Array]:
     return routes
 
 
-def _border(node: sc.Node, centre: Array, towards: Array) -> Array:
+def _border(node: sc.SceneNode, centre: Array, towards: Array) -> Array:
     """Return the point where the line from a node's centre to another point leaves the node."""
     half = np.array(node.size) / 2
     step = towards - centre

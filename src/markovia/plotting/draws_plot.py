@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior, arviz
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior, arviz
 from markovia.inference.markov_chains.diagnostics import autocorrelation
 from markovia.plotting import style
 from markovia.plotting.labels import shorten

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.mixed import Mark
-from markovia.graphs.plot_options import Positions
+from markovia.graphs.kinds.mixed import Mark
+from markovia.graphs.kinds.plot_options import Positions
 from markovia.plotting.drawing import draw
 from markovia.plotting.layout import arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
-from markovia.plotting.scene import Edge, Node, Scene
+from markovia.plotting.scene import Edge, Scene, SceneNode
 from markovia.runtime.keyword_advice import guided
 from markovia.structure.confidence.model_averaging import EdgeConfidence
 from markovia.structure.task.acyclicity import is_acyclic
@@ -82,7 +82,7 @@ def plot_edge_confidence(
     pointing[[e.a for e in edges], [e.b for e in edges]] = True
     heading = f"{confidence.n_graphs:,} graphs" if confidence.n_graphs else "edge probabilities"
     picture = Scene(
-        [Node(name) for name in confidence.names],
+        [SceneNode(name) for name in confidence.names],
         edges,
         downwards=is_acyclic(pointing),
         title=heading if title is None else title,

@@ -16,7 +16,7 @@ from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Finding, Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
-from markovia.graphs.plot_options import Highlight, Positions
+from markovia.graphs.kinds.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.models.graphical.base import GraphicalModel
@@ -24,10 +24,10 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
 from markovia.plotting.labels import shorten
-from markovia.plotting.layout import Layout, arrange, chosen
+from markovia.plotting.layout import GraphLayout, arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.plate_layout import Plate, plate_layout
-from markovia.plotting.scene import Edge, Node, Scene, monitor
+from markovia.plotting.scene import Edge, Scene, SceneNode, monitor
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.progress import progress_bar
 
@@ -219,7 +219,7 @@ def draw_scene(
     layout: Positions,
     seed: int,
     progress: bool | None,
-    placed: Layout | None = None,
+    placed: GraphLayout | None = None,
 ) -> "Axes":
     """Shade and colour what is observed and highlighted, place what is not `placed`, and draw."""
     edges = [(e.a, e.b) for e in picture.edges]
@@ -238,7 +238,7 @@ def draw_scene(
         if placed is not None:
             arranged = placed
         elif plated:
-            arranged = Layout(plate_layout(picture.sizes, edges, picture.plates), (None,) * len(edges))
+            arranged = GraphLayout(plate_layout(picture.sizes, edges, picture.plates), (None,) * len(edges))
         else:
             arranged = arrange(
                 names, picture.sizes, edges, layout, seed=seed, advance=advance, steps=STEPS // 2
@@ -392,7 +392,7 @@ def graph_scene(graph: Any) -> Scene:
 def _plain(names: Sequence[str], edges: Iterable[tuple[str, str, Mark, Mark]], *, downwards: bool) -> Scene:
     number = {name: i for i, name in enumerate(names)}
     return Scene(
-        [Node(name) for name in names],
+        [SceneNode(name) for name in names],
         [
             Edge(number[a], number[b], at_a, at_b, dashed=at_a is at_b is Mark.ARROW)
             for a, b, at_a, at_b in edges
@@ -414,13 +414,15 @@ def _mixed(graph: MixedGraph) -> Scene:
 def _bipartite(graph: BipartiteGraph) -> Scene:
     variables = {name: i for i, name in enumerate(graph.variables)}
     factors = {name: len(variables) + i for i, name in enumerate(graph.factors)}
-    nodes = [Node(name, "ellipse") for name in variables] + [Node(name, "square") for name in factors]
+    nodes = [SceneNode(name, "ellipse") for name in variables] + [
+        SceneNode(name, "square") for name in factors
+    ]
     return Scene(nodes, [Edge(factors[f], variables[v]) for f, v in graph.edges], downwards=False)
 
 
 def _junction_tree(tree: JunctionTree) -> Scene:
     """Hang the tree up at its middle, with a small box for the separator on every edge."""
-    nodes = [Node(", ".join(clique), "ellipse") for clique in tree.cliques]
+    nodes = [SceneNode(", ".join(clique), "ellipse") for clique in tree.cliques]
     near: list[list[tuple[int, int]]] = [[] for _ in tree.cliques]
     for e, (a, b) in enumerate(tree.edges):
         near[a].append((b, e))
@@ -437,7 +439,7 @@ def _junction_tree(tree: JunctionTree) -> Scene:
                 if b not in seen:
                     seen.add(b)
                     queue.append(b)
-                    nodes.append(Node(", ".join(tree.separators[e]) or "∅", "separator"))
+                    nodes.append(SceneNode(", ".join(tree.separators[e]) or "∅", "separator"))
                     edges += [Edge(a, len(nodes) - 1), Edge(len(nodes) - 1, b)]
     return Scene(nodes, edges, downwards=True)
 

@@ -11,7 +11,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable, did_you_mean
-from markovia.graphs.plot_options import Positions
+from markovia.graphs.kinds.plot_options import Positions
 from markovia.plotting.grid_layout import find_grid, grid_layout
 from markovia.plotting.layered_layout import layered_layout
 from markovia.plotting.stress_layout import stress_layout
@@ -30,7 +30,7 @@ PIXELS = 96.0
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """Centres of the nodes, one row (x, y) each, and Bézier routes of the edges that are not straight."""
 
     centres: Array
@@ -51,7 +51,7 @@ def arrange(
     advance: Advance = lambda n=1: None,
     steps: int = 0,
     routed: bool = True,
-) -> Layout:
+) -> GraphLayout:
     """Place nodes of the given sizes so that no two of them overlap.
 
     Parameters
@@ -87,17 +87,17 @@ def arrange(
             "plot a subgraph, such as a node with its Markov blanket"
         )
     if not len(names):
-        return Layout(np.zeros((0, 2)), ())
+        return GraphLayout(np.zeros((0, 2)), ())
     if not isinstance(method, str):
         points = _given_positions(names, method)
-        return Layout(spread(points, sizes, edges, rigid=True), (None,) * len(edges))
+        return GraphLayout(spread(points, sizes, edges, rigid=True), (None,) * len(edges))
     if method == "grid":
         cells = find_grid(names, edges)
         if cells is None:
             raise InvalidArgument("layout='grid' needs a grid of at least 2 x 2; use layout='auto'")
         at, ways = grid_layout(sizes, cells, edges)
-        return Layout(at, tuple(ways))
-    placed: list[tuple[list[int], list[int], Layout]] = []
+        return GraphLayout(at, tuple(ways))
+    placed: list[tuple[list[int], list[int], GraphLayout]] = []
     parts = _parts(len(names), edges)
     for nodes in parts:
         told = steps if nodes is max(parts, key=len) else 0  # the largest part takes the time
@@ -109,13 +109,13 @@ def arrange(
         else:
             points = stress_layout(len(nodes), own, seed=seed, advance=advance, told=told)
             at, ways = spread(points, sizes[nodes], own), [None] * len(own)
-        placed.append((nodes, inside, Layout(at, tuple(ways))))
+        placed.append((nodes, inside, GraphLayout(at, tuple(ways))))
     centres, routes = np.zeros((len(names), 2)), dict[int, Array]()
     shifts = _shelves([part.box(sizes[nodes]) for nodes, _, part in placed])
     for (nodes, inside, part), shift in zip(placed, shifts, strict=True):
         centres[nodes] = part.centres + shift
         routes.update({e: way + shift for e, way in zip(inside, part.routes, strict=True) if way is not None})
-    return Layout(centres, tuple(routes.get(e) for e in range(len(edges))))
+    return GraphLayout(centres, tuple(routes.get(e) for e in range(len(edges))))
 
 
 def chosen(method: Positions, names: Sequence[str], edges: list[Pair], *, downwards: bool) -> Positions:

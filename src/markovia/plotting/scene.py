@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.graphs.mixed import Mark
+from markovia.graphs.kinds.mixed import Mark
 from markovia.plotting import style
 from markovia.plotting.labels import shorten, text_height, text_width, wrap
 from markovia.plotting.plate_layout import Plate
@@ -35,7 +35,7 @@ class Bar:
 
 
 @dataclass
-class Node:
+class SceneNode:
     """A node: its name for the user, its text if that is not the name, its shape, and its bars if it is a monitor.
 
     It is observed, or `set_from_outside` by an intervention, or neither.
@@ -119,7 +119,7 @@ class Edge:
 class Scene:
     """A picture without positions; `downwards` says that every edge a, b can be drawn from top to bottom."""
 
-    nodes: list[Node]
+    nodes: list[SceneNode]
     edges: list[Edge]
     downwards: bool
     title: str = ""

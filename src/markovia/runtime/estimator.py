@@ -1,5 +1,7 @@
 """What every estimator with scikit-learn's habits is: scikit-learn's base, shown in notebooks in our own way."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -26,3 +28,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+@contextmanager
+def kept_on_failure(estimator: Any) -> Iterator[None]:
+    """Leave the estimator as it was if what is inside fails."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise

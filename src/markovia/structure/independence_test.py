@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.shown import html_text
 from markovia.structure.ci_tests.ci_tests import bind_test
 from markovia.structure.learn import with_alpha

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.tables.variable import State
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator
 from markovia.structure.ci_tests.ci_tests import CITest, Oracle, is_truth
-from markovia.structure.methods import Method, method_named
+from markovia.structure.methods import StructureMethod, method_named
 from markovia.structure.task.knowledge import Knowledge, Rules, as_knowledge
-from markovia.structure.task.result import Found, LearnedStructure
+from markovia.structure.task.result import FoundGraph, LearnedStructure
 from markovia.structure.task.settings import Reading
 from markovia.structure.task.task import Task
 
@@ -133,7 +133,7 @@ def learn_structure(
 
 
 @dataclass(frozen=True)
-class Search:
+class StructureSearch:
     """A call of `learn_structure` that was checked and whose data were read, ready to run on these or on resampled rows.
 
     Attributes
@@ -150,7 +150,7 @@ class Search:
         As they were given.
     """
 
-    how: Method
+    how: StructureMethod
     order: tuple[str, ...]
     rules: Rules
     mixed: MixedTable | None
@@ -179,7 +179,7 @@ class Search:
             self.test,
             n_jobs,
         )
-        found: Found = self.how.function(task, **_gathered(self.how.function, self.options))
+        found: FoundGraph = self.how.function(task, **_gathered(self.how.function, self.options))
         return LearnedStructure(
             graph=found.graph,
             method=self.how.name,
@@ -211,7 +211,7 @@ def plan_search(
     test: Any = None,
     alpha: float | None = None,
     options: Mapping[str, Any],
-) -> Search:
+) -> StructureSearch:
     """Check what `learn_structure` is given and read the data."""
     how = method_named(method)
     takes = _takes(how.function)
@@ -223,7 +223,7 @@ def plan_search(
         test = with_alpha(test, alpha)
     if _answers_itself(test) and data is None:
         order = _observed(test, reading.names)
-        return Search(how, order, known.rules(order), None, score, test, options)
+        return StructureSearch(how, order, known.rules(order), None, score, test, options)
     if data is None:
         oracle = "" if how.takes in ("score", "neither") else ", or an oracle as test="
         raise InvalidArgument(f"{how.name} needs data{oracle}")
@@ -237,7 +237,7 @@ def plan_search(
         mixed = whole
     if not counts_do(how, test):
         mixed = mixed.spread()
-    return Search(how, mixed.names, known.rules(mixed.names), mixed, score, test, options, notes)
+    return StructureSearch(how, mixed.names, known.rules(mixed.names), mixed, score, test, options, notes)
 
 
 def check_jobs(n_jobs: Any) -> None:
@@ -247,7 +247,7 @@ def check_jobs(n_jobs: Any) -> None:
         raise InvalidArgument(f"n_jobs= is a number of processes, or -1 for one a processor, not {n_jobs!r}")
 
 
-def counts_do(how: Method, test: Any) -> bool:
+def counts_do(how: StructureMethod, test: Any) -> bool:
     """Say whether a method only counts discrete rows, so that equal ones may be held once with their number."""
     if how.takes == "score":
         return True
@@ -257,14 +257,14 @@ def counts_do(how: Method, test: Any) -> bool:
     )
 
 
-def _check_asked(how: Method, score: Any, test: Any, alpha: float | None) -> None:
+def _check_asked(how: StructureMethod, score: Any, test: Any, alpha: float | None) -> None:
     if score is not None and how.takes not in ("score", "both"):
         raise InvalidArgument(f"{how.name} takes no score=")
     if (test is not None or alpha is not None) and how.takes not in ("test", "both"):
         raise InvalidArgument(f"{how.name} takes no {'test' if test is not None else 'alpha'}=")
 
 
-def _check_options(how: Method, takes: Sequence[str], options: Mapping[str, Any]) -> None:
+def _check_options(how: StructureMethod, takes: Sequence[str], options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in takes:
             doors = [p for p in inspect.signature(learn_structure).parameters if p not in ("data", "options")]

@@ -13,7 +13,7 @@ from markovia.runtime.registry import resolve
 
 
 @dataclass(frozen=True)
-class Method:
+class StructureMethod:
     """Where a method is and what it takes.
 
     Attributes
@@ -45,62 +45,72 @@ class Method:
 
 _METHODS = [
     # trees
-    Method("chow-liu", "markovia.structure.trees.chow_liu:chow_liu", "neither"),
-    Method("tan", "markovia.structure.trees.tree_augmented_search:tree_augmented", "neither"),
+    StructureMethod("chow-liu", "markovia.structure.trees.chow_liu:chow_liu", "neither"),
+    StructureMethod("tan", "markovia.structure.trees.tree_augmented_search:tree_augmented", "neither"),
     # scores over directed graphs
-    Method("hill-climb", "markovia.structure.dag_search.hill_climbing:hill_climb", "score"),
-    Method("tabu", "markovia.structure.dag_search.tabu_search:tabu", "score"),
-    Method("k2", "markovia.structure.dag_search.k2:k2", "score"),
-    Method("exact", "markovia.structure.exact.exact_search:exact", "score"),
+    StructureMethod("hill-climb", "markovia.structure.dag_search.hill_climbing:hill_climb", "score"),
+    StructureMethod("tabu", "markovia.structure.dag_search.tabu_search:tabu", "score"),
+    StructureMethod("k2", "markovia.structure.dag_search.k2:k2", "score"),
+    StructureMethod("exact", "markovia.structure.exact.exact_search:exact", "score"),
     # scores over classes and orders
-    Method("ges", "markovia.structure.classes_and_orders.ges:ges", "score"),
-    Method("boss", "markovia.structure.classes_and_orders.boss:boss", "score"),
-    Method("grasp", "markovia.structure.classes_and_orders.grasp:grasp", "score"),
-    Method("order-search", "markovia.structure.classes_and_orders.order_search:order_search", "score"),
+    StructureMethod("ges", "markovia.structure.classes_and_orders.ges:ges", "score"),
+    StructureMethod("boss", "markovia.structure.classes_and_orders.boss:boss", "score"),
+    StructureMethod("grasp", "markovia.structure.classes_and_orders.grasp:grasp", "score"),
+    StructureMethod(
+        "order-search", "markovia.structure.classes_and_orders.order_search:order_search", "score"
+    ),
     # tests
-    Method("pc", "markovia.structure.constraint.pc:pc", "test"),
-    Method("fci", "markovia.structure.constraint.fci:fci", "test"),
-    Method("rfci", "markovia.structure.constraint.rfci:rfci", "test"),
-    Method("mmhc", "markovia.structure.dag_search.mmhc:mmhc", "both"),
+    StructureMethod("pc", "markovia.structure.constraint.pc:pc", "test"),
+    StructureMethod("fci", "markovia.structure.constraint.fci:fci", "test"),
+    StructureMethod("rfci", "markovia.structure.constraint.rfci:rfci", "test"),
+    StructureMethod("mmhc", "markovia.structure.dag_search.mmhc:mmhc", "both"),
     # functional models
-    Method(
+    StructureMethod(
         "direct-lingam", "markovia.structure.functional.direct_lingam:direct_lingam", "neither", numbers=True
     ),
-    Method("ica-lingam", "markovia.structure.functional.ica_lingam:ica_lingam", "neither", numbers=True),
-    Method("anm", "markovia.structure.functional.anm:anm", "neither", numbers=True),
-    Method("pnl", "markovia.structure.functional.pnl:pnl", "neither", numbers=True),
-    Method("notears", "markovia.structure.functional.notears:notears", "neither", numbers=True),
-    Method("notears-mlp", "markovia.structure.functional.notears_mlp:notears_mlp", "neither", numbers=True),
+    StructureMethod(
+        "ica-lingam", "markovia.structure.functional.ica_lingam:ica_lingam", "neither", numbers=True
+    ),
+    StructureMethod("anm", "markovia.structure.functional.anm:anm", "neither", numbers=True),
+    StructureMethod("pnl", "markovia.structure.functional.pnl:pnl", "neither", numbers=True),
+    StructureMethod("notears", "markovia.structure.functional.notears:notears", "neither", numbers=True),
+    StructureMethod(
+        "notears-mlp", "markovia.structure.functional.notears_mlp:notears_mlp", "neither", numbers=True
+    ),
     # undirected graphs
-    Method(
+    StructureMethod(
         "partial-correlation",
         "markovia.structure.undirected.partial_correlation_search:partial_correlations",
         "neither",
         numbers=True,
     ),
-    Method(
+    StructureMethod(
         "neighbourhood",
         "markovia.structure.undirected.neighbourhood_selection:neighbourhood",
         "neither",
         numbers=True,
     ),
-    Method(
+    StructureMethod(
         "graphical-lasso",
         "markovia.structure.undirected.graphical_lasso:graphical_lasso",
         "neither",
         numbers=True,
     ),
-    Method("ising", "markovia.structure.undirected.ising_neighbourhood:ising", "neither"),
-    Method(
+    StructureMethod("ising", "markovia.structure.undirected.ising_neighbourhood:ising", "neither"),
+    StructureMethod(
         "l1-pseudo-likelihood",
         "markovia.structure.undirected.sparse_pseudo_likelihood:l1_pseudo_likelihood",
         "neither",
     ),
     # networks that change
-    Method("kernel-weighted", "markovia.structure.changing.time_varying_ising:kernel_weighted", "neither"),
-    Method("tesla", "markovia.structure.changing.tesla:tesla", "neither"),
+    StructureMethod(
+        "kernel-weighted", "markovia.structure.changing.time_varying_ising:kernel_weighted", "neither"
+    ),
+    StructureMethod("tesla", "markovia.structure.changing.tesla:tesla", "neither"),
     # incomplete data
-    Method("structural-em", "markovia.structure.incomplete.structural_em:structural_em", "score", gaps=True),
+    StructureMethod(
+        "structural-em", "markovia.structure.incomplete.structural_em:structural_em", "score", gaps=True
+    ),
 ]
 METHODS = {m.name: m for m in _METHODS}
 ALIASES = {
@@ -144,7 +154,7 @@ def structure_methods() -> list[str]:
     return list(METHODS)
 
 
-def method_named(name: object) -> Method:
+def method_named(name: object) -> StructureMethod:
     """Return the method of that name, or say which there are."""
     if not isinstance(name, str):
         raise InvalidArgument(f"method= is a name such as 'hill-climb', not {name!r}")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markovia.data.reading_mixed import MixedTable, read_mixed
+from markovia.data.tables.reading_mixed import MixedTable, read_mixed
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
-from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import extend
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import extend
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.structure.scores.scores import bind_score
 
 

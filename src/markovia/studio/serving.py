@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from markovia.data.row_sources import MISSING, CodedTable
+from markovia.data.tables.row_sources import MISSING, CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
 from markovia.inference.posterior import Posterior
 from markovia.runtime import ports

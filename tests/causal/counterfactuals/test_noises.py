@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import norm
 
 import markovia.distributions as dist
-from markovia.causal.counterfactuals.noises import Empirical, Gaussian, Weighted, as_noise
+from markovia.causal.counterfactuals.noises import Empirical, GaussianNoise, Weighted, as_noise
 
 
 def test_a_normal_noise_has_scipys_density_and_quantiles():
     noise, peer = as_noise(dist.Normal(-1.5, 2.5), "x"), norm(-1.5, 2.5)
-    assert isinstance(noise, Gaussian)
+    assert isinstance(noise, GaussianNoise)
     at = np.array([-7.0, -1.0, 0.3, 4.0])
     assert noise.log_prob(at) == pytest.approx(peer.logpdf(at))
     assert noise.quantiles(np.array([0.02, 0.4, 0.9])) == pytest.approx(peer.ppf([0.02, 0.4, 0.9]))

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import markovia as mk
-from markovia.causal.estimation.nuisance import make_folds
+from markovia.causal.estimation.adjustment.nuisance import make_folds
 from markovia.causal.simulated_worlds import ihdp_like, lalonde_like, linear_world
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownArgument, UnknownVariable
 

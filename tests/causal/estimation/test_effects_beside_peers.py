@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from markovia.causal.estimation.double_ml import partially_linear
-from markovia.causal.estimation.doubly_robust import aipw
-from markovia.causal.estimation.estimates import contrast
-from markovia.causal.estimation.nuisance import fit_glm
-from markovia.causal.estimation.over_time import marginal_structural_model
-from markovia.causal.estimation.standardisation import slope
+from markovia.causal.estimation.adjustment.double_ml import partially_linear
+from markovia.causal.estimation.adjustment.doubly_robust import aipw
+from markovia.causal.estimation.adjustment.estimates import contrast
+from markovia.causal.estimation.adjustment.nuisance import fit_glm
+from markovia.causal.estimation.adjustment.over_time import marginal_structural_model
+from markovia.causal.estimation.adjustment.standardisation import slope
 from markovia.causal.simulated_worlds import lalonde_like
 
 

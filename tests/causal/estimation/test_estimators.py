@@ -4,29 +4,40 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from markovia.causal.estimation.designs import staggered_differences
-from markovia.causal.estimation.difference_in_differences import (
+from markovia.causal.estimation.adjustment.double_ml import partially_linear
+from markovia.causal.estimation.adjustment.doubly_robust import aipw, tmle
+from markovia.causal.estimation.adjustment.estimates import (
+    ArmMeans,
+    bootstrap,
+    contrast,
+    estimate,
+    with_bootstrap,
+)
+from markovia.causal.estimation.adjustment.front_door_effects import front_door_lines, front_door_table
+from markovia.causal.estimation.adjustment.instrumental_variables import (
+    first_stage,
+    late,
+    two_stage_least_squares,
+    wald,
+)
+from markovia.causal.estimation.adjustment.matching import matching
+from markovia.causal.estimation.adjustment.mediation_effects import natural_effects
+from markovia.causal.estimation.adjustment.meta_learners import LEARNERS, meta_learner
+from markovia.causal.estimation.adjustment.nuisance import fit_glm, propensity
+from markovia.causal.estimation.adjustment.over_time import marginal_structural_model, regime_mean
+from markovia.causal.estimation.adjustment.standardisation import slope, standardisation
+from markovia.causal.estimation.adjustment.stratification import stratification
+from markovia.causal.estimation.adjustment.weighting import ipw
+from markovia.causal.estimation.designs.designs import staggered_differences
+from markovia.causal.estimation.designs.difference_in_differences import (
     averaged,
     difference_in_differences,
     group_time_effects,
     panel_difference,
 )
-from markovia.causal.estimation.discontinuity import discontinuity
-from markovia.causal.estimation.double_ml import partially_linear
-from markovia.causal.estimation.doubly_robust import aipw, tmle
+from markovia.causal.estimation.designs.discontinuity import discontinuity
+from markovia.causal.estimation.designs.synthetic_controls import simplex_weights, synthesise
 from markovia.causal.estimation.effect import effect
-from markovia.causal.estimation.estimates import ArmMeans, bootstrap, contrast, estimate, with_bootstrap
-from markovia.causal.estimation.front_door_effects import front_door_lines, front_door_table
-from markovia.causal.estimation.instrumental_variables import first_stage, late, two_stage_least_squares, wald
-from markovia.causal.estimation.matching import matching
-from markovia.causal.estimation.mediation_effects import natural_effects
-from markovia.causal.estimation.meta_learners import LEARNERS, meta_learner
-from markovia.causal.estimation.nuisance import fit_glm, propensity
-from markovia.causal.estimation.over_time import marginal_structural_model, regime_mean
-from markovia.causal.estimation.standardisation import slope, standardisation
-from markovia.causal.estimation.stratification import stratification
-from markovia.causal.estimation.synthetic_controls import simplex_weights, synthesise
-from markovia.causal.estimation.weighting import ipw
 from markovia.causal.simulated_worlds import ihdp_like, lalonde_like, linear_world
 from markovia.errors import InvalidArgument
 

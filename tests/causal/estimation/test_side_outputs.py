@@ -8,16 +8,30 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import markovia as mk
-from markovia.causal.estimation.difference_in_differences import GroupTime, averaged, group_time_effects
-from markovia.causal.estimation.discontinuity import choose_bandwidth, discontinuity
-from markovia.causal.estimation.estimates import ArmMeans, Estimate, contrast, estimate, with_bootstrap
-from markovia.causal.estimation.instrumental_variables import first_stage, late, two_stage_least_squares
-from markovia.causal.estimation.mediation_effects import natural_effects
-from markovia.causal.estimation.meta_learners import meta_learner
-from markovia.causal.estimation.nuisance import fit_glm, make_folds
-from markovia.causal.estimation.over_time import regime_mean
-from markovia.causal.estimation.synthetic_controls import synthesise
-from markovia.causal.estimation.weighting import ipw
+from markovia.causal.estimation.adjustment.estimates import (
+    ArmMeans,
+    Estimate,
+    contrast,
+    estimate,
+    with_bootstrap,
+)
+from markovia.causal.estimation.adjustment.instrumental_variables import (
+    first_stage,
+    late,
+    two_stage_least_squares,
+)
+from markovia.causal.estimation.adjustment.mediation_effects import natural_effects
+from markovia.causal.estimation.adjustment.meta_learners import meta_learner
+from markovia.causal.estimation.adjustment.nuisance import fit_glm, make_folds
+from markovia.causal.estimation.adjustment.over_time import regime_mean
+from markovia.causal.estimation.adjustment.weighting import ipw
+from markovia.causal.estimation.designs.difference_in_differences import (
+    GroupTime,
+    averaged,
+    group_time_effects,
+)
+from markovia.causal.estimation.designs.discontinuity import choose_bandwidth, discontinuity
+from markovia.causal.estimation.designs.synthetic_controls import synthesise
 
 
 def test_the_first_stage_has_the_f_statistic_of_least_squares():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from causal_worlds import NAMES, admgs, full_model, gaussian_model, random_admg
-from markovia.causal.identification.evaluation import Tables
+from markovia.causal.identification.evaluation import FormulaTables
 from markovia.errors import (
     CycleError,
     InvalidArgument,
@@ -179,7 +179,7 @@ def test_every_step_of_a_derivation_has_the_separations_it_needs_and_holds_on_th
     for step in derivation:
         for separation in step.separations:
             assert separation.holds(masked), f"{step}"
-        left, right = Tables(model).value(step.left, {}), Tables(model).value(step.right, {})
+        left, right = FormulaTables(model).value(step.left, {}), FormulaTables(model).value(step.right, {})
         everything = list(dict.fromkeys((*left.names, *right.names)))
         ones = mk.factors.product([left.apply(np.ones_like), right.apply(np.ones_like)])
         np.testing.assert_allclose(
@@ -451,7 +451,9 @@ def test_transported_formulas_equal_the_intervened_target_population(graph, data
     for step in estimand.derivation():
         for separation in step.separations:
             assert separation.holds(Admg.of(graph)), f"{step}"
-        left, right = (Tables({"": model, **models}).value(side, {}) for side in (step.left, step.right))
+        left, right = (
+            FormulaTables({"": model, **models}).value(side, {}) for side in (step.left, step.right)
+        )
         ones = mk.factors.product([left.apply(np.ones_like), right.apply(np.ones_like)])
         names = list(ones.names)
         np.testing.assert_allclose(

@@ -129,7 +129,7 @@ def test_gibbs_sampling_uses_the_time_it_is_given():
         calls.append(engine)
         return escalation.Tables([], np.nan, made(engine, converged=False))
 
-    clock = escalation.Budget(1000.0, now())
+    clock = escalation.SharedTime(1000.0, now())
     assert escalation._gibbs(attempt, clock, seed=3)
     assert [c.name for c in calls] == ["gibbs", "gibbs"]
     assert calls[1].draws > 10 * calls[0].draws
@@ -144,7 +144,7 @@ def test_without_a_time_limit_a_converged_run_of_gibbs_is_enough():
         calls.append(engine)
         return escalation.Tables([], np.nan, made(engine, converged=True))
 
-    assert escalation._gibbs(attempt, escalation.Budget(None, now()), seed=0)
+    assert escalation._gibbs(attempt, escalation.SharedTime(None, now()), seed=0)
     assert len(calls) == 1
 
 
@@ -341,7 +341,7 @@ def test_a_time_limit_of_auto_must_be_a_positive_number():
 def test_an_engine_that_refuses_is_listed_and_not_fatal():
     a = mk.Variable("a", [0, 1])
     problem = Problem({"a": a}, [mk.Factor([a], [1.0, 3.0])], {}, {})
-    clock = escalation.Budget(2.0, now())
+    clock = escalation.SharedTime(2.0, now())
     asked = []
 
     def ask(engine):
@@ -358,7 +358,7 @@ def test_an_engine_that_refuses_is_listed_and_not_fatal():
         raise mk.errors.TooLarge("a table is too large")
 
     with pytest.raises(mk.errors.Unanswered, match="a table is too large"):
-        escalation._staged(problem, escalation.Budget(2.0, now()), 0, never)
+        escalation._staged(problem, escalation.SharedTime(2.0, now()), 0, never)
 
 
 def test_a_mass_that_no_model_can_have_is_not_plausible():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from markovia.inference.collapsed.syntax_sampler import SyntaxTopics
-from markovia.inference.collapsed.token_samplers import Response, Ties, TokenTopics, WatchedTopics
+from markovia.inference.collapsed.token_samplers import Ties, TokenTopics, TopicResponse, WatchedTopics
 from markovia.learning.latent.topic_responses import ClassResponse, NumberResponse
 
 WORDS, OFFSETS = np.array([0, 1, 0, 2, 1]), np.array([0, 3, 3, 5])
@@ -252,7 +252,7 @@ def test_responses_coefficients_words_and_topics_drawn_in_turn_have_their_joint_
             scores = shares @ coef.T
             value = (rng.random(3) < 1.0 / (1.0 + np.exp(scores[:, 0] - scores[:, 1]))).astype(float)
         sampler.watcher = replace(sampler.watcher, value=value)
-        sampler.response = Response(kind, value, coef, variance)
+        sampler.response = TopicResponse(kind, value, coef, variance)
 
     def said(sampler):
         r = sampler.response
@@ -341,7 +341,7 @@ def test_topics_watched_by_a_response_have_the_enumerated_posterior(kind):
     sampler = TokenTopics(WORDS, OFFSETS, ALPHA, BETA)
     value = np.array([0.3, np.nan, 1.4]) if kind == 1 else np.array([1.0, -1.0, 0.0])
     coef = np.array([[-1.0, 2.0]]) if kind == 1 else np.array([[3.0, -2.0], [-1.0, 4.0]])
-    sampler.response = Response(kind, value, coef, 0.2)
+    sampler.response = TopicResponse(kind, value, coef, 0.2)
     exact = posterior_of(sampler, own())
     for state in exact:
         topics = np.array([k for k, _ in state])

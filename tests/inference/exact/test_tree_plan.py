@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.inference.exact import tree_plan
-from markovia.inference.exact.tree_plan import Structure, forget_plans, plan_for
+from markovia.inference.exact.tree_plan import TreeStructure, forget_plans, plan_for
 from markovia.runtime.threads import in_parallel, thread_count
 
 seeds = st.integers(0, 2**32 - 1)
@@ -30,14 +30,14 @@ def entries(plan):
 def test_a_structure_is_planned_once_and_each_setting_has_its_own_plan():
     forget_plans()
     shape = ([2, 2, 3], [[0, 1], [1, 2], [2, 0]])
-    plan = plan_for(Structure(*shape))
-    assert plan_for(Structure(*shape)) is plan
-    assert plan_for(Structure(*shape), effort=2.0) is not plan
-    assert plan_for(Structure(*shape), last=[0]) is not plan
-    assert plan_for(Structure([2, 2, 4], shape[1])) is not plan
-    assert plan_for(Structure(shape[0], [[0, 1], [1, 2], [0, 2]])) is not plan
+    plan = plan_for(TreeStructure(*shape))
+    assert plan_for(TreeStructure(*shape)) is plan
+    assert plan_for(TreeStructure(*shape), effort=2.0) is not plan
+    assert plan_for(TreeStructure(*shape), last=[0]) is not plan
+    assert plan_for(TreeStructure([2, 2, 4], shape[1])) is not plan
+    assert plan_for(TreeStructure(shape[0], [[0, 1], [1, 2], [0, 2]])) is not plan
     forget_plans()
-    again = plan_for(Structure(*shape))
+    again = plan_for(TreeStructure(*shape))
     assert again is not plan
     assert np.array_equal(again.program, plan.program)
 
@@ -45,11 +45,11 @@ def test_a_structure_is_planned_once_and_each_setting_has_its_own_plan():
 def test_the_cache_keeps_what_was_used_last(monkeypatch):
     forget_plans()
     monkeypatch.setattr(tree_plan, "CACHED_PLANS", 2)
-    first, second = plan_for(Structure([2], [[0]])), plan_for(Structure([3], [[0]]))
-    assert plan_for(Structure([2], [[0]])) is first
-    plan_for(Structure([4], [[0]]))
-    assert plan_for(Structure([2], [[0]])) is first
-    assert plan_for(Structure([3], [[0]])) is not second
+    first, second = plan_for(TreeStructure([2], [[0]])), plan_for(TreeStructure([3], [[0]]))
+    assert plan_for(TreeStructure([2], [[0]])) is first
+    plan_for(TreeStructure([4], [[0]]))
+    assert plan_for(TreeStructure([2], [[0]])) is first
+    assert plan_for(TreeStructure([3], [[0]])) is not second
 
 
 def test_models_of_one_shape_share_a_plan():
@@ -65,7 +65,7 @@ def test_a_given_order_is_used_and_the_total_is_that_of_its_cliques(seed):
     rng = np.random.default_rng(seed)
     card, scopes = random_structure(rng, 12)
     order = rng.permutation(len(card)).tolist()
-    plan = plan_for(Structure(card, scopes), order=order)
+    plan = plan_for(TreeStructure(card, scopes), order=order)
     assert plan.order.tolist() == order
     own = np.diff(plan.clique_start) > plan.n_separator  # helper cliques remove nothing and do not count
     sizes = [size for size, counts in zip(entries(plan), own, strict=True) if counts]
@@ -74,7 +74,7 @@ def test_a_given_order_is_used_and_the_total_is_that_of_its_cliques(seed):
     assert plan.n_maximal == len(sizes)
     assert plan.width == max(len(plan.clique_slots(c)) for c in range(plan.n_cliques)) - 1
     assert plan.entries_given(np.zeros(len(card), dtype=np.int64)) == plan.n_cliques
-    searched = plan_for(Structure(card, scopes), effort=100.0)
+    searched = plan_for(TreeStructure(card, scopes), effort=100.0)
     assert sorted(searched.order.tolist()) == sorted(order)
 
 
@@ -84,7 +84,7 @@ def test_variables_to_eliminate_last_come_last(seed):
     rng = np.random.default_rng(seed)
     card, scopes = random_structure(rng, 15)
     last = rng.permutation(len(card))[: rng.integers(1, len(card) + 1)].tolist()
-    plan = plan_for(Structure(card, scopes), last=last)
+    plan = plan_for(TreeStructure(card, scopes), last=last)
     assert set(plan.order.tolist()[len(card) - len(last) :]) == set(last)
 
 
@@ -99,7 +99,7 @@ def test_a_schedule_runs_every_clique_once_and_children_before_parents(seed):
         patch.setattr(tree_plan, "SPLIT", int(rng.integers(1, 40)))
         patch.setattr(tree_plan, "STRETCH", int(rng.choice([1, 30, 1000])))
         forget_plans()
-        plan = plan_for(Structure(card, scopes))
+        plan = plan_for(TreeStructure(card, scopes))
         below, above = plan.schedule
     forget_plans()
     runs = [*below, *above]
@@ -117,16 +117,16 @@ def test_a_schedule_runs_every_clique_once_and_children_before_parents(seed):
 def test_a_small_tree_runs_in_one_piece_and_a_large_one_in_several(monkeypatch):
     monkeypatch.setenv("MARKOVIA_THREADS", "2")
     forget_plans()
-    chain = plan_for(Structure([2] * 5, [[i, i + 1] for i in range(4)]))
+    chain = plan_for(TreeStructure([2] * 5, [[i, i + 1] for i in range(4)]))
     assert chain.schedule == ([], [(0, chain.n_cliques)])
-    wide = plan_for(Structure([32] * 60, [[i, i + 1, i + 2] for i in range(58)]))
+    wide = plan_for(TreeStructure([32] * 60, [[i, i + 1, i + 2] for i in range(58)]))
     assert wide.total > tree_plan.PARALLEL
     assert len(wide.schedule.below) > 1
     forget_plans()
 
 
 def test_a_plan_beyond_all_memory_is_described_without_being_laid_out():
-    plan = plan_for(Structure([2] * 60, [list(pair) for pair in combinations(range(60), 2)]))
+    plan = plan_for(TreeStructure([2] * 60, [list(pair) for pair in combinations(range(60), 2)]))
     assert plan.n_cliques == 1
     assert plan.width == 59
     assert plan.total == 2.0**60

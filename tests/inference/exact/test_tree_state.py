@@ -17,7 +17,7 @@ from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.exact import tree_plan, tree_state
-from markovia.inference.exact.tree_plan import CompiledTree, Structure, forget_plans, plan_for
+from markovia.inference.exact.tree_plan import CompiledTree, TreeStructure, forget_plans, plan_for
 from markovia.inference.exact.tree_state import OutOfRange, TreeState
 from markovia.inference.problem import Problem
 from markovia.kernels.clique_trees.program_sections import BLOCK, KEPT
@@ -32,7 +32,7 @@ class Model:
         self.variables = [Variable(f"x{i}", range(c)) for i, c in enumerate(cards)]
         self.by_name = {v.name: v for v in self.variables}
         self.cards, self.scopes, self.tables = cards, scopes, tables
-        plan = plan_for(Structure(cards, scopes), order=order)
+        plan = plan_for(TreeStructure(cards, scopes), order=order)
         self.tree = CompiledTree(plan, self.variables, tables)
 
     def findings(self, given):

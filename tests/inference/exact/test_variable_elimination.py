@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.graphs.elimination import eliminate, follow, greedy_order
+from markovia.graphs.triangulation.elimination import eliminate, follow, greedy_order
 from markovia.inference.exact import arithmetic
-from markovia.inference.exact.bucket_tree import Net, Plan
+from markovia.inference.exact.bucket_tree import BucketPlan, Net
 from markovia.inference.problem import Problem
 from model_strategies import bayesian_networks, brute_force, markov_networks, random_evidence
 
@@ -262,7 +262,7 @@ def test_constrained_elimination_counts_only_what_is_maximised():
 
 
 def test_the_operations_of_a_plan_count_products_and_sums():
-    plan = Plan.of([(0, {1}), (1, set())], [2, 3])
+    plan = BucketPlan.of([(0, {1}), (1, set())], [2, 3])
     assert plan.sizes == [6.0, 3.0]
     assert plan.operations([(0, 1), (0,), (1,)]) == 2 * 6 + 2 * 3
     assert plan.need() == 12.0

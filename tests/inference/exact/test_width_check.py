@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import markovia as mk
 from markovia.inference.exact import hopeless_width
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
-from markovia.inference.exact.tree_plan import Structure
+from markovia.inference.exact.tree_plan import TreeStructure
 from markovia.kernels.clique_trees.elimination import wider_than
 
 
@@ -38,7 +38,7 @@ def test_a_tree_has_an_edge_for_every_table():
 @given(st.integers(2, 60), st.floats(0.5, 12.0), st.floats(2.0, 12.0), st.integers(0, 10_000))
 def test_width_is_told_alike_with_and_without_compiled_code(n, degree, bits, seed):
     graph = nx.gnp_random_graph(n, min(degree / n, 1.0), seed=seed)
-    structure = Structure([2] * n, [list(e) for e in graph.edges])
+    structure = TreeStructure([2] * n, [list(e) for e in graph.edges])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hopeless_width, "HOPELESS", bits)
         told = []

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.factors.potentials.log_linear import Feature, LogLinear, general_pairwise_features
 from markovia.factors.tables.variable import Variable
 from markovia.learning.fields import pseudo_likelihood as module

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 
 import markovia as mk
-from markovia.data.reading import read_data
+from markovia.data.tables.reading import read_data
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.incomplete.em import EM, run_em, starting_tables
 from markovia.learning.tables.priors import as_prior
-from markovia.learning.tables.table_learner import Family, TableLearner
+from markovia.learning.tables.table_learner import NodeFamily, TableLearner
 from model_strategies import bayesian_networks
 
 pytestmark = pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
@@ -540,7 +540,7 @@ def test_the_likelihood_is_that_of_pyagrum():
 def test_starts_and_runs_can_be_driven_by_hand():
     bn = mk.examples.sprinkler()
     frame = holes(bn.sample(50, seed=1), np.random.default_rng(0), 0.2)
-    families = [Family(bn.variable(n), bn[n].parents, bn[n]) for n in bn.variables]
+    families = [NodeFamily(bn.variable(n), bn[n].parents, bn[n]) for n in bn.variables]
     learner = TableLearner(families, as_prior("laplace"))
     variables = {n: bn.variable(n) for n in bn.variables}
     counter = ExpectedCounter(families, read_data(frame, bn.variables, variables=variables).in_memory())

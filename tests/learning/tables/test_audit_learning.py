@@ -174,7 +174,7 @@ def test_a_folder_a_closed_relation_and_nested_columns_are_clear_errors(tmp_path
 
 
 def test_rows_of_a_file_are_read_for_scores_as_they_are_for_counts(tmp_path):
-    from markovia.data.file_blocks import file_blocks
+    from markovia.data.tables.file_blocks import file_blocks
 
     (tmp_path / "rows.csv").write_text("a,b\n1.0,yes\n2,NA\n,no\n")
     variables = {"a": mk.Variable("a", [1, 2]), "b": mk.Variable("b", ["no", "yes"])}

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import markovia as mk
-from markovia.data.reading import read_data
+from markovia.data.tables.reading import read_data
 from markovia.learning.tables.local_fits import local_fit
 from markovia.learning.tables.priors import as_prior
-from markovia.learning.tables.table_learner import Family, TableLearner
+from markovia.learning.tables.table_learner import NodeFamily, TableLearner
 from markovia.models.graphical import fitting
 from model_strategies import random_case
 
@@ -164,7 +164,7 @@ def test_estimate_maximises_the_log_likelihood_plus_the_log_prior(form, prior):
     p, q = mk.Variable("p", 2), mk.Variable("q", 2)
     y = mk.Variable("y", 2 if form.kind in ("logistic", "noisy-or", "noisy-and") else 3)
     before = form.bind(y, (p, q))
-    learner = TableLearner([Family(y, (p, q), before)], as_prior(prior))
+    learner = TableLearner([NodeFamily(y, (p, q), before)], as_prior(prior))
     counts = rng.gamma(1.0, 4.0, (2, 2, len(y)))
 
     def objective(conditional):

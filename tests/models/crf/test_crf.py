@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import markovia as mk
 from markovia.learning.conditional_fields.clique_plan import clique_plan
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import Sampler, field_marginals
+from markovia.learning.conditional_fields.marginals import FieldSampler, field_marginals
 from markovia.learning.conditional_fields.objective import PairwiseObjective
 
 CYCLE = [(0, 1), (1, 2), (2, 3), (3, 0)]
@@ -187,7 +187,9 @@ def test_gibbs_marginals_agree_with_exact_ones_within_monte_carlo_error():
     fields = fields_of([(4, CYCLE)], 3, rng)
     scores, tables = rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 3))
     exact = field_marginals(fields, scores, tables)
-    drawn = field_marginals(fields, scores, tables, "gibbs", sampler=Sampler.of(fields, rng, 100, 40_000))
+    drawn = field_marginals(
+        fields, scores, tables, "gibbs", sampler=FieldSampler.of(fields, rng, 100, 40_000)
+    )
     np.testing.assert_allclose(drawn.beliefs, exact.beliefs, atol=0.02)  # about five standard errors
     np.testing.assert_allclose(drawn.pairs, exact.pairs, atol=0.02)
 

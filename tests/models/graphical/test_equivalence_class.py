@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.errors import InvalidGraph, NotIdentifiable, ParseError
 from markovia.graphs import DAG, MixedGraph
-from markovia.graphs.equivalence import cpdag, equivalence_class
+from markovia.graphs.kinds.equivalence import cpdag, equivalence_class
 from markovia.io import dumps, loads
 from markovia.plotting.graph_plot import model_scene
 from markovia.structure.task.result import LearnedStructure

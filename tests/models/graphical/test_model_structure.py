@@ -14,7 +14,7 @@ from networkx.algorithms.approximation import treewidth_min_fill_in
 
 import markovia as mk
 from markovia.graphs import UndirectedGraph, cycle, grid, treewidth_of_order, triangulate
-from markovia.graphs.treewidth import exact_treewidth
+from markovia.graphs.triangulation.treewidth import exact_treewidth
 from markovia.models.graphical import exact_cost
 
 HEURISTICS = ["min-degree", "min-fill", "min-weight", "weighted-min-fill"]

@@ -493,7 +493,7 @@ def test_a_warm_start_goes_on():
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_are_learned_block_by_block_as_rows_in_memory(tmp_path, ending, monkeypatch):
-    monkeypatch.setattr("markovia.data.file_blocks.BLOCK", 2048)
+    monkeypatch.setattr("markovia.data.tables.file_blocks.BLOCK", 2048)
     monkeypatch.setattr("markovia.models.mixtures.file_rows.FEW", 2500)
     rng = np.random.default_rng(0)
     rows = with_holes(rng.normal(rng.choice([-2.0, 2.0], 3000)[:, None], 1.0, (3000, 2)), 0.1)

@@ -175,7 +175,7 @@ def test_another_library_s_verb_is_answered_with_ours(model, word, ours):
 
 
 def test_every_word_that_is_named_instead_is_there():
-    from markovia.models.hidden.known_values import WORDS
+    from markovia.models.temporal.hidden_states.known_values import WORDS
     from markovia.models.temporal.linear_state_space import WORDS as LINEAR
 
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from markovia.inference.sequences import interface as interface_module
-from markovia.inference.sequences.interface_runs import ChainRun, TableRun, pick_run
+from markovia.inference.sequences.interface_runs import InterfaceRun, TableRun, pick_run
 from markovia.io.pyagrum_interop import to_pyagrum
 from random_processes import (
     as_given,
@@ -15,7 +15,7 @@ from random_processes import (
     true_belief,
 )
 
-RUNS = {"picked": pick_run, "tables": TableRun, "chain": ChainRun}
+RUNS = {"picked": pick_run, "tables": TableRun, "chain": InterfaceRun}
 
 
 @pytest.fixture(params=RUNS)

@@ -172,7 +172,7 @@ def test_nodes_that_cannot_stay_fixed_are_named():
 
 
 def test_a_table_of_codes_must_have_the_states_of_the_network():
-    from markovia.data.row_sources import CodedTable
+    from markovia.data.tables.row_sources import CodedTable
 
     codes = np.array([[0, 1, 1]], dtype=np.int8)
     bn = mk.BayesianNetwork("a", states={"a": ["no", "yes"]})

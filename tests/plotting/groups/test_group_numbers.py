@@ -14,7 +14,7 @@ from matplotlib.patches import Ellipse
 
 import markovia as mk
 from markovia.errors import InvalidArgument
-from markovia.models.mixtures.partitions import PartitionPosterior
+from markovia.inference.collapsed.partition_posterior import PartitionPosterior
 from markovia.plotting import style
 from markovia.plotting.groups.clusters import plot_clusters
 from markovia.plotting.groups.processes import plot_latent_features

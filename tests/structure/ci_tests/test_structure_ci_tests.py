@@ -9,8 +9,8 @@ from scipy import stats
 
 import markovia as mk
 from markovia.ci_tests import G2, KCI, ChiSquare, FisherZ, HSICTest, MixedTest, Oracle, PermutationCMI
-from markovia.data.reading_mixed import read_mixed
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading_mixed import read_mixed
+from markovia.data.tables.row_sources import CodedTable
 from markovia.structure.ci_tests import table_tests
 from markovia.structure.ci_tests.ci_tests import bind_test
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.graphs.masks import members
+from markovia.graphs.kinds.masks import members
 from markovia.structure.classes_and_orders import cpdag_moves
 from markovia.structure.classes_and_orders.cpdag_changes import LocalMember, put
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph, extension, topological

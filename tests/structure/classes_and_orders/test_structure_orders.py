@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.graphs.masks import mask_of, members
+from markovia.graphs.kinds.masks import mask_of, members
 from markovia.structure.classes_and_orders.boss import _compiled_moves, _plain_moves, boss
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph, topological
 from markovia.structure.classes_and_orders.grasp import grasp
-from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees, Order
+from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkOrder, GrowShrinkTrees
 from markovia.structure.classes_and_orders.order_search import order_search
 from markovia.structure.scores.family_rows import FamilyRows
 from structure_scores_by_hand import (
@@ -55,7 +55,7 @@ def test_trees_find_the_parents_that_plain_grow_and_shrink_finds():
     _, _, trees = tools(score)
     for _ in range(60):
         order = rng.permutation(7).tolist()
-        state = Order(trees, order)
+        state = GrowShrinkOrder(trees, order)
         for k, y in enumerate(order):
             parents, value = grown_and_shrunk(score, y, order[:k])
             assert state.parents()[y] == parents
@@ -75,7 +75,9 @@ def test_the_scores_of_all_places_of_a_variable_are_those_of_the_orders(moves):
         x, others = order[0], order[1:]
         low, high = sorted(rng.integers(0, 9, 2).tolist())
         totals = moves(trees, x, others, low, high)
-        wanted = np.array([Order(trees, [*others[:j], x, *others[j:]]).value for j in range(low, high + 1)])
+        wanted = np.array(
+            [GrowShrinkOrder(trees, [*others[:j], x, *others[j:]]).value for j in range(low, high + 1)]
+        )
         np.testing.assert_allclose(totals - totals[0], wanted - wanted[0], atol=1e-8)
 
 
@@ -83,12 +85,12 @@ def test_a_rearranged_order_is_scored_as_a_new_one_and_can_be_taken_back():
     rng = np.random.default_rng(2)
     score = CovarianceBIC(sampled_covariance(rng, random_dag(rng, 8, 0.5), 80), 80)
     _, _, trees = tools(score)
-    state = Order(trees, list(range(8)))
+    state = GrowShrinkOrder(trees, list(range(8)))
     for _ in range(30):
         start, end = sorted(rng.choice(9, 2, replace=False).tolist())
         value, order, nodes = state.value, list(state.order), list(state.node)
         old = state.rearrange(start, rng.permutation(state.order[start:end]).tolist())
-        fresh = Order(trees, state.order)
+        fresh = GrowShrinkOrder(trees, state.order)
         assert (fresh.node, fresh.place) == (state.node, state.place)
         assert fresh.value == pytest.approx(state.value)
         state.undo(start, old, value)
@@ -185,7 +187,7 @@ def test_a_parent_that_better_ones_replace_is_taken_away_again():
     assert score.local(3, [0]) > max(score.local(3, [1]), score.local(3, [2]))
     assert score.local(3, [1, 2]) > score.local(3, [0, 1, 2])
     task, _, trees = tools(score)
-    state = Order(trees, [0, 1, 2, 3])
+    state = GrowShrinkOrder(trees, [0, 1, 2, 3])
     assert trees.grown[state.node[3]] == mask_of([0, 1, 2])
     assert state.parents() == [0, mask_of([0]), mask_of([0, 1]), mask_of([1, 2])]
     assert state.value == pytest.approx(
@@ -197,7 +199,7 @@ def test_a_parent_that_better_ones_replace_is_taken_away_again():
         order = [score.data.names[v] for v in moves]
         assert boss(task, order=order, kicks=0, backward=False).graph == wanted
     kept = tools(score, required=[("v0", "v3")])[2]
-    assert Order(kept, [0, 1, 2, 3]).parents()[3] == mask_of([0, 1, 2])
+    assert GrowShrinkOrder(kept, [0, 1, 2, 3]).parents()[3] == mask_of([0, 1, 2])
 
 
 @pytest.mark.parametrize("seed", [105, 112, 114, 201])
@@ -259,8 +261,8 @@ def test_an_order_is_topological_in_the_graph_it_stands_for():
     rng = np.random.default_rng(7)
     score = CovarianceBIC(sampled_covariance(rng, random_dag(rng, 8, 0.5), 100), 100)
     _, _, trees = tools(score)
-    state = Order(trees, rng.permutation(8).tolist())
-    assert Order(trees, topological(state.parents())).value >= state.value - 1e-9
+    state = GrowShrinkOrder(trees, rng.permutation(8).tolist())
+    assert GrowShrinkOrder(trees, topological(state.parents())).value >= state.value - 1e-9
 
 
 def test_boss_goes_on_from_the_better_of_two_starts():

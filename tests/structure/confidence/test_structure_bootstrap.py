@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.structure.ci_tests.ci_tests import CITest
 from markovia.structure.confidence import bootstrap as bootstrap_module
 from markovia.structure.confidence.model_averaging import EdgeConfidence, edge_flags, significance_threshold

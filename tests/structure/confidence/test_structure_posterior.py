@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.models.averaged_query import averaged_query
 from markovia.structure.scores.scores import bind_score
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.ci_tests import G2, CITest, Oracle
-from markovia.graphs.mixed import Mark
+from markovia.graphs.kinds.mixed import Mark
 from markovia.runtime.clock import Clock
 from markovia.structure.constraint.adjacency_search import adjacency_search
 from markovia.structure.task.knowledge import Knowledge

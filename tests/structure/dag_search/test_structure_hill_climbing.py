@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
-from markovia.graphs.equivalence import cpdag
+from markovia.data.tables.reading_mixed import read_mixed
+from markovia.graphs.kinds.equivalence import cpdag
 from markovia.structure.dag_search.edge_moves import ADD, REMOVE, REVERSE, EdgeMoves
 from markovia.structure.scores.scores import bind_score
 from markovia.structure.task.acyclicity import directed_graph

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import markovia as mk
 from markovia.ci_tests import Oracle
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.runtime.clock import Clock
 from markovia.structure.dag_search.mmhc import max_min_candidates
 from markovia.structure.task.knowledge import Knowledge

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.runtime.clock import Clock
 from markovia.structure.exact.order_problem import order_problems
 from markovia.structure.scores.parent_set_scores import most_parents, scored_parent_sets

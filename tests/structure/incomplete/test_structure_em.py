@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.structure.incomplete.mixed_completion import MixedCompletion
 from markovia.structure.incomplete.table_completion import TableCompletion
 from markovia.structure.scores.scores import bind_score

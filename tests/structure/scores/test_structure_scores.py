@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import MixedTable, read_mixed
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading_mixed import MixedTable, read_mixed
+from markovia.data.tables.row_sources import CodedTable
 from markovia.factors.tables.variable import Variable
 from markovia.structure.score_graph import score_graph
 from markovia.structure.scores import family_tables

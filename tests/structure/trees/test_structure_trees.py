@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import markovia as mk
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.structure.scores import pair_information
 from markovia.structure.scores.scores import bind_score
 from markovia.structure.trees.spanning_trees import maximum_branching, maximum_spanning_tree

@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime
 from sklearn.linear_model import LogisticRegression
 
 import markovia as mk
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.learning.fields.field_layout import layout_of_tables
 from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood
 from markovia.structure.undirected.pairwise_field import PairwiseField

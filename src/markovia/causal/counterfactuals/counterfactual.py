@@ -21,14 +21,14 @@ from markovia.causal.counterfactuals.response_bounds import (
     response_nodes,
     responses_of,
 )
-from markovia.causal.counterfactuals.twin import Twin, Worlds, twin_network, two_worlds
+from markovia.causal.counterfactuals.twin import Twin, TwinWorlds, twin_network, two_worlds
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor
 from markovia.inference.engine import Engine
-from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -127,7 +127,7 @@ def _chosen(undetermined: Sequence[str], mechanism: Mechanism) -> dict[str, str]
     return dict.fromkeys(undetermined, check_mechanism(mechanism))
 
 
-def _remembered(question: _Question, worlds: Worlds, chosen: Mapping[str, str]) -> Twin:
+def _remembered(question: _Question, worlds: TwinWorlds, chosen: Mapping[str, str]) -> Twin:
     """Return the twin network for a question of this shape, from the model's memory where its tables are still the same."""
     model, names, facts, new = question[:4]
     if any(table is not None for table in new.values()):
@@ -170,7 +170,7 @@ def _in_words(question: _Question, answer: Any, note: str) -> Posterior | Gaussi
     found = answer.mixture
     numbers = tuple(back[n] for n in found.numbers)
     states = tuple(model.variable(back[v.name]) for v in found.states)
-    mixture = Mixture(numbers, states, found.weights, found.codes, found.means, found.covariances)
+    mixture = MixtureOfGaussians(numbers, states, found.weights, found.codes, found.means, found.covariances)
     return GaussianPosterior(names, mixture, info)
 
 
@@ -182,7 +182,7 @@ def _note(chosen: Mapping[str, str]) -> str:
     return f"counterfactual; mechanism {'; '.join(said)}"
 
 
-def _bounded(question: _Question, worlds: Worlds, chosen: Mapping[str, str]) -> Answer:
+def _bounded(question: _Question, worlds: TwinWorlds, chosen: Mapping[str, str]) -> Answer:
     """Return bounds over every function that the other tables can come from, or the one number where they meet."""
     model, names = question.model, question.names
     asked = tuple(model.variable(n) for n in names)
@@ -210,7 +210,7 @@ def _bounded(question: _Question, worlds: Worlds, chosen: Mapping[str, str]) -> 
 
 
 def _over_responses(
-    question: _Question, worlds: Worlds, rest: Sequence[str], chosen: Mapping[str, str]
+    question: _Question, worlds: TwinWorlds, rest: Sequence[str], chosen: Mapping[str, str]
 ) -> tuple[Array, Array, Info] | None:
     """Return sharp bounds from one query with uniform response variables, or None where they are too many."""
     model, names = question.model, question.names

@@ -12,7 +12,7 @@ Every function returns a fresh `BayesianNetwork` or `StructuralModel`; `model.gr
 
 import numpy as np
 
-from markovia.causal.counterfactuals.noises import Gaussian
+from markovia.causal.counterfactuals.noises import GaussianNoise
 from markovia.causal.counterfactuals.structural_model import StructuralModel
 from markovia.models.gallery import examples as gallery
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -95,10 +95,10 @@ def instrument() -> StructuralModel:
     the price, and the ratio of its two effects is the truth: `cov(tax, demand) / cov(tax, price) = -2`.
     """
     m = StructuralModel()
-    m.add("tax", Gaussian())
-    m.add("boom", Gaussian())
-    m.add("price", lambda tax, boom, e: tax + 2 * boom + e, noise=Gaussian(0, 1))
-    m.add("demand", lambda price, boom, e: 10 - 2 * price + 4.8 * boom + e, noise=Gaussian(0, 1))
+    m.add("tax", GaussianNoise())
+    m.add("boom", GaussianNoise())
+    m.add("price", lambda tax, boom, e: tax + 2 * boom + e, noise=GaussianNoise(0, 1))
+    m.add("demand", lambda price, boom, e: 10 - 2 * price + 4.8 * boom + e, noise=GaussianNoise(0, 1))
     return m
 
 
@@ -189,7 +189,7 @@ def cholesterol() -> StructuralModel:
     Overall, cholesterol rises with exercise (slope +0.6); at any age exercise lowers it (slope -1).
     """
     m = StructuralModel()
-    m.add("age", Gaussian(50, 10))
-    m.add("exercise", lambda age, e: 0.1 * age + e, noise=Gaussian(0, 1))
-    m.add("cholesterol", lambda age, exercise, e: 100 + 0.32 * age - exercise + e, noise=Gaussian(0, 5))
+    m.add("age", GaussianNoise(50, 10))
+    m.add("exercise", lambda age, e: 0.1 * age + e, noise=GaussianNoise(0, 1))
+    m.add("cholesterol", lambda age, exercise, e: 100 + 0.32 * age - exercise + e, noise=GaussianNoise(0, 5))
     return m

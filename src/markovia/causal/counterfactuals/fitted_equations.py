@@ -8,7 +8,7 @@ import numpy as np
 from markovia.causal.counterfactuals.couplings import check_mechanism
 from markovia.causal.counterfactuals.equations import Equation, FunctionEquation, TableEquation, Values
 from markovia.causal.counterfactuals.noises import Empirical
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable

@@ -15,7 +15,7 @@ import numpy as np
 from markovia.causal.counterfactuals.affine import affine
 from markovia.causal.counterfactuals.couplings import is_function
 from markovia.causal.counterfactuals.equations import Equation, FunctionEquation, TableEquation, Values
-from markovia.causal.counterfactuals.noises import Distributed, Gaussian, Noise
+from markovia.causal.counterfactuals.noises import Distributed, GaussianNoise, Noise
 from markovia.errors import UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import FunctionNode
@@ -264,7 +264,7 @@ def _from_gaussian(node: GaussianConditional) -> FunctionEquation:
             total = total + node.weights[(*at, k) if not at else (*at, np.int64(k))] * arguments[p.name]
         return total + deviation[at] * arguments["e"] if "e" in arguments else total
 
-    noises: dict[str, Noise] = {"e": Gaussian()} if node.variance.any() else {}
+    noises: dict[str, Noise] = {"e": GaussianNoise()} if node.variance.any() else {}
     return FunctionEquation(node.variable, node.parents, regression, noises, by_code=True)
 
 
@@ -302,5 +302,5 @@ def _from_function(node: FunctionNode) -> FunctionEquation:
                 ) from None
 
     return FunctionEquation(
-        Quantity(name, "real"), node.parents, quantile, {"e": Gaussian()}, by_code=not node.by_state
+        Quantity(name, "real"), node.parents, quantile, {"e": GaussianNoise()}, by_code=not node.by_state
     )

@@ -20,7 +20,7 @@ import numpy as np
 from markovia.causal.counterfactuals.bounded_posterior import BoundedPosterior
 from markovia.causal.counterfactuals.structural_model import StructuralModel
 from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.variable import State, Variable

@@ -55,7 +55,7 @@ class Noise(ABC):
         return np.concatenate([found[0] - steps[::-1], found, found[-1] + steps])
 
 
-class Gaussian(Noise):
+class GaussianNoise(Noise):
     """A normal noise, without loading anything."""
 
     def __init__(self, mean: float = 0.0, sd: float = 1.0) -> None:
@@ -187,7 +187,7 @@ def as_noise(form: Any, what: str) -> Noise:
         import numpyro.distributions as theirs
 
         if type(form) is theirs.Normal and not form.batch_shape:
-            return Gaussian(float(form.loc), float(form.scale))
+            return GaussianNoise(float(form.loc), float(form.scale))
         return Distributed(form)
     if isinstance(form, list | tuple | np.ndarray):
         return Weighted(form)

@@ -15,7 +15,7 @@ from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.inference.engine import Engine
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.one_line import parse_one_line
@@ -265,7 +265,7 @@ class StructuralModel:
         """
         import pandas as pd
 
-        from markovia.data.frames import decode_column
+        from markovia.data.tables.frames import decode_column
 
         rng = generator(seed)
         values = run(self._all(), {}, n, rng).values

@@ -18,12 +18,12 @@ from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, uniform_table
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 
 @dataclass(frozen=True)
-class Worlds:
+class TwinWorlds:
     """Which variables two worlds need.
 
     Attributes
@@ -57,7 +57,7 @@ def two_worlds(
     targets: Collection[str],
     facts: Collection[str],
     changed: Mapping[str, Conditional | None],
-) -> Worlds:
+) -> TwinWorlds:
     """Return which variables both worlds need; `changed` has the new distribution of what is intervened on (None: set)."""
     parents = {n: list(model._parents[n]) for n in model.variables}
     new = {
@@ -69,7 +69,7 @@ def two_worlds(
     told = first.ancestors(list(facts), include_self=True) if facts else set()
     copied = [n for n in model.variables if n in needed and n in reached]
     coupled = [n for n in copied if n not in changed and n in told and not _is_function(model[n])]
-    return Worlds(
+    return TwinWorlds(
         tuple(copied),
         tuple(n for n in model.variables if n in told or (n in needed and n not in reached)),
         tuple(coupled),
@@ -83,7 +83,7 @@ def two_worlds(
 
 def twin_network(
     model: BayesianNetwork,
-    worlds: Worlds,
+    worlds: TwinWorlds,
     changed: Mapping[str, Conditional | None],
     mechanisms: Mapping[str, str],
     responses: Mapping[str, tuple[Variable, Conditional, Conditional]] | None = None,

@@ -16,9 +16,9 @@ from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
-from markovia.inference.differentiable.state_draws import StateDraws
-from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.program.state_draws import StateDraws
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info, warn_unconverged
 from markovia.inference.weighted_draws.resampling import resample
@@ -205,7 +205,7 @@ def _certain(
     means = np.array([[float(values[n][0]) for n in numbers]])
     k = len(numbers)
     return GaussianPosterior(
-        names, Mixture(tuple(numbers), states, np.ones(1), codes, means, np.zeros((1, k, k))), info
+        names, MixtureOfGaussians(tuple(numbers), states, np.ones(1), codes, means, np.zeros((1, k, k))), info
     )
 
 

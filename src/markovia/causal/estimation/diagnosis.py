@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from markovia.causal.estimation.diagnostics import balance, overlap
+from markovia.causal.estimation.adjustment.diagnostics import balance, overlap
+from markovia.causal.estimation.adjustment.instrumental_variables import first_stage
+from markovia.causal.estimation.adjustment.nuisance import learner_for, make_folds, propensity
 from markovia.causal.estimation.effect_result import Effect
-from markovia.causal.estimation.instrumental_variables import first_stage
-from markovia.causal.estimation.methods import Settings, dose
-from markovia.causal.estimation.nuisance import learner_for, make_folds, propensity
+from markovia.causal.estimation.methods import EffectSettings, dose
 from markovia.causal.estimation.study import Study
 from markovia.runtime.array_types import Array
 
@@ -44,7 +44,7 @@ def diagnosed(found: Effect) -> Effect:
     )
 
 
-def _treatment_model(study: Study, settings: Settings) -> tuple[Array, str]:
+def _treatment_model(study: Study, settings: EffectSettings) -> tuple[Array, str]:
     """Return probabilities of the arms for a method that needs none, by the learner given or else logistic; its name."""
     assert study.levels is not None
     learner = learner_for(settings.learner, "treatment")

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.causal.estimation.diagnosis import diagnosed
-from markovia.causal.estimation.effect_result import Effect, listed
-from markovia.causal.estimation.estimates import (
+from markovia.causal.estimation.adjustment.estimates import (
     MEASURES,
     ArmMeans,
     Estimate,
@@ -16,9 +14,11 @@ from markovia.causal.estimation.estimates import (
     contrast,
     with_bootstrap,
 )
-from markovia.causal.estimation.methods import METHODS, Settings, run
-from markovia.causal.estimation.nuisance import propensity
-from markovia.causal.estimation.plug_in import observed_network, outcome_mean
+from markovia.causal.estimation.adjustment.nuisance import propensity
+from markovia.causal.estimation.adjustment.plug_in import observed_network, outcome_mean
+from markovia.causal.estimation.diagnosis import diagnosed
+from markovia.causal.estimation.effect_result import Effect, listed
+from markovia.causal.estimation.methods import METHODS, EffectSettings, run
 from markovia.causal.estimation.study import MISSING, Study, read_study
 from markovia.causal.identification.adjustment import adjustment_sets, is_adjustment_set
 from markovia.causal.identification.estimand import Estimand
@@ -27,9 +27,9 @@ from markovia.causal.identification.identify import identify
 from markovia.causal.identification.instruments import instruments as graph_instruments
 from markovia.causal.problem import Family, Problem
 from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.checks import check_choice, check_count, check_level
 from markovia.runtime.seeds import Seed, generator
 
@@ -161,7 +161,7 @@ def effect(
             f"estimand={estimand!r} needs a treatment of levels and a method by adjustment, not {name!r}"
         )
     rng = generator(random_state)
-    settings = Settings(high, low, population, measure, learner, int(rng.integers(2**31)), options)
+    settings = EffectSettings(high, low, population, measure, learner, int(rng.integers(2**31)), options)
     if name == "plug-in":
         assert formula is not None
         again = _plug_in(table, formula, settings, dict(given or {}))
@@ -415,7 +415,9 @@ def _check_overlap(study: Study, low: int, high: int) -> None:
         )
 
 
-def _plug_in(table: "pd.DataFrame", formula: Estimand, settings: Settings, given: Mapping[str, Any]) -> Any:
+def _plug_in(
+    table: "pd.DataFrame", formula: Estimand, settings: EffectSettings, given: Mapping[str, Any]
+) -> Any:
     """Return a function from a study to the effect by fitting the network to its rows."""
     x, y = formula.treatment[0], formula.outcome[0]
     states = {

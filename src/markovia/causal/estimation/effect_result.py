@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.causal.estimation.diagnostics import SMALL, Balance, Overlap
-from markovia.causal.estimation.estimates import ArmMeans, Estimate, contrast
-from markovia.causal.estimation.instrumental_variables import FirstStage
-from markovia.causal.estimation.meta_learners import meta_learner
-from markovia.causal.estimation.methods import METHODS, Settings
+from markovia.causal.estimation.adjustment.diagnostics import SMALL, Balance, Overlap
+from markovia.causal.estimation.adjustment.estimates import ArmMeans, Estimate, contrast
+from markovia.causal.estimation.adjustment.instrumental_variables import FirstStage
+from markovia.causal.estimation.adjustment.meta_learners import meta_learner
+from markovia.causal.estimation.methods import METHODS, EffectSettings
 from markovia.causal.estimation.study import Study
 from markovia.causal.identification.estimand import Estimand
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.runtime import ports
 from markovia.runtime.shown import html_table
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from markovia.causal.estimation.refutation import Refutation
-    from markovia.causal.estimation.report import Report
-    from markovia.causal.estimation.sensitivity import Sensitivity
+    from markovia.causal.estimation.checks.refutation import Refutation
+    from markovia.causal.estimation.checks.report import Report
+    from markovia.causal.estimation.checks.sensitivity import Sensitivity
 
 _WHO = {
     "ate": "over everyone",
@@ -77,7 +77,7 @@ class Effect:
     what: str = ""
     study: Study | None = field(default=None, repr=False)
     means: ArmMeans | None = field(default=None, repr=False)
-    settings: Settings = field(default_factory=lambda: Settings(1, 0), repr=False)
+    settings: EffectSettings = field(default_factory=lambda: EffectSettings(1, 0), repr=False)
     again: Callable[[Study], tuple[Estimate, ArmMeans | None]] | None = field(default=None, repr=False)
     frame: Any = field(default=None, repr=False)
     graph: MixedGraph | None = field(default=None, repr=False)
@@ -262,22 +262,19 @@ class Effect:
         )
 
     def refute(self, kinds: Iterable[str] | str | None = None, **options: Any) -> "list[Refutation]":
-        """Try to refute the effect; see `markovia.causal.estimation.refutation.refute`."""
-        from markovia.causal.estimation.refutation import refute
-
-        return refute(self, kinds, **options)
+        """Try to refute the effect; see `markovia.causal.estimation.checks.refutation.refute`."""
+        tried: list[Refutation] = ports.call("refute-effect", self, kinds, **options)
+        return tried
 
     def sensitivity(self) -> "Sensitivity":
         """Return how strong an unobserved confounder would have to be to explain the effect away."""
-        from markovia.causal.estimation.sensitivity import sensitivity
-
-        return sensitivity(self)
+        needed: Sensitivity = ports.call("effect-sensitivity", self)
+        return needed
 
     def report(self, **options: Any) -> "Report":
         """Return the effect with diagnostics, refutations, sensitivity and a verdict; it prints, and `plot()` draws it."""
-        from markovia.causal.estimation.report import report
-
-        return report(self, **options)
+        written: Report = ports.call("effect-report", self, **options)
+        return written
 
     def plot(self, others: Iterable["Effect"] = (), *, ax: Any = None) -> "Axes":
         """Draw the forest: this effect, and others beside it, with their intervals."""

@@ -7,22 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.causal.estimation.double_ml import partially_linear
-from markovia.causal.estimation.doubly_robust import aipw, tmle
-from markovia.causal.estimation.estimates import ArmMeans, Estimate, contrast
-from markovia.causal.estimation.front_door_effects import front_door_lines, front_door_table
-from markovia.causal.estimation.instrumental_variables import late, two_stage_least_squares
-from markovia.causal.estimation.matching import matching
-from markovia.causal.estimation.meta_learners import meta_learner
-from markovia.causal.estimation.standardisation import slope, standardisation
-from markovia.causal.estimation.stratification import stratification
+from markovia.causal.estimation.adjustment.double_ml import partially_linear
+from markovia.causal.estimation.adjustment.doubly_robust import aipw, tmle
+from markovia.causal.estimation.adjustment.estimates import ArmMeans, Estimate, contrast
+from markovia.causal.estimation.adjustment.front_door_effects import front_door_lines, front_door_table
+from markovia.causal.estimation.adjustment.instrumental_variables import late, two_stage_least_squares
+from markovia.causal.estimation.adjustment.matching import matching
+from markovia.causal.estimation.adjustment.meta_learners import meta_learner
+from markovia.causal.estimation.adjustment.standardisation import slope, standardisation
+from markovia.causal.estimation.adjustment.stratification import stratification
+from markovia.causal.estimation.adjustment.weighting import ipw
 from markovia.causal.estimation.study import MOST_LEVELS, Study
-from markovia.causal.estimation.weighting import ipw
 from markovia.errors import InvalidArgument, UnknownArgument, did_you_mean
 
 
 @dataclass(frozen=True)
-class Settings:
+class EffectSettings:
     """What is asked of a method: arms (or doses) to compare, population, measure, learner, seed, further options."""
 
     treated: Any
@@ -34,16 +34,16 @@ class Settings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Method(NamedTuple):
+class EffectMethod(NamedTuple):
     """A method: how it is run, its name in words, what it rests on, and the functions whose options it takes."""
 
-    run: Callable[[Study, Settings], tuple[Estimate, ArmMeans | None]]
+    run: Callable[[Study, EffectSettings], tuple[Estimate, ArmMeans | None]]
     title: str
     route: str
     takes: tuple[Callable[..., Any], ...]
 
 
-def run(method: str, study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def run(method: str, study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     """Estimate by a method, after a look at its options."""
     chosen = METHODS[method]
     known = {p for f in chosen.takes for p in inspect.signature(f).parameters} - _PASSED
@@ -62,7 +62,9 @@ _PASSED = {
 }  # fmt: skip
 
 
-def _call(function: Callable[..., Any], study: Study, settings: Settings, *args: Any, **more: Any) -> Any:
+def _call(
+    function: Callable[..., Any], study: Study, settings: EffectSettings, *args: Any, **more: Any
+) -> Any:
     """Call an estimator with those of the study's facts that it takes."""
     facts = {
         "family": study.family, "population": settings.population, "learner": settings.learner,
@@ -74,8 +76,8 @@ def _call(function: Callable[..., Any], study: Study, settings: Settings, *args:
 
 def _of_arms(
     function: Callable[..., ArmMeans],
-) -> Callable[[Study, Settings], tuple[Estimate, ArmMeans | None]]:
-    def estimated(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+) -> Callable[[Study, EffectSettings], tuple[Estimate, ArmMeans | None]]:
+    def estimated(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
         if study.levels is None:
             raise InvalidArgument(
                 f"this method compares the levels of a treatment, and this one has more than {MOST_LEVELS} values; "
@@ -87,7 +89,7 @@ def _of_arms(
     return estimated
 
 
-def _regression(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _regression(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     if study.levels is not None:
         return _of_arms(standardisation)(study, settings)
     _only_differences(settings)
@@ -96,7 +98,7 @@ def _regression(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | 
     ), None
 
 
-def _partially_linear(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _partially_linear(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     _only_differences(settings)
     return _per_dose(
         _call(partially_linear, study, settings, dose(study), study.outcome, study.covariates),
@@ -105,7 +107,7 @@ def _partially_linear(study: Study, settings: Settings) -> tuple[Estimate, ArmMe
     ), None
 
 
-def _front_door(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _front_door(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     assert study.mediators is not None
     few = len(np.unique(study.mediators, axis=0)) <= max(20, study.n // 50)
     if study.levels is not None and few and settings.options.get("form", "table") == "table":
@@ -118,7 +120,7 @@ def _front_door(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | 
     return _per_dose(found, study, settings), None
 
 
-def _two_stage(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _two_stage(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     _only_differences(settings)
     found = _call(
         two_stage_least_squares,
@@ -132,7 +134,7 @@ def _two_stage(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | N
     return _per_dose(found, study, settings), None
 
 
-def _wald(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _wald(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     _binary_instrument(study)
     if study.covariates.shape[1]:
         raise InvalidArgument(
@@ -141,7 +143,7 @@ def _wald(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
     return _two_stage(study, settings)
 
 
-def _late(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _late(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
     _only_differences(settings)
     instrument = _binary_instrument(study)
     if study.levels is None or len(study.levels) != 2:
@@ -150,8 +152,8 @@ def _late(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
     return _scaled(found, settings.treated - settings.control), None
 
 
-def _conditional_mean(kind: str) -> Callable[[Study, Settings], tuple[Estimate, ArmMeans | None]]:
-    def estimated(study: Study, settings: Settings) -> tuple[Estimate, ArmMeans | None]:
+def _conditional_mean(kind: str) -> Callable[[Study, EffectSettings], tuple[Estimate, ArmMeans | None]]:
+    def estimated(study: Study, settings: EffectSettings) -> tuple[Estimate, ArmMeans | None]:
         _only_differences(settings)
         if study.levels is None:
             raise InvalidArgument(
@@ -178,7 +180,7 @@ def dose(study: Study) -> Any:
     return np.array([float(v) for v in study.levels])[study.codes]
 
 
-def _per_dose(found: Estimate, study: Study, settings: Settings) -> Estimate:
+def _per_dose(found: Estimate, study: Study, settings: EffectSettings) -> Estimate:
     """Return a slope times the difference of the two doses that are compared."""
     if study.levels is None:
         scale = float(settings.treated) - float(settings.control)
@@ -199,7 +201,7 @@ def _scaled(found: Estimate, scale: float) -> Estimate:
     )
 
 
-def _only_differences(settings: Settings) -> None:
+def _only_differences(settings: EffectSettings) -> None:
     if settings.measure != "difference":
         raise InvalidArgument(
             f"this method estimates differences; for the {settings.measure} use 'aipw' or 'regression'"
@@ -213,24 +215,28 @@ def _binary_instrument(study: Study) -> Any:
     return (study.instruments[:, 0] == study.instruments.max()).astype(np.int64)
 
 
-METHODS: dict[str, Method] = {
-    "regression": Method(
+METHODS: dict[str, EffectMethod] = {
+    "regression": EffectMethod(
         _regression, "regression and standardisation", "adjustment", (standardisation, slope)
     ),
-    "matching": Method(_of_arms(matching), "matching", "adjustment", (matching,)),
-    "stratification": Method(_of_arms(stratification), "stratification", "adjustment", (stratification,)),
-    "ipw": Method(_of_arms(ipw), "inverse-probability weighting", "adjustment", (ipw,)),
-    "aipw": Method(_of_arms(aipw), "doubly robust weighting (AIPW)", "adjustment", (aipw,)),
-    "tmle": Method(_of_arms(tmle), "targeted maximum likelihood", "adjustment", (tmle,)),
-    "double-ml": Method(_partially_linear, "double machine learning", "adjustment", (partially_linear,)),
+    "matching": EffectMethod(_of_arms(matching), "matching", "adjustment", (matching,)),
+    "stratification": EffectMethod(
+        _of_arms(stratification), "stratification", "adjustment", (stratification,)
+    ),
+    "ipw": EffectMethod(_of_arms(ipw), "inverse-probability weighting", "adjustment", (ipw,)),
+    "aipw": EffectMethod(_of_arms(aipw), "doubly robust weighting (AIPW)", "adjustment", (aipw,)),
+    "tmle": EffectMethod(_of_arms(tmle), "targeted maximum likelihood", "adjustment", (tmle,)),
+    "double-ml": EffectMethod(
+        _partially_linear, "double machine learning", "adjustment", (partially_linear,)
+    ),
     **{
-        f"{kind}-learner": Method(
+        f"{kind}-learner": EffectMethod(
             _conditional_mean(kind), f"the {kind.upper()}-learner", "adjustment", (meta_learner,)
         )
         for kind in ("s", "t", "x", "r", "dr")
     },
-    "front-door": Method(_front_door, "the front-door formula", "front-door", (lambda form: None,)),
-    "2sls": Method(_two_stage, "two-stage least squares", "instrument", ()),
-    "wald": Method(_wald, "Wald's ratio", "instrument", ()),
-    "late": Method(_late, "the doubly robust effect on compliers", "instrument", (late,)),
+    "front-door": EffectMethod(_front_door, "the front-door formula", "front-door", (lambda form: None,)),
+    "2sls": EffectMethod(_two_stage, "two-stage least squares", "instrument", ()),
+    "wald": EffectMethod(_wald, "Wald's ratio", "instrument", ()),
+    "late": EffectMethod(_late, "the doubly robust effect on compliers", "instrument", (late,)),
 }

@@ -28,8 +28,8 @@ from markovia.causal.problem import Family, Problem
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.separators import Cuts
-from markovia.graphs.masks import closed, members, turned
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.masks import closed, members, turned
+from markovia.graphs.kinds.named import Names, as_names
 
 Kind = Literal["minimal", "all", "minimum", "optimal"]
 

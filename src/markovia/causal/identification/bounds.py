@@ -21,8 +21,8 @@ from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import members
-from markovia.graphs.named import Names
+from markovia.graphs.kinds.masks import members
+from markovia.graphs.kinds.named import Names
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 
@@ -120,7 +120,7 @@ class EffectBounds(InNotebooks):
         for part in settled:
             rest = rest * district_factor(source, graph, part)
         self._rest = rest
-        self._program = _Program(self, graph, free[0], asked & free[0], source) if free else None
+        self._program = _LinearProgram(self, graph, free[0], asked & free[0], source) if free else None
         self.sharp = not free or all(graph.siblings[i] >> j & 1 for i, j in combinations(members(free[0]), 2))
         self.misfit = self._program.misfit if self._program else 0.0
         if self.misfit > 1e-6 and not hasattr(source, "columns"):
@@ -183,7 +183,7 @@ class EffectBounds(InNotebooks):
         return Range(self._program.least(objective), -self._program.least(-objective))
 
 
-class _Program:
+class _LinearProgram:
     """The response functions of one district, and what is observed of their probabilities."""
 
     def __init__(self, effect: EffectBounds, graph: Admg, district: int, asked: int, source: Any) -> None:

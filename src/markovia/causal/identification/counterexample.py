@@ -21,10 +21,10 @@ from markovia.causal.identification.id_algorithm import Hedge, Identifier
 from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.directed import DAG
-from markovia.graphs.masks import members
-from markovia.graphs.named import Names
-from markovia.graphs.trails import open_trails
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.masks import members
+from markovia.graphs.kinds.named import Names
+from markovia.graphs.kinds.trails import open_trails
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 Bits = dict[str, dict[str, list[tuple[str, str]]]]  # of each node, by label, the parents' bits that add up

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.identification.counterfactual_sums import CounterfactualSum, Written, ways_to_write
-from markovia.causal.identification.evaluation import Asked, Tables, contracted
+from markovia.causal.identification.evaluation import FormulaTables, ModelAnswers, contracted
 from markovia.causal.identification.events import Event
 from markovia.causal.identification.expressions import Expression
 from markovia.causal.identification.id_algorithm import Hedge, Identifier
-from markovia.causal.identification.worlds import Clash, Slot, State, Term
+from markovia.causal.identification.worlds import Clash, OpenValue, State, Term
 from markovia.causal.problem import read_graph
 from markovia.errors import InvalidArgument, NotIdentifiable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.named import Names, as_names
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime.clock import now
@@ -108,7 +108,7 @@ class CounterfactualEstimand(InNotebooks):
     def __str__(self) -> str:
         top = self._text(self._written.above, self._above)
         if self._written.normalised:
-            slots = [t for _, t in self._written.above.outputs if isinstance(t, Slot)]
+            slots = [t for _, t in self._written.above.outputs if isinstance(t, OpenValue)]
             if not slots:
                 return f"{_question(self.events, self.given)} = 1"
             every = _listed_sum(self._labels(self._written.above), [*slots, *_summed(self._written.above)])
@@ -133,7 +133,7 @@ class CounterfactualEstimand(InNotebooks):
         >>> round(had.evaluate(bn)["yes"], 4)
         0.27
         """
-        start, known = now(), Asked()
+        start, known = now(), ModelAnswers()
         table = self._table(model, self._written.above, self._above, known)
         if self._written.normalised:
             table = table / table.sum()
@@ -163,7 +163,7 @@ class CounterfactualEstimand(InNotebooks):
         return float(self.evaluate(model).values)
 
     def _table(
-        self, model: Any, summed: CounterfactualSum, formulas: Sequence[Expression], known: Asked
+        self, model: Any, summed: CounterfactualSum, formulas: Sequence[Expression], known: ModelAnswers
     ) -> Any:
         """Return an array with an axis for each event: all states of those left open, and one entry for the others."""
         names = self._graph.names
@@ -175,14 +175,14 @@ class CounterfactualEstimand(InNotebooks):
         tables = []
         for factor, formula in zip(summed.factors, formulas, strict=True):
             fixed = {names[i]: t.value for i, t in factor.terms.items() if isinstance(t, State)}
-            table = Tables(model, known).distribution(formula, fixed)
+            table = FormulaTables(model, known).distribution(formula, fixed)
             slots = {
                 names[i]: _axis(t)
                 for i, t in factor.terms.items()
-                if isinstance(t, Slot) and names[i] in table.names
+                if isinstance(t, OpenValue) and names[i] in table.names
             }
             tables.append(table.rename(slots))
-        held = list(dict.fromkeys(t for _, t in summed.outputs if isinstance(t, Slot)))
+        held = list(dict.fromkeys(t for _, t in summed.outputs if isinstance(t, OpenValue)))
         whole = (
             contracted(tables, [_axis(t) for t in _summed(summed)]).transpose([_axis(t) for t in held]).values
         )
@@ -200,18 +200,18 @@ class CounterfactualEstimand(InNotebooks):
             return "0"
         labels = self._labels(summed)
         parts = [
-            formula.written({self._graph.names[i]: labels[t] if isinstance(t, Slot) else f"{self._graph.names[i]}={t.value}"
-                             for i, t in factor.terms.items()})
+            formula.written({self._graph.names[i]: labels[t] if isinstance(t, OpenValue) else
+            f"{self._graph.names[i]}={t.value}" for i, t in factor.terms.items()})
             for factor, formula in zip(summed.factors, formulas, strict=True)
         ]  # fmt: skip
         over = _listed_sum(labels, _summed(summed))
         wrapped = [f"({p})" if "Σ" in p and len(parts) > 1 else p for p in parts]
         return f"{over} {' '.join(wrapped)}" if over else " ".join(wrapped)
 
-    def _labels(self, summed: CounterfactualSum) -> dict[Slot, str]:
+    def _labels(self, summed: CounterfactualSum) -> dict[OpenValue, str]:
         taken: dict[str, int] = {}
-        labels: dict[Slot, str] = {}
-        outputs = [t for _, t in summed.outputs if isinstance(t, Slot)]
+        labels: dict[OpenValue, str] = {}
+        outputs = [t for _, t in summed.outputs if isinstance(t, OpenValue)]
         for slot in dict.fromkeys([*outputs, *_summed(summed)]):
             name = self._graph.names[summed.slots[slot.number]]
             labels[slot] = name + "'" * taken.get(name, 0)
@@ -220,14 +220,14 @@ class CounterfactualEstimand(InNotebooks):
 
 
 def _spread(
-    whole: Any, held: list[Slot], outputs: Sequence[tuple[int, Term]], states: Mapping[int, Any], events: Sequence[Event],
-    model: Any, names: Sequence[str],
+    whole: Any, held: list[OpenValue], outputs: Sequence[tuple[int, Term]], states: Mapping[int, Any], events:
+    Sequence[Event], model: Any, names: Sequence[str],
 ) -> Any:  # fmt: skip
     """Return a table over the slots as one over the events: equal slots on the diagonal, a known value at its place."""
     shape = [len(states[i]) if e.value is None else 1 for (i, _), e in zip(outputs, events, strict=True)]
     grid = np.indices(shape)
     right = np.ones(shape, bool)
-    at: dict[Slot, Any] = {}
+    at: dict[OpenValue, Any] = {}
     for axis, ((i, term), event) in enumerate(zip(outputs, events, strict=True)):
         variable = model.variable(names[i])
         here = grid[axis] if event.value is None else np.full(shape, variable.index(event.value))
@@ -248,20 +248,23 @@ def _formulas(graph: Admg, summed: CounterfactualSum | None) -> tuple[Expression
     return tuple(identifier.effect(graph.pillow(f.members), f.members) for f in summed.factors)
 
 
-def _summed(summed: CounterfactualSum) -> list[Slot]:
+def _summed(summed: CounterfactualSum) -> list[OpenValue]:
     outputs = {t for _, t in summed.outputs}
     slots = {
-        t for f in summed.factors or () for t in f.terms.values() if isinstance(t, Slot) and t not in outputs
+        t
+        for f in summed.factors or ()
+        for t in f.terms.values()
+        if isinstance(t, OpenValue) and t not in outputs
     }
     return sorted(slots, key=lambda t: t.number)
 
 
-def _listed_sum(labels: Mapping[Slot, str], slots: Iterable[Slot]) -> str:
+def _listed_sum(labels: Mapping[OpenValue, str], slots: Iterable[OpenValue]) -> str:
     listed = sorted(labels[t] for t in slots)
     return "" if not listed else f"Σ_{listed[0]}" if len(listed) == 1 else f"Σ_{{{','.join(listed)}}}"
 
 
-def _axis(slot: Slot) -> str:
+def _axis(slot: OpenValue) -> str:
     return f"#{slot.number}"
 
 

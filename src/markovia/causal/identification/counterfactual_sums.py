@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from markovia.causal.identification.events import Event
-from markovia.causal.identification.worlds import Factor, Impossible, Key, Term, Worlds
+from markovia.causal.identification.worlds import DistrictFactor, EventWorlds, Impossible, Key, Term
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import mask_of, members
+from markovia.graphs.kinds.masks import mask_of, members
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class CounterfactualSum:
         The variable of each slot.
     """
 
-    factors: tuple[Factor, ...] | None
+    factors: tuple[DistrictFactor, ...] | None
     outputs: tuple[tuple[int, Term], ...]
     slots: tuple[int, ...]
 
@@ -64,7 +64,7 @@ def ways_to_write(
 
 
 def _impossible(graph: Admg, events: Sequence[Event]) -> bool:
-    worlds = Worlds(graph)
+    worlds = EventWorlds(graph)
     try:
         _settled(worlds, [worlds.add(e)[0] for e in events], [])
     except Impossible:
@@ -73,7 +73,7 @@ def _impossible(graph: Admg, events: Sequence[Event]) -> bool:
 
 
 def _sum(graph: Admg, events: Sequence[Event], given: Sequence[Event] = ()) -> CounterfactualSum:
-    worlds = Worlds(graph)
+    worlds = EventWorlds(graph)
     try:
         held = [worlds.add(e)[0] for e in given]
         asked = [worlds.add(e) for e in events]
@@ -84,7 +84,7 @@ def _sum(graph: Admg, events: Sequence[Event], given: Sequence[Event] = ()) -> C
     return CounterfactualSum(tuple(worlds.factors(kept)), outputs, tuple(worlds.slots))
 
 
-def _settled(worlds: Worlds, asked: list[Key], given: list[Key]) -> list[Key]:
+def _settled(worlds: EventWorlds, asked: list[Key], given: list[Key]) -> list[Key]:
     """Return the variables that the sum is made of, after equating what is the same."""
     while True:
         asked = [worlds.least(i, dict(world)) for i, world in asked]
@@ -95,7 +95,7 @@ def _settled(worlds: Worlds, asked: list[Key], given: list[Key]) -> list[Key]:
             return kept
 
 
-def _components(worlds: Worlds, asked: list[Key], given: list[Key]) -> list[Key]:
+def _components(worlds: EventWorlds, asked: list[Key], given: list[Key]) -> list[Key]:
     """Return the ancestral components, given some variables, that hold the asked ones.
 
     Above each variable the given ones of its own world cut the way. Ancestors of two variables belong together if they share
@@ -118,6 +118,6 @@ def _components(worlds: Worlds, asked: list[Key], given: list[Key]) -> list[Key]
         kept = kept.union(*more)
 
 
-def _ordered(worlds: Worlds, keys: Iterable[Key]) -> list[Key]:
+def _ordered(worlds: EventWorlds, keys: Iterable[Key]) -> list[Key]:
     place = {i: k for k, i in enumerate(worlds.graph.order)}
     return sorted(keys, key=lambda key: (place[key[0]], sorted(map(repr, key[1]))))

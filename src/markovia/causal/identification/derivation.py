@@ -15,14 +15,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markovia.causal.identification.expressions import Expression, P, Product, Quotient, Sum, product
-from markovia.causal.identification.id_algorithm import Identifier, Kernel, Regime
+from markovia.causal.identification.expressions import (
+    Expression,
+    P,
+    ProductExpression,
+    Quotient,
+    SumExpression,
+    product,
+)
+from markovia.causal.identification.id_algorithm import FixedKernel, Identifier, Regime
 from markovia.graphs.causal.admg import Admg
 from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class Separation:
+class SeparationRule:
     """That some nodes are m-separated from others in a graph without certain edges.
 
     Attributes
@@ -59,13 +66,13 @@ class Separation:
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """One equation, why it holds, and the separations behind it."""
 
     left: Expression
     right: Expression
     reason: str
-    separations: tuple[Separation, ...] = ()
+    separations: tuple[SeparationRule, ...] = ()
 
     def __str__(self) -> str:
         reasons = [self.reason] if self.reason else []
@@ -78,9 +85,9 @@ class Step:
 class Derivation(InNotebooks):
     """Steps in order; those on parts of the formula come after the step that makes the part."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[DerivationStep, ...]
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[DerivationStep]:
         return iter(self.steps)
 
     def __len__(self) -> int:
@@ -99,47 +106,61 @@ def derive(estimand: Any) -> Derivation:
     ):  # a theorem of its own: for classes of graphs there is no one graph to cut edges in
         named = ", ".join(estimand.adjustment) or "the empty set"
         reason = f"adjustment criterion: {named} meets no causal path and nothing below one, and blocks all other paths"
-        return Derivation((Step(asked, estimand.expression, reason),))
+        return Derivation((DerivationStep(asked, estimand.expression, reason),))
     graph = Admg.of(estimand.graph)
-    steps: list[Step] = []
+    steps: list[DerivationStep] = []
     if estimand.rule == "no effect":
         cut = graph.named(graph.mask(x) & ~graph.ancestors(graph.mask(z)))
-        steps.append(Step(asked, P(y, z), "", (Separation(3, x, y, z, into=cut),)))
+        steps.append(DerivationStep(asked, P(y, z), "", (SeparationRule(3, x, y, z, into=cut),)))
     elif estimand.rule == "back-door":
         w = estimand.adjustment
         seen = (*z, *w)
         if w:
-            parts = Sum(w, Product((P(y, seen, x), P(w, z, x))))
-            steps.append(Step(asked, parts, f"sum over {', '.join(w)}"))
-            steps.append(Step(P(w, z, x), P(w, z), "", (Separation(3, w, x, z, into=x),)))
-        steps.append(Step(P(y, seen, x), P(y, (*x, *seen)), "", (Separation(2, x, y, seen, out_of=x),)))
+            parts = SumExpression(w, ProductExpression((P(y, seen, x), P(w, z, x))))
+            steps.append(DerivationStep(asked, parts, f"sum over {', '.join(w)}"))
+            steps.append(DerivationStep(P(w, z, x), P(w, z), "", (SeparationRule(3, w, x, z, into=x),)))
+        steps.append(
+            DerivationStep(P(y, seen, x), P(y, (*x, *seen)), "", (SeparationRule(2, x, y, seen, out_of=x),))
+        )
     elif estimand.rule == "front-door":
         w = estimand.mediators
         steps += [
-            Step(asked, Sum(w, Product((P(w, (), x), P(y, w, x)))), f"sum over {', '.join(w)}"),
-            Step(P(w, (), x), P(w, x), "", (Separation(2, x, w, out_of=x),)),
-            Step(P(y, w, x), P(y, (), (*x, *w)), "", (Separation(2, w, y, x, into=x, out_of=w),)),
-            Step(P(y, (), (*x, *w)), P(y, (), w), "", (Separation(3, x, y, w, into=(*x, *w)),)),
-            Step(P(y, (), w), Sum(x, Product((P(x, (), w), P(y, x, w)))), f"sum over {', '.join(x)}"),
-            Step(P(x, (), w), P(x), "", (Separation(3, w, x, into=w),)),
-            Step(P(y, x, w), P(y, (*x, *w)), "", (Separation(2, w, y, x, out_of=w),)),
+            DerivationStep(
+                asked,
+                SumExpression(w, ProductExpression((P(w, (), x), P(y, w, x)))),
+                f"sum over {', '.join(w)}",
+            ),
+            DerivationStep(P(w, (), x), P(w, x), "", (SeparationRule(2, x, w, out_of=x),)),
+            DerivationStep(
+                P(y, w, x), P(y, (), (*x, *w)), "", (SeparationRule(2, w, y, x, into=x, out_of=w),)
+            ),
+            DerivationStep(P(y, (), (*x, *w)), P(y, (), w), "", (SeparationRule(3, x, y, w, into=(*x, *w)),)),
+            DerivationStep(
+                P(y, (), w),
+                SumExpression(x, ProductExpression((P(x, (), w), P(y, x, w)))),
+                f"sum over {', '.join(x)}",
+            ),
+            DerivationStep(P(x, (), w), P(x), "", (SeparationRule(3, w, x, into=w),)),
+            DerivationStep(P(y, x, w), P(y, (*x, *w)), "", (SeparationRule(2, w, y, x, out_of=w),)),
         ]
     else:
         told = _Told(graph, steps, estimand.available)
         told.conditional_effect(*(graph.mask(names) for names in (x, y, z)))
-        steps.append(Step(asked, estimand.expression, "put together"))
+        steps.append(DerivationStep(asked, estimand.expression, "put together"))
     return Derivation(tuple(step for step in steps if step.left != step.right))
 
 
 class _Told(Identifier):
     """The ID algorithm that says what it does."""
 
-    def __init__(self, graph: Admg, steps: list[Step], available: Sequence[Regime]) -> None:
+    def __init__(self, graph: Admg, steps: list[DerivationStep], available: Sequence[Regime]) -> None:
         super().__init__(graph, available)
         self.steps = steps
 
-    def _say(self, left: Expression, right: Expression, reason: str, separations: list[Separation]) -> None:
-        step = Step(left, right, reason, tuple(separations))
+    def _say(
+        self, left: Expression, right: Expression, reason: str, separations: list[SeparationRule]
+    ) -> None:
+        step = DerivationStep(left, right, reason, tuple(separations))
         if left != right and step not in self.steps:
             self.steps.append(step)
 
@@ -151,7 +172,7 @@ class _Told(Identifier):
     def conditional_effect(self, x: int, y: int, z: int) -> tuple[Expression, int]:
         g = self.graph
         formula, set_ = super().conditional_effect(x, y, z)
-        early: list[Step] = []
+        early: list[DerivationStep] = []
         left = z
         while (
             left & set_
@@ -164,11 +185,13 @@ class _Told(Identifier):
             rest = left & ~(1 << i)
             needed = self._needed(2, 1 << i, y, x | rest, into=x, out_of=1 << i)
             x, left = x | 1 << i, rest
-            early.append(Step(asked, P(g.named(y), g.named(left), g.named(x)), "", tuple(needed)))
+            early.append(DerivationStep(asked, P(g.named(y), g.named(left), g.named(x)), "", tuple(needed)))
         if left:
             joint = P(g.named(y | left), (), g.named(x))
-            right = Quotient(joint, Sum(g.named(y), joint))
-            early.append(Step(P(g.named(y), g.named(left), g.named(x)), right, "definition of the condition"))
+            right = Quotient(joint, SumExpression(g.named(y), joint))
+            early.append(
+                DerivationStep(P(g.named(y), g.named(left), g.named(x)), right, "definition of the condition")
+            )
         self.steps[:0] = early
         return formula, set_
 
@@ -178,14 +201,17 @@ class _Told(Identifier):
         joint = P(g.named(d), (), g.named(x))
         if d != y:
             self._say(
-                P(g.named(y), (), g.named(x)), Sum(g.named(d & ~y), joint), "sum over the other ancestors", []
+                P(g.named(y), (), g.named(x)),
+                SumExpression(g.named(d & ~y), joint),
+                "sum over the other ancestors",
+                [],
             )
         parts = g.districts(d)
         separations = [s for part in parts for s in self._factorised(part, d, x)]
         self._say(joint, product(map(self._q, parts)), "c-component factorisation", separations)
         return super().effect(x, y)
 
-    def _factorised(self, part: int, d: int, x: int) -> Iterator[Separation]:
+    def _factorised(self, part: int, d: int, x: int) -> Iterator[SeparationRule]:
         """Yield what turns P(v | what is before it in d, do(x)) into P(v | before in the part, do(its pillow))."""
         g = self.graph
         w = g.pillow(part)
@@ -207,16 +233,16 @@ class _Told(Identifier):
 
     def _needed(
         self, rule: int, x: int, y: int, given: int, into: int = 0, out_of: int = 0
-    ) -> Iterator[Separation]:
+    ) -> Iterator[SeparationRule]:
         if y:
             named = self.graph.named
-            yield Separation(rule, named(x), named(y), named(given), named(into), named(out_of))
+            yield SeparationRule(rule, named(x), named(y), named(given), named(into), named(out_of))
 
-    def _observed(self, t: int, within: int, regime: Regime) -> Kernel:
+    def _observed(self, t: int, within: int, regime: Regime) -> FixedKernel:
         g = self.graph
         kernel = super()._observed(t, within, regime)
         w, set_ = g.pillow(t), regime.set_
-        separations: list[Separation] = []
+        separations: list[SeparationRule] = []
         before = 0
         for v, blanket in self._blankets(t, within):
             own = before & t
@@ -236,16 +262,16 @@ class _Told(Identifier):
         self._say(self._q(t), kernel.whole, reason, separations)
         return kernel
 
-    def _summed(self, kernel: Kernel, a: int) -> Kernel:
+    def _summed(self, kernel: FixedKernel, a: int) -> FixedKernel:
         g = self.graph
         if a != kernel.nodes:
             less = g.pillow(kernel.nodes) & ~g.pillow(a)
             needed = self._needed(3, a, less, g.pillow(a), into=g.pillow(kernel.nodes))
-            right = Sum(g.named(kernel.nodes & ~a), self._q(kernel.nodes))
+            right = SumExpression(g.named(kernel.nodes & ~a), self._q(kernel.nodes))
             self._say(self._q(a), right, "sum over what is no ancestor", list(needed))
         return super()._summed(kernel, a)
 
-    def _narrowed(self, kernel: Kernel, t: int) -> Kernel:
+    def _narrowed(self, kernel: FixedKernel, t: int) -> FixedKernel:
         g = self.graph
         if t != kernel.nodes:
             w = g.pillow(kernel.nodes)

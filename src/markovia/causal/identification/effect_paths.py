@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument, InvalidGraph
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.named import Names
-from markovia.graphs.plot_options import Positions
-from markovia.graphs.trails import Trail, every_trail
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.named import Names
+from markovia.graphs.kinds.plot_options import Positions
+from markovia.graphs.kinds.trails import Trail, every_trail
 from markovia.runtime import ports
 from markovia.runtime.shown import html_picture, html_text
 

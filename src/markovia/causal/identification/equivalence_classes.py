@@ -19,9 +19,9 @@ from markovia.causal.problem import Family
 from markovia.errors import CycleError, InvalidArgument, InvalidGraph
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.surgery import visible_edges
-from markovia.graphs.equivalence import extend
-from markovia.graphs.masks import mask_of
-from markovia.graphs.mixed import Mark, MixedGraph, edge_string
+from markovia.graphs.kinds.equivalence import extend
+from markovia.graphs.kinds.masks import mask_of
+from markovia.graphs.kinds.mixed import Mark, MixedGraph, edge_string
 
 
 class GraphClass(NamedTuple):

@@ -11,8 +11,8 @@ from markovia.causal.identification.id_algorithm import Regime
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.quantities.quantity import Quantity
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.independencies import Independence
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.separation.independencies import Independence
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
 from markovia.inference.posterior import Posterior
 from markovia.runtime.shown import InNotebooks

@@ -13,15 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from markovia.causal.identification.expressions import Expression, P, Product, Quotient, Sum
+from markovia.causal.identification.expressions import (
+    Expression,
+    P,
+    ProductExpression,
+    Quotient,
+    SumExpression,
+)
 from markovia.errors import ImpossibleEvidence, InvalidArgument, NoOverlap, TooLarge, Unanswered
 from markovia.factors.gaussian.canonical_form import GaussianFactor
 from markovia.factors.gaussian.canonical_form import product as gaussian_product
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor, product
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.directed import DAG
-from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
+from markovia.graphs.kinds.directed import DAG
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime.array_types import Array
@@ -49,13 +55,13 @@ def evaluated(
     numbers = {
         n for n, v in variables.items() if isinstance(v, Quantity) and (n not in values or _bound(formula, n))
     }
-    start, asked = now(), Asked()
+    start, asked = now(), ModelAnswers()
 
     def info() -> Info:
         return Info("estimand", exact=asked.exact, seconds=now() - start, given=dict(values), note=note)
 
     if not numbers:
-        table = Tables(model, asked).distribution(formula, values)
+        table = FormulaTables(model, asked).distribution(formula, values)
         return Posterior(table.transpose(list(outcome)).normalize(), info())
     if numbers <= set(outcome) and any(n not in values and n not in numbers for n in variables):
         mixture = _mixture(formula, model, outcome, values, numbers, asked)
@@ -82,7 +88,7 @@ def of_population(model: Any, population: str) -> Any:
     return model[population]
 
 
-class Asked:
+class ModelAnswers:
     """What was asked of models on the way: a formula's value is exact where all these answers are."""
 
     def __init__(self) -> None:
@@ -95,11 +101,11 @@ class Asked:
         return answer
 
 
-class Tables:
+class FormulaTables:
     """Values of formulas as tables over the variables that are not fixed."""
 
-    def __init__(self, model: Any, asked: Asked | None = None) -> None:
-        self.model, self.asked = model, asked or Asked()
+    def __init__(self, model: Any, asked: ModelAnswers | None = None) -> None:
+        self.model, self.asked = model, asked or ModelAnswers()
         self.undefined: list[tuple[P, dict[str, Any]]] = []
         self.fill = 0.0
         self._done: dict[Any, Factor] = {}
@@ -110,7 +116,7 @@ class Tables:
         found = self.value(formula, values)
         if self.undefined:
             missing = self.undefined
-            again = Tables(self.model, self.asked)
+            again = FormulaTables(self.model, self.asked)
             again.fill = 1.0
             changed = again.value(formula, values).transpose(found.names).values - found.values
             if np.any(changed > 1e-12):
@@ -128,11 +134,11 @@ class Tables:
     def _value(self, node: Expression, values: Values) -> Factor:
         if isinstance(node, P):
             return self._term(node, values)
-        if isinstance(node, Sum):
+        if isinstance(node, SumExpression):
             inner = {n: v for n, v in values.items() if n not in node.over}
-            body = node.body.factors if isinstance(node.body, Product) else (node.body,)
+            body = node.body.factors if isinstance(node.body, ProductExpression) else (node.body,)
             return contracted([self.value(part, inner) for part in body], node.over)
-        if isinstance(node, Product):
+        if isinstance(node, ProductExpression):
             return contracted([self.value(part, values) for part in node.factors], ())
         assert isinstance(node, Quotient)
         top, fill = self.value(node.top, values), self.fill
@@ -245,16 +251,16 @@ def contracted(factors: Iterable[Factor], over: Iterable[str]) -> Factor:
 class Gaussians:
     """Values of formulas over numbers, as Gaussians in canonical form."""
 
-    def __init__(self, model: Any, asked: Asked) -> None:
+    def __init__(self, model: Any, asked: ModelAnswers) -> None:
         self.model, self.asked = model, asked
 
     def value(self, node: Expression, values: Values) -> GaussianFactor:
         """Return the value of a formula as a function of the names that are not fixed."""
         if isinstance(node, P):
             return self._term(node, values)
-        if isinstance(node, Product):
+        if isinstance(node, ProductExpression):
             return gaussian_product(self.value(part, values) for part in node.factors)
-        if isinstance(node, Sum):
+        if isinstance(node, SumExpression):
             body = self.value(node.body, {n: v for n, v in values.items() if n not in node.over})
             return body.marginal([n for n in body.names if n not in node.over])
         assert isinstance(node, Quotient)
@@ -289,8 +295,13 @@ class Gaussians:
 
 
 def _mixture(
-    formula: Expression, model: Any, outcome: Sequence[str], values: Values, numbers: set[str], asked: Asked
-) -> Mixture:
+    formula: Expression,
+    model: Any,
+    outcome: Sequence[str],
+    values: Values,
+    numbers: set[str],
+    asked: ModelAnswers,
+) -> MixtureOfGaussians:
     """Return the outcome's mixture where it is a number and all that is summed over has states."""
     with_numbers = [term for term in formula.terms() if not term.free.isdisjoint(numbers)]
     if len(with_numbers) != 1 or set(outcome) != numbers or not numbers.issubset(with_numbers[0].of):
@@ -298,7 +309,7 @@ def _mixture(
     term = with_numbers[0]
     own = of_population(model, term.population)
     opened = [n for n in term.given if n not in values]
-    weights = Tables(model, asked).distribution(_with_outcome_replaced(formula, term, opened), values)
+    weights = FormulaTables(model, asked).distribution(_with_outcome_replaced(formula, term, opened), values)
     weights = weights.marginal(opened)
     fixed = {n: values[n] for n in term.given if n in values}
     parts = []
@@ -316,20 +327,24 @@ def _mixture(
     return _components(outcome, total / total.sum(), means, covariances)
 
 
-def _components(outcome: Sequence[str], weights: Array, means: Array, covariances: Array) -> Mixture:
-    return Mixture(tuple(outcome), (), weights, np.zeros((len(weights), 0), np.int64), means, covariances)
+def _components(
+    outcome: Sequence[str], weights: Array, means: Array, covariances: Array
+) -> MixtureOfGaussians:
+    return MixtureOfGaussians(
+        tuple(outcome), (), weights, np.zeros((len(weights), 0), np.int64), means, covariances
+    )
 
 
 def _with_outcome_replaced(node: Expression, term: P, opened: Sequence[str]) -> Expression:
     """Return the weights of a term's conditions: the formula without the term, and not summed over its conditions."""
     if node is term:
         return P(())
-    if isinstance(node, Product):
-        return Product(tuple(_with_outcome_replaced(part, term, opened) for part in node.factors))
-    if isinstance(node, Sum) and any(part is term for part in node.terms()):
+    if isinstance(node, ProductExpression):
+        return ProductExpression(tuple(_with_outcome_replaced(part, term, opened) for part in node.factors))
+    if isinstance(node, SumExpression) and any(part is term for part in node.terms()):
         kept = tuple(n for n in node.over if n not in opened)
         body = _with_outcome_replaced(node.body, term, opened)
-        return Sum(kept, body) if kept else body
+        return SumExpression(kept, body) if kept else body
     if isinstance(node, Quotient) and any(part is term for part in node.terms()):
         raise _not_exact(term)
     return node
@@ -348,11 +363,11 @@ def _bound(formula: Expression, name: str) -> bool:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, Sum):
+        if isinstance(node, SumExpression):
             if name in node.over:
                 return True
             stack.append(node.body)
-        elif isinstance(node, Product):
+        elif isinstance(node, ProductExpression):
             stack += node.factors
         elif isinstance(node, Quotient):
             stack += [node.top, node.bottom]

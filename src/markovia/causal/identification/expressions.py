@@ -1,6 +1,6 @@
 """Formulas over conditional distributions: products, sums and quotients of terms such as P(y | do(x), z).
 
-A formula is a tree of four kinds of nodes. `P` is a distribution that is known; `Sum` binds the variables that it
+A formula is a tree of four kinds of nodes. `P` is a distribution that is known; `SumExpression` binds the variables that it
 sums over, so that the same name means different things inside and outside, as in Σ_z P(z | x) Σ_x' P(y | x', z)
 P(x'); primes appear when it is printed. Use `product`, `summed` and `quotient` to build formulas: they drop what is
 one, cancel, and take factors out of sums. Parts may be shared, so a formula costs no more than its distinct parts.
@@ -85,7 +85,7 @@ class P(Expression):
 
 
 @dataclass(frozen=True, eq=True)
-class Product(Expression):
+class ProductExpression(Expression):
     """Factors that are multiplied; none of them is one."""
 
     factors: tuple[Expression, ...]
@@ -99,7 +99,7 @@ class Product(Expression):
 
 
 @dataclass(frozen=True, eq=True)
-class Sum(Expression):
+class SumExpression(Expression):
     """A sum over all values of some variables, or an integral where they are numbers."""
 
     over: tuple[str, ...]
@@ -202,9 +202,9 @@ def summed(over: Iterable[str], body: Expression) -> Expression:
     if not bound:
         return product(outside)
     core = product(f for f in shortened if not f.free.isdisjoint(bound))
-    if isinstance(core, Sum) and not set(bound) & set(core.over):
-        return product([*outside, Sum((*bound, *core.over), core.body)])
-    return product([*outside, Sum(bound, core)])
+    if isinstance(core, SumExpression) and not set(bound) & set(core.over):
+        return product([*outside, SumExpression((*bound, *core.over), core.body)])
+    return product([*outside, SumExpression(bound, core)])
 
 
 def _without(term: P, names: Container[str], used: Mapping[str, int]) -> P:
@@ -216,17 +216,17 @@ def _without(term: P, names: Container[str], used: Mapping[str, int]) -> P:
 
 
 def _factors(part: Expression) -> list[Expression]:
-    return list(part.factors) if isinstance(part, Product) else [] if part == ONE else [part]
+    return list(part.factors) if isinstance(part, ProductExpression) else [] if part == ONE else [part]
 
 
 def _joined(factors: list[Expression]) -> Expression:
-    return ONE if not factors else factors[0] if len(factors) == 1 else Product(tuple(factors))
+    return ONE if not factors else factors[0] if len(factors) == 1 else ProductExpression(tuple(factors))
 
 
 def _parts(node: Expression) -> list[Expression]:
-    if isinstance(node, Product):
+    if isinstance(node, ProductExpression):
         return list(node.factors)
-    if isinstance(node, Sum):
+    if isinstance(node, SumExpression):
         return [node.body]
     return [node.top, node.bottom] if isinstance(node, Quotient) else []
 
@@ -275,15 +275,16 @@ class _Writer:
         s = self.style
         if isinstance(node, P):
             return self._term(node, primes)
-        if isinstance(node, Product):
+        if isinstance(node, ProductExpression):
             # a sum reaches as far to the right as it can, so sums come last, and all but the last in brackets
-            parts = sorted(node.factors, key=lambda part: isinstance(part, Sum))
+            parts = sorted(node.factors, key=lambda part: isinstance(part, SumExpression))
             words = [self._write(part, primes) for part in parts]
             words[:-1] = [
-                f"({w})" if isinstance(p, Sum) else w for w, p in zip(words, parts[:-1], strict=False)
+                f"({w})" if isinstance(p, SumExpression) else w
+                for w, p in zip(words, parts[:-1], strict=False)
             ]
             return s.gap.join(words)
-        if isinstance(node, Sum):
+        if isinstance(node, SumExpression):
             inner = dict(primes)
             for name in node.over:
                 inner[name] = primes[name] + 1 if name in primes else 0

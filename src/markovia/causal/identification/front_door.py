@@ -21,8 +21,8 @@ from typing import Literal
 from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import closed, members
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.masks import closed, members
+from markovia.graphs.kinds.named import Names, as_names
 
 
 def front_door_sets(

@@ -13,9 +13,17 @@ calculus of intervention is complete* (2006). Sound and complete; polynomial in 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from markovia.causal.identification.expressions import ONE, Expression, P, Product, product, quotient, summed
+from markovia.causal.identification.expressions import (
+    ONE,
+    Expression,
+    P,
+    ProductExpression,
+    product,
+    quotient,
+    summed,
+)
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import members
+from markovia.graphs.kinds.masks import members
 
 
 class Hedge(Exception):
@@ -36,7 +44,7 @@ class Regime(NamedTuple):
     differs: int = 0
 
 
-class Kernel:
+class FixedKernel:
     """Q[T]: what is left of the distribution when all but the nodes of T are set, as a formula.
 
     Attributes
@@ -133,14 +141,14 @@ class Identifier:
                 return kernel.whole
             kernel = self._narrowed(kernel, g.district(c, within=a))
 
-    def _observed(self, t: int, within: int, regime: Regime) -> Kernel:
+    def _observed(self, t: int, within: int, regime: Regime) -> FixedKernel:
         """Return Q[T] of a district of an ancestral set: a conditional for each node, given as little as is needed."""
         g = self.graph
         chain: dict[int, Expression] = {}
         for v, given in self._blankets(t, within):
             set_ = g.named(regime.set_ & g.ancestors(1 << v | given, into=regime.set_))
             chain[v] = P((g.names[v],), g.named(given & ~regime.set_), set_, regime.population)
-        return Kernel(t, chain)
+        return FixedKernel(t, chain)
 
     def _blankets(self, t: int, within: int) -> Iterator[tuple[int, int]]:
         """Yield the nodes of a set in order, each with what separates it from all others before it."""
@@ -152,7 +160,7 @@ class Identifier:
                 own = g.district(1 << v, within=before)
                 yield v, (own | g.parents_of(own)) & ~(1 << v)
 
-    def _summed(self, kernel: Kernel, a: int) -> Kernel:
+    def _summed(self, kernel: FixedKernel, a: int) -> FixedKernel:
         """Return Q[A] for an ancestral subset A of T: the others are summed out."""
         if a == kernel.nodes:
             return kernel
@@ -161,22 +169,22 @@ class Identifier:
         if kernel.chain is not None:
             kept = {v: term for v, term in kernel.chain.items() if a >> v & 1}
             if all(term.free.isdisjoint(away) for term in kept.values()):
-                return Kernel(a, kept)
-        return Kernel(a, None, whole)
+                return FixedKernel(a, kept)
+        return FixedKernel(a, None, whole)
 
-    def _narrowed(self, kernel: Kernel, t: int) -> Kernel:
+    def _narrowed(self, kernel: FixedKernel, t: int) -> FixedKernel:
         """Return Q[T] for a district T of the nodes of a kernel."""
         if t == kernel.nodes:
             return kernel
         if kernel.chain is not None:
-            return Kernel(t, {v: term for v, term in kernel.chain.items() if t >> v & 1})
+            return FixedKernel(t, {v: term for v, term in kernel.chain.items() if t >> v & 1})
         g = self.graph
         chain: dict[int, Expression] = {}
         for v, given in self._blankets(t, kernel.nodes):
             given &= kernel.nodes
             top = summed(g.named(kernel.nodes & ~given & ~(1 << v)), kernel.whole)
             chain[v] = quotient(top, summed(g.named(kernel.nodes & ~given), kernel.whole)) if given else top
-        return Kernel(t, chain)
+        return FixedKernel(t, chain)
 
     def _averaged(self, body: Expression, roles: int) -> Expression:
         """Average over names that a formula mentions though its value does not depend on them, if they were ever seen."""
@@ -194,7 +202,7 @@ def _normalised(joint: Expression, outcome: tuple[str, ...]) -> Expression:
     """Divide a formula by its sum over the outcomes; factors without an outcome cancel."""
     kept = [
         f
-        for f in (joint.factors if isinstance(joint, Product) else (joint,))
+        for f in (joint.factors if isinstance(joint, ProductExpression) else (joint,))
         if not f.free.isdisjoint(outcome)
     ]
     top = product(kept)

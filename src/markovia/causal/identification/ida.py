@@ -26,14 +26,14 @@ from numpy.typing import ArrayLike
 from markovia.causal.identification.adjustment import BackDoor
 from markovia.causal.identification.equivalence_classes import GraphClass, ancestral_members, graph_class
 from markovia.causal.problem import Family, Problem
-from markovia.data.in_memory import eager_columns
-from markovia.data.moments import checked_moments
-from markovia.data.number_columns import column_numbers
+from markovia.data.tables.in_memory import eager_columns
+from markovia.data.tables.moments import checked_moments
+from markovia.data.tables.number_columns import column_numbers
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import PartlyDirected, mask_of, members
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.named import Names
+from markovia.graphs.kinds.masks import PartlyDirected, mask_of, members
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.named import Names
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 

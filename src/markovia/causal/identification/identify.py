@@ -12,7 +12,7 @@ from markovia.causal.identification.id_algorithm import Hedge, Identifier, Regim
 from markovia.causal.problem import Family, Problem, read_graph
 from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.named import Names, as_names
 
 Known = Mapping[str, Names]
 

@@ -18,8 +18,8 @@ from markovia.causal.identification.adjustment import BackDoor
 from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.separators import Cuts
-from markovia.graphs.masks import members
-from markovia.graphs.named import Names
+from markovia.graphs.kinds.masks import members
+from markovia.graphs.kinds.named import Names
 from markovia.runtime.shown import html_text
 
 
@@ -106,7 +106,7 @@ def is_instrument(
     )
 
 
-class _Task(BackDoor):
+class _InstrumentTask(BackDoor):
     def separated_from_outcome(self, z: int, given: int) -> bool:
         return self.graph.m_separated(z, self.y, given)
 
@@ -114,9 +114,9 @@ class _Task(BackDoor):
         return self.graph.m_separated(z, self.x, given)
 
 
-def _task(graph: object, treatment: str, outcome: str, given: Names, latent: Names) -> _Task:
+def _task(graph: object, treatment: str, outcome: str, given: Names, latent: Names) -> _InstrumentTask:
     problem = Problem.of(graph, treatment, outcome, given, latent)
     if len(problem.treatment) > 1 or len(problem.outcome) > 1:
         raise InvalidArgument("an instrument is for the effect of one treatment on one outcome")
     _ = problem.admg  # refuses a class of graphs
-    return _Task.of(graph, treatment, outcome, given, latent=latent, family="admg")
+    return _InstrumentTask.of(graph, treatment, outcome, given, latent=latent, family="admg")

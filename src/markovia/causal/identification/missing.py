@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.problem import read_graph
-from markovia.data.counting import counts
+from markovia.data.tables.counting import counts
 from markovia.errors import InvalidArgument, NotIdentifiable
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import members
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.masks import members
+from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 

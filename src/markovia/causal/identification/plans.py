@@ -19,7 +19,7 @@ from markovia.causal.problem import read_graph
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.named import Names, as_names
+from markovia.graphs.kinds.named import Names, as_names
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime.clock import now

@@ -14,7 +14,7 @@ from typing import Any
 from markovia.causal.identification.events import Event
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import mask_of, members
+from markovia.graphs.kinds.masks import mask_of, members
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class State:
 
 
 @dataclass(frozen=True)
-class Slot:
+class OpenValue:
     """A value left open (an axis of the answer) or summed over."""
 
     number: int
 
 
-Term = State | Slot
+Term = State | OpenValue
 Key = tuple[int, frozenset[tuple[int, Term]]]
 """A variable in its least world: of what is set there, only that which reaches it."""
 
@@ -41,7 +41,7 @@ class Impossible(Exception):
 
 
 @dataclass(frozen=True)
-class Factor:
+class DistrictFactor:
     """A probability P(V_pa(V) = v, ...) of one district: its members, and the term of each variable in it or above it."""
 
     members: int
@@ -57,16 +57,16 @@ class Clash(Exception):
         self.members = members
 
 
-class Worlds:
+class EventWorlds:
     """The variables in all worlds that some events speak of, and the values they share."""
 
     def __init__(self, graph: Admg) -> None:
         self.graph = graph
         self.terms: dict[Key, Term] = {}
-        self._merged: dict[Slot, Term] = {}
+        self._merged: dict[OpenValue, Term] = {}
         self.slots: list[int] = []  # the variable of each
-        self._open: set[Slot] = set()
-        self._nested: dict[Event, Slot] = {}
+        self._open: set[OpenValue] = set()
+        self._nested: dict[Event, OpenValue] = {}
 
     def add(self, event: Event) -> tuple[Key, Term]:
         """Take in an event; return its variable and the term of its value, an open slot if it has none."""
@@ -94,7 +94,7 @@ class Worlds:
             for name, set_to in event.do.items()
         }
 
-    def _nested_slot(self, event: Event) -> Slot:
+    def _nested_slot(self, event: Event) -> OpenValue:
         if event not in self._nested:
             slot = self._nested[event] = self._slot(self._number(event.variable))
             self._place(event, slot)
@@ -152,11 +152,11 @@ class Worlds:
 
     def resolved(self, term: Term) -> Term:
         """Return what a term has become."""
-        while isinstance(term, Slot) and term in self._merged:
+        while isinstance(term, OpenValue) and term in self._merged:
             term = self._merged[term]
         return term
 
-    def factors(self, keys: Iterable[Key]) -> list[Factor]:
+    def factors(self, keys: Iterable[Key]) -> list[DistrictFactor]:
         """Return the factors of a set of variables that holds the ancestors of its members.
 
         Raises
@@ -175,16 +175,16 @@ class Worlds:
                     for j, term in {**above, key[0]: self.resolved(self.terms[key])}.items():
                         if terms.setdefault(j, term) != term:
                             raise Clash(j, part)
-            found.append(Factor(part, terms))
+            found.append(DistrictFactor(part, terms))
         return found
 
     def nested(self) -> list[Key]:
         """List the variables whose values others are set to."""
         return [self.least(self._number(e.variable), self._world(e)) for e in self._nested]
 
-    def _slot(self, variable: int) -> Slot:
+    def _slot(self, variable: int) -> OpenValue:
         self.slots.append(variable)
-        return Slot(len(self.slots) - 1)
+        return OpenValue(len(self.slots) - 1)
 
     def _number(self, name: str) -> int:
         if name not in self.graph.number:
@@ -195,9 +195,9 @@ class Worlds:
         a, b = self.resolved(a), self.resolved(b)
         if a == b:
             return False
-        if isinstance(a, Slot) and (isinstance(b, State) or a not in self._open):
+        if isinstance(a, OpenValue) and (isinstance(b, State) or a not in self._open):
             self._merged[a] = b
-        elif isinstance(b, Slot):
+        elif isinstance(b, OpenValue):
             self._merged[b] = a
         else:
             raise Impossible

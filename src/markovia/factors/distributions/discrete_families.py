@@ -27,7 +27,7 @@ from markovia.factors.distributions.checked_numbers import (
     whole,
 )
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
-from markovia.factors.distributions.exponential_family import ExponentialFamily, Fitted
+from markovia.factors.distributions.exponential_family import ExponentialFamily, FittedFamily
 from markovia.factors.distributions.positive_families import Beta, Dirichlet, Gamma
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
@@ -36,7 +36,7 @@ _TINY = 1e-300
 """What a drawn probability that underflowed becomes: its log odds are finite in exact arithmetic."""
 
 
-class Bernoulli(Fitted):
+class Bernoulli(FittedFamily):
     """One trial with success probability `probs`; values are 0 and 1.
 
     Examples
@@ -159,7 +159,7 @@ class Bernoulli(Fitted):
         return f"Bernoulli(probs={self.probs:g})"
 
 
-class Multinomial(Fitted):
+class Multinomial(FittedFamily):
     """Counts of `total_count` independent draws from K categories, in the minimal form of K - 1 log odds.
 
     Examples
@@ -402,7 +402,7 @@ class Categorical(Multinomial):
         return f"Categorical(probs={np.round(self.probs, 6).tolist()})"
 
 
-class Poisson(Fitted):
+class Poisson(FittedFamily):
     """Counts with mean `rate`.
 
     Examples

@@ -263,7 +263,7 @@ class ExponentialFamily(InNotebooks, ABC):
         return array
 
 
-class Fitted(ExponentialFamily):
+class FittedFamily(ExponentialFamily):
     """A family whose structure shows in the data, so that the class itself can be fitted."""
 
     def sufficient_statistics(self, x: Any) -> Array:
@@ -306,7 +306,7 @@ class Fitted(ExponentialFamily):
         return cls(**structure)
 
 
-def only_known(family: type[Fitted], structure: dict[str, Any]) -> None:
+def only_known(family: type[FittedFamily], structure: dict[str, Any]) -> None:
     """Raise if a fit was given what its family does not know."""
     for name in structure:
         if name not in family._structures:

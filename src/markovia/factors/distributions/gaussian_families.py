@@ -19,7 +19,7 @@ from markovia.factors.distributions.checked_numbers import as_numbers, draws, fi
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior, StudentT
 from markovia.factors.distributions.exponential_family import (
     ExponentialFamily,
-    Fitted,
+    FittedFamily,
     average_statistics,
     only_known,
     weighted,
@@ -29,7 +29,7 @@ from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 
-class Gaussian(Fitted):
+class Gaussian(FittedFamily):
     """The Gaussian with a mean and a variance.
 
     Examples
@@ -219,7 +219,7 @@ class GaussianKnownVariance(Gaussian):
 
     def sufficient_statistics(self, x: Any) -> Array:
         """Return x."""
-        return Fitted.sufficient_statistics(self, x)
+        return FittedFamily.sufficient_statistics(self, x)
 
     def log_base_measure(self, x: Any) -> Any:
         """Return the log density of a Gaussian of mean 0."""

@@ -27,13 +27,13 @@ from markovia.factors.distributions.checked_numbers import (
 from markovia.factors.distributions.conjugate_priors import StudentT
 from markovia.factors.distributions.exponential_family import (
     ExponentialFamily,
-    Fitted,
+    FittedFamily,
     average_statistics,
     only_known,
     weighted,
 )
-from markovia.graphs.directed import DAG
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
@@ -42,7 +42,7 @@ _ZERO = 1e-10
 """A correlation that rounding may leave of none."""
 
 
-class MultivariateGaussian(Fitted):
+class MultivariateGaussian(FittedFamily):
     """The Gaussian of vectors with a mean vector and a covariance matrix.
 
     Parameters

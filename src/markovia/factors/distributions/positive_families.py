@@ -25,7 +25,7 @@ from markovia.factors.distributions.checked_numbers import (
 )
 from markovia.factors.distributions.conjugate_priors import ConjugatePrior
 from markovia.factors.distributions.exponential_family import (
-    Fitted,
+    FittedFamily,
     newton_to_natural,
     total_statistics,
     weighted,
@@ -50,7 +50,7 @@ def _refuse_equal(variance: float, mean: float, family: str) -> None:
         )
 
 
-class Exponential(Fitted):
+class Exponential(FittedFamily):
     """Waiting times with mean `1 / rate`.
 
     Examples
@@ -129,7 +129,7 @@ class Exponential(Fitted):
         return f"Exponential(rate={self.rate:g})"
 
 
-class Gamma(Fitted):
+class Gamma(FittedFamily):
     """Positive numbers with `shape` and `rate`; the mean is `shape / rate`.
 
     Examples
@@ -257,7 +257,7 @@ class Gamma(Fitted):
         return f"Gamma(shape={self.shape:g}, rate={self.rate:g})"
 
 
-class Dirichlet(Fitted):
+class Dirichlet(FittedFamily):
     """Probability vectors with concentrations alpha.
 
     Examples

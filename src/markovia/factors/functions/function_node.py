@@ -1,7 +1,7 @@
 """A node whose distribution is a value or a function of its parents: what a Bayesian model is written in.
 
 The function is kept as the user wrote it; its argument names say what it depends on. Which of them are nodes and which are
-constants is known only when the model is asked, and so are shapes. See `markovia.inference.differentiable.program`.
+constants is known only when the model is asked, and so are shapes. See `markovia.inference.densities.program.program`.
 """
 
 import inspect

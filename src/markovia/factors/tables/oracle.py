@@ -1,12 +1,12 @@
 """A joint table as an oracle of conditional independence.
 
-Graph algorithms that look for I-maps ask yes-or-no questions (`markovia.graphs.imaps`); here a distribution
+Graph algorithms that look for I-maps ask yes-or-no questions (`markovia.graphs.separation.imaps`); here a distribution
 answers them by its numbers. Cost of a question: linear in the table.
 """
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
-from markovia.graphs.imaps import Oracle
+from markovia.graphs.separation.imaps import Oracle
 
 
 def joint_oracle(joint: Factor, tolerance: float = 1e-9) -> Oracle:

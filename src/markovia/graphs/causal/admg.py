@@ -9,11 +9,11 @@ Richardson, *Markovian acyclic directed mixed graphs for discrete data* (2014).
 from collections.abc import Iterable, Sequence
 
 from markovia.errors import CycleError, InvalidGraph
-from markovia.graphs._search import topological_order
-from markovia.graphs.directed import DAG
-from markovia.graphs.masks import mask_of, members, turned, union_of
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.named import Names
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.linear_searches import topological_order
+from markovia.graphs.kinds.masks import mask_of, members, turned, union_of
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.named import Names
 
 
 class Admg:

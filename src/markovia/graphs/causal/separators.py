@@ -17,7 +17,7 @@ from math import inf
 from typing import NamedTuple
 
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.masks import closed, mask_of, members, union_of
+from markovia.graphs.kinds.masks import closed, mask_of, members, union_of
 
 
 class Cuts(NamedTuple):

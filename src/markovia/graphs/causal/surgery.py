@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from markovia.errors import DuplicateName
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph
-from markovia.graphs.named import Names, need
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, MarkedEdge, MixedGraph
+from markovia.graphs.kinds.named import Names, need
 
 Causal = TypeVar("Causal", DAG, MixedGraph)
 

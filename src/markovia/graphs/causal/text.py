@@ -21,9 +21,9 @@ from itertools import pairwise
 from typing import Self
 
 from markovia.errors import CycleError, ParseError
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MarkedEdge, MixedGraph
-from markovia.graphs.named import Names
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, MarkedEdge, MixedGraph
+from markovia.graphs.kinds.named import Names
 from markovia.runtime.source_text import Source, brief, quote, shown, unquote
 
 ROLES = ("exposure", "outcome", "latent", "adjusted", "selected")

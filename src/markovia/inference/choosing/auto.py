@@ -34,7 +34,7 @@ from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
 
 if TYPE_CHECKING:
-    from markovia.inference.choosing.escalation import Budget
+    from markovia.inference.choosing.escalation import SharedTime
     from markovia.inference.exact.conditioning import Conditioning
     from markovia.inference.exact.junction_tree import JunctionTree
 
@@ -135,7 +135,7 @@ class Auto:
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
 
-        def roughly(clock: "Budget") -> LogMass:
+        def roughly(clock: "SharedTime") -> LogMass:
             found: LogMass = _escalation().log_mass(problem, clock, self.seed)
             if not found.record.exact:
                 warnings.warn(
@@ -163,7 +163,7 @@ class Auto:
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
 
-        def roughly(clock: "Budget") -> Draws:
+        def roughly(clock: "SharedTime") -> Draws:
             rows: Draws = _escalation().sample(problem, n, rng)
             warnings.warn(
                 f"the rows {HOW_DRAWN[rows.record.engine or 'gibbs']} and are not independent: no exact engine fits",
@@ -186,7 +186,7 @@ class Auto:
         question: Question,
         targets: Sequence[str] | None,
         ask: Callable[[Exact], T],
-        roughly: "Callable[[Budget], T] | None",
+        roughly: "Callable[[SharedTime], T] | None",
     ) -> tuple[str, T]:
         global _spent
         start = now()
@@ -216,7 +216,7 @@ class Auto:
             except TooLarge:
                 if roughly is None or not self.approximate:
                     raise too_large from None
-            clock = _escalation().Budget(self.time_limit, start)
+            clock = _escalation().SharedTime(self.time_limit, start)
             return "approximate", roughly(clock)
         if isinstance(engine, VariableElimination):
             _spent += now() - start
@@ -380,7 +380,7 @@ def load_tree_kernels() -> Problem:
     from markovia.factors.tables.factor import Factor
     from markovia.factors.tables.variable import Variable
     from markovia.inference.exact.junction_tree import JunctionTree
-    from markovia.inference.exact.tree_plan import Structure, plan_for
+    from markovia.inference.exact.tree_plan import TreeStructure, plan_for
     from markovia.inference.exact.tree_state import TreeState
     from markovia.kernels.clique_trees.clique_tables import table_of
     from markovia.kernels.clique_trees.sparse_cliques import collect_support, distribute_support, support_of
@@ -392,7 +392,7 @@ def load_tree_kernels() -> Problem:
     engine.marginals(problem, ["a", "b"])
     engine.best(problem, ["a", "b"], 2)
     engine.sample(problem, 2, np.random.default_rng(0))
-    plan_for(Structure([2] * 11, [range(11), [0], [1]]))  # large enough for helper cliques
+    plan_for(TreeStructure([2] * 11, [range(11), [0], [1]]))  # large enough for helper cliques
     tree, _ = JunctionTree().compiled(replace(problem, memory={}), None)
     state = TreeState(tree)
     state.collect_large(0)

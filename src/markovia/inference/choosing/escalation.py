@@ -44,7 +44,7 @@ MOST_DRAWS = 1_000_000
 """Draws a chain that Gibbs sampling may be given time for; their record takes some dozen megabytes."""
 
 
-class Budget(Clock):
+class SharedTime(Clock):
     """The time that approximate engines share; `patient` where a limit was given, to be used up."""
 
     def __init__(self, time_limit: float | None, start: float) -> None:
@@ -73,26 +73,26 @@ def settings(name: str, **wanted: Any) -> Engine:
     return replace(engine, **wanted)  # type: ignore[no-any-return]
 
 
-def passes(clock: Budget) -> Iterator[Engine]:
+def passes(clock: SharedTime) -> Iterator[Engine]:
     """Yield message passing in the order in which it is tried."""
     yield settings("loopy-bp", time_limit=clock.share)
     yield settings("loopy-bp", damping=0.5, time_limit=clock.share)
     yield settings("loopy-bp", schedule="residual", damping=0.3, time_limit=clock.share)
 
 
-def marginals(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Tables:
+def marginals(problem: Problem, targets: Sequence[str], clock: SharedTime, seed: int) -> Tables:
     """Return approximate marginals of the targets."""
     problem = problem.folded()  # these engines need no tables of wide conditionals
     return _staged(problem, clock, seed, lambda engine: engine.marginals(problem, targets))
 
 
-def joint(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Tables:
+def joint(problem: Problem, targets: Sequence[str], clock: SharedTime, seed: int) -> Tables:
     """Return an approximate joint table of the targets."""
     problem = problem.folded()  # these engines need no tables of wide conditionals
     return _staged(problem, clock, seed, lambda engine: engine.joint(problem, targets))
 
 
-def _staged(problem: Problem, clock: Budget, seed: int, ask: Callable[[Engine], Tables]) -> Tables:
+def _staged(problem: Problem, clock: SharedTime, seed: int, ask: Callable[[Engine], Tables]) -> Tables:
     tried: list[str] = []
     settled: tuple[str, Tables] | None = None
     last: tuple[str, Tables] | None = None
@@ -134,7 +134,7 @@ def _staged(problem: Problem, clock: Budget, seed: int, ask: Callable[[Engine], 
     return replace(answer, record=record)
 
 
-def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int) -> bool:
+def _gibbs(attempt: Callable[[Engine], Tables | None], clock: SharedTime, seed: int) -> bool:
     """Run Gibbs sampling as it is by default, then with as many draws as fit into the time; say whether it could."""
     start = now()
     sampler: Any = settings("gibbs", time_limit=clock.least, seed=seed)
@@ -148,7 +148,7 @@ def _gibbs(attempt: Callable[[Engine], Tables | None], clock: Budget, seed: int)
     return True
 
 
-def log_mass(problem: Problem, clock: Budget, seed: int) -> LogMass:
+def log_mass(problem: Problem, clock: SharedTime, seed: int) -> LogMass:
     """Return a log mass, approximate unless its record says that it is exact."""
     problem = problem.folded()  # these engines need no tables of wide conditionals
     free = problem.free[:1]
@@ -187,7 +187,7 @@ def _plausible(problem: Problem, log_mass: float) -> bool:
         return True
 
 
-def best(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Ranked:
+def best(problem: Problem, targets: Sequence[str], clock: SharedTime, seed: int) -> Ranked:
     """Return the best assignment found, with an upper bound on any assignment's log weight."""
     if len(targets) < len(problem.free):
         return _marginal_map(problem, targets, clock, seed)
@@ -224,7 +224,7 @@ def sample(problem: Problem, n: int, rng: np.random.Generator) -> Draws:
     return Draws(rows, replace(rows.record, engine=name, exact=False))
 
 
-def _marginal_map(problem: Problem, targets: Sequence[str], clock: Budget, seed: int) -> Ranked:
+def _marginal_map(problem: Problem, targets: Sequence[str], clock: SharedTime, seed: int) -> Ranked:
     """Search the best states of some variables; masses are exact where a junction tree fits."""
     search: Any = settings("marginal-map", time_limit=clock.left, seed=seed)
     try:
@@ -237,7 +237,7 @@ def _marginal_map(problem: Problem, targets: Sequence[str], clock: Budget, seed:
     return _ranked(found, search.name, np.inf, [search.name])
 
 
-def _graph_cut(problem: Problem, targets: Sequence[str], clock: Budget) -> Ranked | None:
+def _graph_cut(problem: Problem, targets: Sequence[str], clock: SharedTime) -> Ranked | None:
     limit = clock.left if clock.patient else None
     try:
         found = settings("graph-cut", time_limit=limit).best(problem, targets, 1)

@@ -19,7 +19,7 @@ from markovia.runtime.seeds import kernel_seed
 SWEEP = "markovia.kernels.collapsed.token_topics:sweep"
 
 
-class Tokens(NamedTuple):
+class TopicTokens(NamedTuple):
     """The words of all documents after one another, the context of each, and where documents begin."""
 
     word: Ints
@@ -54,7 +54,7 @@ class Counts(NamedTuple):
     totals: Array
 
 
-class Response(NamedTuple):
+class TopicResponse(NamedTuple):
     """What watches the topics: kind 0 nothing, 1 a number with variance, 2 a class; -1 classes and NaN are not known."""
 
     kind: int
@@ -63,7 +63,7 @@ class Response(NamedTuple):
     variance: float
 
 
-NOT_WATCHED = Response(0, np.empty(0), np.empty((0, 0)), 1.0)
+NOT_WATCHED = TopicResponse(0, np.empty(0), np.empty((0, 0)), 1.0)
 
 
 def own_documents(n: int) -> tuple[Ints, Ints]:
@@ -105,7 +105,7 @@ class TokenTopics:
     topic: Ints = field(init=False)
     owner: Ints = field(init=False)
     counts: Counts = field(init=False)
-    response: Response = field(default=NOT_WATCHED, init=False)
+    response: TopicResponse = field(default=NOT_WATCHED, init=False)
 
     def __post_init__(self) -> None:
         n, k = len(self.offsets) - 1, len(self.alpha)
@@ -120,7 +120,7 @@ class TokenTopics:
             places = np.arange(len(self.beta))
             self.ties = Ties(np.arange(k), np.zeros(k, dtype=np.int64), places[None])
         context = np.zeros(len(self.words), dtype=np.int64) if self.context is None else self.context
-        self.tokens = Tokens(self.words, context, self.offsets)
+        self.tokens = TopicTokens(self.words, context, self.offsets)
         self._totals = self.beta.sum(axis=0)[None] if self.context_prior is None else self.context_prior
         self._owner_prior = np.tile(self.alpha, (self.n_owners, 1))
         if self.allowed is not None:  # only documents own their tokens here
@@ -249,7 +249,7 @@ class WatchedTopics(TokenTopics):
     def _redraw(self, rng: np.random.Generator) -> None:
         coef = self.response.coef if self.response.kind else None
         drawn = self.watcher.redraw(self.shares(), coef, rng)
-        self.response = Response(self.kind, self.watcher.value, *drawn)
+        self.response = TopicResponse(self.kind, self.watcher.value, *drawn)
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw every topic once, then the coefficients."""
@@ -272,6 +272,6 @@ class WatchedTopics(TokenTopics):
     def restore(self, state: Mapping[str, Array]) -> None:
         """Take up topics and coefficients."""
         super().restore(state)
-        self.response = Response(
+        self.response = TopicResponse(
             self.kind, self.watcher.value, np.asarray(state["coef"]), float(state["variance"])
         )

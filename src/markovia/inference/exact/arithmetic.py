@@ -21,7 +21,7 @@ LARGE = 2**13
 """Entries from which on the way of summing a table matters more than the number of calls."""
 
 
-class Arithmetic(Protocol):
+class TableArithmetic(Protocol):
     """Operations on tables; a product comes with the log of a scale that was taken out of it."""
 
     def of(self, values: Array) -> Array:
@@ -54,7 +54,7 @@ class Arithmetic(Protocol):
         """Return the table as plain numbers that sum to one, and the log of the sum taken out."""
 
 
-def in_range(work: Callable[[Arithmetic], T]) -> T:
+def in_range(work: Callable[[TableArithmetic], T]) -> T:
     """Run with plain numbers; if a number leaves their range, run again with logarithms."""
     return Ranged()(work)
 
@@ -65,7 +65,7 @@ class Ranged:
     def __init__(self) -> None:
         self._logarithms = False
 
-    def __call__(self, work: Callable[[Arithmetic], T]) -> T:
+    def __call__(self, work: Callable[[TableArithmetic], T]) -> T:
         """Run with plain numbers; if a number leaves their range, run again with logarithms, now and later."""
         if not self._logarithms:
             try:

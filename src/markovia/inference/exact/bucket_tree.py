@@ -7,7 +7,7 @@ every marginal (or, where both sum and max occur, an upper bound for every state
 References: Dechter (1999), "Bucket elimination"; Nilsson (1998) for the m best; Lauritzen and Spiegelhalter (1988) for
 the division in the sweep back.
 Cost: the sum over variables of the table sizes, in time; in memory the tables that are kept, the messages that wait,
-and twice the table in work. `Plan` knows all of it before a table is made.
+and twice the table in work. `BucketPlan` knows all of it before a table is made.
 Parts that evidence or the graph separates from the rest end in a tree of their own: they meet only as numbers.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.factors.tables.variable import Variable
-from markovia.inference.exact.arithmetic import Arithmetic, Scoped
+from markovia.inference.exact.arithmetic import Scoped, TableArithmetic
 from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.problem import Part
 from markovia.inference.result import Record
@@ -64,7 +64,7 @@ class Net:
 
 
 @dataclass(frozen=True)
-class Plan:
+class BucketPlan:
     """An elimination order and what it leads to, known before any table is made.
 
     Attributes
@@ -87,7 +87,7 @@ class Plan:
     @classmethod
     def of(
         cls, eliminated: Sequence[tuple[int, set[int]]], cards: Sequence[int], keep: Sequence[int] = ()
-    ) -> "Plan":
+    ) -> "BucketPlan":
         """Make a plan from an elimination order with the neighbours each variable meets."""
         kept = set(keep)
         steps = [step for step in eliminated if step[0] not in kept] if kept else eliminated
@@ -200,8 +200,8 @@ NOTHING = Sweep([], [], -np.inf)
 
 def sweep(
     tables: Sequence[Scoped],
-    plan: Plan,
-    arithmetic: Arithmetic,
+    plan: BucketPlan,
+    arithmetic: TableArithmetic,
     maximised: Collection[int] = (),
     stored: Collection[int] = (),
     cards: Sequence[int] | None = None,
@@ -267,7 +267,7 @@ class Belief(NamedTuple):
 def beliefs(
     buckets: list[Bucket],
     log_scale: float,
-    arithmetic: Arithmetic,
+    arithmetic: TableArithmetic,
     wanted: Collection[int],
     maximised: Collection[int] = (),
 ) -> dict[int, Belief]:
@@ -279,7 +279,7 @@ def beliefs(
     Parameters
     ----------
     buckets
-        The buckets of `wanted` and of all above them (`Plan.above`), from a sweep up. The list is emptied on the way,
+        The buckets of `wanted` and of all above them (`BucketPlan.above`), from a sweep up. The list is emptied on the way,
         so that a table goes when its belief is there.
     log_scale
         The log scale of that sweep.
@@ -319,7 +319,9 @@ def beliefs(
     return found
 
 
-def by_regret(buckets: Sequence[Bucket], arithmetic: Arithmetic) -> Iterator[tuple[float, dict[int, int]]]:
+def by_regret(
+    buckets: Sequence[Bucket], arithmetic: TableArithmetic
+) -> Iterator[tuple[float, dict[int, int]]]:
     """Yield all assignments of positive weight, best first, with their log loss against the best.
 
     Buckets come in the order of choice. An assignment is reached from the one that agrees with it up to its last
@@ -352,7 +354,7 @@ def _onto(
     table: Array,
     axes: tuple[int, ...],
     kept: tuple[int, ...],
-    arithmetic: Arithmetic,
+    arithmetic: TableArithmetic,
     maximised: Collection[int],
 ) -> Array:
     """Remove all axes but the kept ones: sums first, then maxima."""

@@ -22,11 +22,11 @@ import numpy as np
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
-from markovia.graphs.elimination import Heuristic
+from markovia.graphs.triangulation.elimination import Heuristic
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.exact.bucket_tree import Net
-from markovia.inference.exact.cutset import Cutset, Elimination, choose_cutset
-from markovia.inference.exact.cutset_cases import Cases, Mixture, progress_bar
+from markovia.inference.exact.cutset import Cutset, EliminationCost, choose_cutset
+from markovia.inference.exact.cutset_cases import CutsetCases, WeightedTables, progress_bar
 from markovia.inference.exact.plan_details import CutsetDetails
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
@@ -89,8 +89,8 @@ class Conditioning:
         cutset = work.check(work.choose(keep=targets), prod(shape))
         inner = work.engine(cutset)
         rest = [t for t in targets if t not in cutset.names]
-        mixture = Mixture([shape])
-        with Cases(work.problem, cutset.names, self.progress) as cases:
+        mixture = WeightedTables([shape])
+        with CutsetCases(work.problem, cutset.names, self.progress) as cases:
             for codes, case in cases:
                 fixed = dict(zip(cutset.names, codes, strict=True))
                 index = tuple(fixed.get(t, slice(None)) for t in targets)
@@ -124,8 +124,8 @@ class Conditioning:
         inner = work.engine(cutset)
         rest = [t for t in targets if t not in cutset.names]
         place = {t: k for k, t in enumerate(targets)}
-        mixture = Mixture([[len(problem.variables[t])] for t in targets])
-        with Cases(work.problem, cutset.names, self.progress) as cases:
+        mixture = WeightedTables([[len(problem.variables[t])] for t in targets])
+        with CutsetCases(work.problem, cutset.names, self.progress) as cases:
             for codes, case in cases:
                 answer = inner.marginals(case, rest) if rest else Tables([], inner.log_mass(case))
                 if mixture.add(answer.log_mass):
@@ -171,8 +171,8 @@ class Conditioning:
         work = _Work(self, problem, ())
         cutset = work.check(work.choose())
         inner = work.engine(cutset)
-        mixture = Mixture([])
-        with Cases(work.problem, cutset.names, self.progress) as cases:
+        mixture = WeightedTables([])
+        with CutsetCases(work.problem, cutset.names, self.progress) as cases:
             for _, case in cases:
                 mixture.add(inner.log_mass(case))
                 cases.report(f"log mass >= {mixture.log_mass:.6g}")
@@ -199,7 +199,7 @@ class Conditioning:
         ranking = _Ranking(m)
         inner = work.engine(chosen)
         rest = [t for t in targets if t not in chosen.names]
-        with Cases(work.problem, chosen.names, self.progress) as cases:
+        with CutsetCases(work.problem, chosen.names, self.progress) as cases:
             if rest:
                 for codes, case in cases:
                     fixed = dict(zip(chosen.names, codes, strict=True))
@@ -209,7 +209,7 @@ class Conditioning:
             else:
                 k = len(targets)
                 for codes, group in groupby(cases, key=lambda pair: pair[0][:k]):
-                    mixture = Mixture([])
+                    mixture = WeightedTables([])
                     for _, case in group:
                         mixture.add(inner.log_mass(case))
                     ranking.add(dict(zip(chosen.names, codes, strict=False)), mixture.log_mass)
@@ -225,10 +225,10 @@ class Conditioning:
         work = _Work(self, problem, None)
         cutset = work.check(work.choose(stored=work.problem.free))
         inner = work.engine(cutset)
-        mixture = Mixture([])
+        mixture = WeightedTables([])
         owner = np.zeros(n, dtype=np.int64)
         owners: dict[int, tuple[int, ...]] = {}
-        with Cases(work.problem, cutset.names, self.progress) as cases:
+        with CutsetCases(work.problem, cutset.names, self.progress) as cases:
             for serial, (codes, case) in enumerate(cases):
                 if mixture.add(inner.log_mass(case)):
                     taken = rng.choice(n, rng.binomial(n, mixture.share), replace=False)
@@ -275,7 +275,7 @@ class _Work:
     ) -> Cutset:
         """Choose the cutset; the answer over the kept variables is there besides a case, unless there is only one."""
         ids = self.net.ids
-        elimination = Elimination(
+        elimination = EliminationCost(
             net=self.net,
             order=self._order(),
             limit=self.budget / 8,
@@ -369,7 +369,7 @@ def _prepared(problem: Problem, targets: Sequence[str] | None, limit: float) -> 
     return Problem(variables, pieces, findings)
 
 
-def _record(cutset: Cutset, cases: Cases) -> Record:
+def _record(cutset: Cutset, cases: CutsetCases) -> Record:
     names = tuple(cutset.names)
     details = CutsetDetails(cutset.width, int(cutset.largest), names, cutset.cases, cases.answered)
     return Record(details=details)

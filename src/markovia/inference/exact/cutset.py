@@ -14,8 +14,8 @@ from math import inf, log, prod
 from typing import NamedTuple, cast
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.elimination import Heuristic, eliminate, follow
-from markovia.inference.exact.bucket_tree import Net, Plan
+from markovia.graphs.triangulation.elimination import Heuristic, eliminate, follow
+from markovia.inference.exact.bucket_tree import BucketPlan, Net
 
 # what handling one bucket costs besides its entries, in entries: some microseconds of Python
 STEP = 10_000
@@ -24,7 +24,7 @@ _MAX_AXES = 64
 
 
 @dataclass(frozen=True)
-class Elimination:
+class EliminationCost:
     """What an elimination has to do, as far as its cost goes. Variables are the ids of the net.
 
     Attributes
@@ -87,7 +87,7 @@ class Cutset:
 
 
 def choose_cutset(
-    elimination: Elimination,
+    elimination: EliminationCost,
     candidates: Iterable[int],
     forced: Sequence[int] = (),
     max_operations: float = inf,
@@ -105,7 +105,7 @@ def choose_cutset(
     max_operations
         Stop adding members once handling the cases alone costs more than this; what is returned then does not fit.
     """
-    search = _Search(elimination)
+    search = _CutsetSearch(elimination)
     allowed = set(candidates) - set(forced)
     chosen: list[int] = []
     now = search.trial(forced)
@@ -140,7 +140,7 @@ def choose_cutset(
 class _Trial(NamedTuple):
     """An elimination after some variables were fixed."""
 
-    plan: Plan
+    plan: BucketPlan
     cases: int
     entries: float
     operations: float
@@ -153,14 +153,14 @@ class _Trial(NamedTuple):
         return _float(self.cases) * STEP * (len(self.plan.order) + 1.0)
 
 
-class _Search:
+class _CutsetSearch:
     """Trials of cutsets.
 
     The burden of a plan, which the greedy choice lowers, is the sum of its table sizes where tables are stored, and of
     their squares otherwise: then only the largest ones matter.
     """
 
-    def __init__(self, elimination: Elimination) -> None:
+    def __init__(self, elimination: EliminationCost) -> None:
         self.task = elimination
         self.power = 1 if elimination.stored else 2
         late = {*elimination.keep, *elimination.last}
@@ -178,7 +178,7 @@ class _Search:
         else:
             steps = follow(graph, self.given)
         keep = [v for v in task.keep if v not in gone]
-        plan = Plan.of([s for s in steps if s[0] not in gone], net.cards, keep)
+        plan = BucketPlan.of([s for s in steps if s[0] not in gone], net.cards, keep)
         stored = task.stored - gone
         entries = plan.need(plan.above(stored) if task.beliefs else stored)
         cases = prod(net.cards[v] for v in fixed)
@@ -211,7 +211,7 @@ class _Search:
     def _burden(self, size: float) -> float:
         return float(min(size, _HUGE) ** self.power)
 
-    def _tables(self, plan: Plan) -> list[tuple[tuple[int, ...], float]]:
+    def _tables(self, plan: BucketPlan) -> list[tuple[tuple[int, ...], float]]:
         """Return the variables and the sizes of all tables, the answer included."""
         tables = [
             ((v, *scope), size) for v, scope, size in zip(plan.order, plan.scopes, plan.sizes, strict=True)

@@ -23,7 +23,7 @@ from markovia.runtime.progress import bar_wanted
 Codes = tuple[int, ...]
 
 
-class Cases:
+class CutsetCases:
     """The cases of a cutset that can have mass, each as state codes and as a problem; a context manager.
 
     Parameters
@@ -102,7 +102,7 @@ class Cases:
             self._bar.update(n)
 
 
-class Mixture:
+class WeightedTables:
     """A sum of tables weighted by masses given as logarithms, held relative to the largest of them."""
 
     def __init__(self, shapes: Sequence[Sequence[int]]) -> None:

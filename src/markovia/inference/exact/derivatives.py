@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.graphs.elimination import greedy_order
-from markovia.inference.exact.arithmetic import Arithmetic, Scoped, in_range
+from markovia.graphs.triangulation.elimination import greedy_order
+from markovia.inference.exact.arithmetic import Scoped, TableArithmetic, in_range
 from markovia.inference.problem import Part, Problem
 from markovia.runtime.array_types import Array
 from markovia.runtime.memory_budget import default_budget, readable
@@ -177,7 +177,9 @@ class _Scaled(NamedTuple):
     log_scale: float
 
 
-def _differentiate(net: _Net, tables: Sequence[Array], arithmetic: Arithmetic) -> tuple[float, list[Array]]:
+def _differentiate(
+    net: _Net, tables: Sequence[Array], arithmetic: TableArithmetic
+) -> tuple[float, list[Array]]:
     """Return the log mass and, for each part, the log of the derivative with respect to its entries."""
     buckets, roots = _forward(net, tables, arithmetic)
     log_values = [root.log_scale + arithmetic.log(root.table) for root in roots]
@@ -209,7 +211,7 @@ def _differentiate(net: _Net, tables: Sequence[Array], arithmetic: Arithmetic) -
 
 
 def _forward(
-    net: _Net, tables: Sequence[Array], arithmetic: Arithmetic
+    net: _Net, tables: Sequence[Array], arithmetic: TableArithmetic
 ) -> tuple[list[list[_Input]], list[_Input]]:
     """Eliminate all variables; return what each bucket held, and the numbers whose product is the mass."""
     position = {v: k for k, v in enumerate(net.order)}
@@ -234,7 +236,7 @@ def _forward(
 
 
 def _through(
-    bucket: Sequence[_Input], adjoint: _Scaled, net: _Net, arithmetic: Arithmetic
+    bucket: Sequence[_Input], adjoint: _Scaled, net: _Net, arithmetic: TableArithmetic
 ) -> list[tuple[int, _Scaled]]:
     """Return the adjoint of every table in a bucket, given that of the message it sent."""
     inputs = sorted(bucket, key=lambda item: item.table.size)
@@ -253,13 +255,13 @@ def _through(
     return found
 
 
-def _joined(factors: Sequence[_Input | _Scaled | None], net: _Net, arithmetic: Arithmetic) -> _Scaled:
+def _joined(factors: Sequence[_Input | _Scaled | None], net: _Net, arithmetic: TableArithmetic) -> _Scaled:
     present = [f for f in factors if f is not None]
     return _times(present, tuple(sorted({i for f in present for i in f.scope})), net, arithmetic)
 
 
 def _times(
-    factors: Sequence[_Input | _Scaled], axes: tuple[int, ...], net: _Net, arithmetic: Arithmetic
+    factors: Sequence[_Input | _Scaled], axes: tuple[int, ...], net: _Net, arithmetic: TableArithmetic
 ) -> _Scaled:
     """Multiply onto the axes; a product that is zero everywhere keeps its place with scale one."""
     scoped: list[Scoped] = [(f.scope, f.table) for f in factors]

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from markovia.factors.tables.factor import Factor
-from markovia.graphs.elimination import eliminate
-from markovia.inference.exact.tree_plan import Structure, structure_of
+from markovia.graphs.triangulation.elimination import eliminate
+from markovia.inference.exact.tree_plan import TreeStructure, structure_of
 from markovia.inference.problem import Problem
 from markovia.kernels.compiled_code import worth_loading
 
@@ -36,7 +36,7 @@ def hopeless(problem: Problem, targets: Sequence[str] | None) -> bool:
     scopes = [tuple([v.name for v in part.variables]) for part in problem.parts(targets)]
     number = {n: i for i, n in enumerate(problem.variables)}
     card = [max(len(v), 1) for v in problem.variables.values()]
-    return _wide(Structure(card, [[number[name] for name in s] for s in scopes if len(s) > 1]))
+    return _wide(TreeStructure(card, [[number[name] for name in s] for s in scopes if len(s) > 1]))
 
 
 def _wide_as_a_whole(problem: Problem) -> bool:
@@ -50,7 +50,7 @@ def _wide_as_a_whole(problem: Problem) -> bool:
     return bool(known[1])
 
 
-def _wide(structure: Structure) -> bool:
+def _wide(structure: TreeStructure) -> bool:
     starts, scope, card = structure.scope_start, structure.scope, np.maximum(structure.card, 1)
     wide = np.flatnonzero(np.diff(starts) > WIDE)
     if any(np.log2(card[scope[starts[i] : starts[i + 1]]]).sum() > HOPELESS for i in wide):

@@ -30,8 +30,8 @@ from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.tree_answers import by_regret, cut_up, onto, subtree
 from markovia.inference.exact.tree_plan import (
     CompiledTree,
-    Plan,
-    Structure,
+    TreePlan,
+    TreeStructure,
     plan_for,
     scope_of,
     structure_of,
@@ -201,7 +201,7 @@ class JunctionTree:
 
     # -- compiling -----------------------------------------------------------------------------------------------
 
-    def plan(self, problem: Problem) -> Plan:
+    def plan(self, problem: Problem) -> TreePlan:
         """Return the compiled plan of the whole problem, its findings left aside."""
         return self._whole(problem)
 
@@ -246,7 +246,7 @@ class JunctionTree:
         parts = problem.parts(targets)
         names = {v.name: v for part in parts for v in part.variables}
         ids = {n: i for i, n in enumerate(names)}
-        structure = Structure(
+        structure = TreeStructure(
             [len(v.states) for v in names.values()], [[ids[v.name] for v in part.variables] for part in parts]
         )
         order = None if self.order is None else [ids[n] for n in self.order if n in ids]
@@ -281,7 +281,7 @@ class JunctionTree:
             kept = memory[key] = _Kept(problem)
         return kept
 
-    def _whole(self, problem: Problem, kept: "_Kept | None" = None) -> Plan:
+    def _whole(self, problem: Problem, kept: "_Kept | None" = None) -> TreePlan:
         """Return the whole model's plan, kept with the model until its pieces change."""
         kept = self._kept(problem) if kept is None else kept
         if kept.plan is None:
@@ -293,10 +293,10 @@ class JunctionTree:
     def _budget(self) -> float:
         return default_budget() if self.max_bytes is None else self.max_bytes
 
-    def _fits(self, plan: Plan) -> bool:
+    def _fits(self, plan: TreePlan) -> bool:
         return plan.bytes < 1 << 20 or plan.bytes <= self._budget()
 
-    def _check(self, plan: Plan) -> None:
+    def _check(self, plan: TreePlan) -> None:
         if not self._fits(plan) or (self.max_bytes is not None and plan.bytes > self.max_bytes):
             raise TooLarge(
                 f"the junction tree has tables of {plan.total:,.3g} entries and needs {readable(plan.bytes)} and about "
@@ -366,7 +366,7 @@ class _Kept:
         self.pieces = list(problem.pieces)
         self.variables = list(problem.variables.values())
         self.asked = False
-        self.plan: Plan | None = None
+        self.plan: TreePlan | None = None
         self.structured = False
         self.tree: CompiledTree | None = None
         self.trees: dict[Any, CompiledTree] = {}
@@ -379,7 +379,7 @@ class _Kept:
         return same and all(map(is_, self.pieces, pieces))
 
     @property
-    def known_plan(self) -> Plan:
+    def known_plan(self) -> TreePlan:
         """The whole model's plan, which was made."""
         assert self.plan is not None
         return self.plan

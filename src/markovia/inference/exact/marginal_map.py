@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.inference.exact.arithmetic import Arithmetic, Plain, Ranged, Scoped
-from markovia.inference.exact.bucket_tree import Plan, beliefs, sweep
+from markovia.inference.exact.arithmetic import Plain, Ranged, Scoped, TableArithmetic
+from markovia.inference.exact.bucket_tree import BucketPlan, beliefs, sweep
 from markovia.runtime.array_types import Array
 
 States = NDArray[np.int64]
@@ -34,14 +34,16 @@ Weighted = tuple[dict[int, int], float]
 ROUNDS = 8
 
 
-class Found(NamedTuple):
+class BestAssignment(NamedTuple):
     """The best assignments with their log weights, best first, and the number of times the bound was computed."""
 
     best: list[Weighted]
     evaluations: int
 
 
-def branch_and_bound(tables: Sequence[Scoped], plan: Plan, maximised: frozenset[int], m: int) -> Found:
+def branch_and_bound(
+    tables: Sequence[Scoped], plan: BucketPlan, maximised: frozenset[int], m: int
+) -> BestAssignment:
     """Return the m assignments of the maximised variables with the largest sums over the others.
 
     Parameters
@@ -68,10 +70,10 @@ def branch_and_bound(tables: Sequence[Scoped], plan: Plan, maximised: frozenset[
     for own_tables, own_plan in _components(tables, plan):
         if not best:
             break
-        search = _Search(own_tables, own_plan, maximised & set(own_plan.order), m)
+        search = _MarginalMapSearch(own_tables, own_plan, maximised & set(own_plan.order), m)
         best = _combined(best, search.run(), m)
         evaluations += search.evaluations
-    return Found(best, evaluations)
+    return BestAssignment(best, evaluations)
 
 
 @dataclass
@@ -88,9 +90,9 @@ class _Node:
 
 
 @dataclass
-class _Search:
+class _MarginalMapSearch:
     tables: Sequence[Scoped]
-    plan: Plan
+    plan: BucketPlan
     maximised: frozenset[int]
     m: int
     evaluations: int = 0
@@ -177,7 +179,7 @@ class _Search:
             cards[v] = len(own)
         several = frozenset([v for v in self._ordered if cards[v] > 1])
 
-        def work(arithmetic: Arithmetic) -> dict[int, Array] | None:
+        def work(arithmetic: TableArithmetic) -> dict[int, Array] | None:
             found = sweep(tables, self.plan, arithmetic, several, self._stored, cards)
             if found.log_scale == -np.inf:
                 return None
@@ -205,8 +207,8 @@ class _Search:
 
 
 def _sums_done(
-    tables: Sequence[Scoped], plan: Plan, maximised: frozenset[int]
-) -> tuple[list[Scoped], Plan, float]:
+    tables: Sequence[Scoped], plan: BucketPlan, maximised: frozenset[int]
+) -> tuple[list[Scoped], BucketPlan, float]:
     """Sum out the variables that no maximum precedes; return new tables, the plan for the rest and the log scale.
 
     Where plain numbers do not hold the sums, nothing is done: the search then computes with logarithms.
@@ -219,8 +221,8 @@ def _sums_done(
     early = [(v, scope) for v, scope in steps if v not in late]
     later = [(v, scope) for v, scope in steps if v in late]
     rest = tuple([v for v, _ in later])
-    first = Plan([v for v, _ in early], [scope for _, scope in early], plan.cards, rest)
-    second = Plan(list(rest), [scope for _, scope in later], plan.cards)
+    first = BucketPlan([v for v, _ in early], [scope for _, scope in early], plan.cards, rest)
+    second = BucketPlan(list(rest), [scope for _, scope in later], plan.cards)
     try:
         with np.errstate(under="raise", over="raise", invalid="raise"):
             found = sweep(tables, first, Plain())
@@ -229,7 +231,7 @@ def _sums_done(
     return found.rest, second, found.log_scale
 
 
-def _components(tables: Sequence[Scoped], plan: Plan) -> list[tuple[list[Scoped], Plan]]:
+def _components(tables: Sequence[Scoped], plan: BucketPlan) -> list[tuple[list[Scoped], BucketPlan]]:
     """Split a problem into those that share no variable."""
     label: dict[int, int] = {}
     for v, scope in zip(reversed(plan.order), reversed(plan.scopes), strict=True):
@@ -242,7 +244,7 @@ def _components(tables: Sequence[Scoped], plan: Plan) -> list[tuple[list[Scoped]
     for v, scope in zip(plan.order, plan.scopes, strict=True):
         own_steps.setdefault(label[v], []).append((v, scope))
     return [
-        (own_tables.get(root, []), Plan([v for v, _ in steps], [s for _, s in steps], plan.cards))
+        (own_tables.get(root, []), BucketPlan([v for v, _ in steps], [s for _, s in steps], plan.cards))
         for root, steps in own_steps.items()
     ]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.exact.tree_plan import Structure, plan_for, scope_of
+from markovia.inference.exact.tree_plan import TreeStructure, plan_for, scope_of
 from markovia.inference.problem import Piece, Problem
 from markovia.kernels.clique_trees.program_sections import FACTOR_HOME, SLOT
 from markovia.runtime.array_types import Array, Ints
@@ -95,7 +95,7 @@ def compile_rows(
     needed.update({t: problem.variables[t] for t in targets})
     names = [n for n in needed if n not in fixed]
     ids = {n: i for i, n in enumerate(names)}
-    structure = Structure(
+    structure = TreeStructure(
         [len(needed[n]) for n in names], [[ids[v.name] for v in scope if v.name in ids] for scope in scopes]
     )
     frame = _Cliques(structure, [ids[t] for t in targets if t in ids], effort)
@@ -122,7 +122,7 @@ def compile_rows(
 class _Cliques:
     """The cliques of the open variables, as flat arrays."""
 
-    def __init__(self, structure: Structure, last: list[int], effort: float) -> None:
+    def __init__(self, structure: TreeStructure, last: list[int], effort: float) -> None:
         empty = np.empty(0, dtype=np.int64)
         self.start = np.zeros(1, dtype=np.int64)
         self.slots = self.n_separator = self.parent = self.card = self.home = self.slot = empty

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 
 from markovia.factors.tables.factor import Factor
-from markovia.inference.exact.tree_plan import Plan
+from markovia.inference.exact.tree_plan import TreePlan
 from markovia.inference.exact.tree_state import TreeState
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
@@ -15,7 +15,7 @@ from markovia.runtime.array_types import Array, Ints
 
 
 def cut_up(
-    problem: Problem, targets: Sequence[str], slots: list[int], plan: Plan, flat: Array, log_mass: float
+    problem: Problem, targets: Sequence[str], slots: list[int], plan: TreePlan, flat: Array, log_mass: float
 ) -> Tables:
     """Return the posteriors of the targets, which lie one after the other in `flat` by slot."""
     flat.setflags(write=False)

@@ -1,6 +1,6 @@
 """Compiling a model to a clique tree: structure, plan, and tables in one flat layout.
 
-A `Plan` depends on the structure alone (who is in which scope, and how many states each has): an elimination order found
+A `TreePlan` depends on the structure alone (who is in which scope, and how many states each has): an elimination order found
 by search, the maximal cliques, their tree, and where every table lies in memory. Plans are cached by structure, so a
 model with new numbers in its tables, or a second model of the same shape, does not search again. A `CompiledTree` is a
 plan with one model's tables loaded into it; it never changes and may be shared by threads.
@@ -56,7 +56,7 @@ class lazy(Generic[T]):  # noqa: N801
         return value
 
 
-class Structure:
+class TreeStructure:
     """Scopes on integer ids: what a plan is made from."""
 
     __slots__ = ("card", "scope", "scope_start")
@@ -80,12 +80,12 @@ class Structure:
 STRUCTURE = "structure of the whole model"
 
 
-def structure_of(problem: Problem) -> Structure:
+def structure_of(problem: Problem) -> TreeStructure:
     """Return the structure of all pieces of a problem, kept with the model until they change."""
     pieces, memory = problem.pieces, problem.memory
     if memory is not None and STRUCTURE in memory:
         known: Sequence[Piece]
-        made: Structure
+        made: TreeStructure
         known, made = memory[STRUCTURE]
         if (
             len(known) == len(pieces)
@@ -94,7 +94,7 @@ def structure_of(problem: Problem) -> Structure:
         ):
             return made
     ids = {n: i for i, n in enumerate(problem.variables)}
-    made = Structure(
+    made = TreeStructure(
         [len(v.states) for v in problem.variables.values()],
         [[ids[v.name] for v in scope_of(piece)] for piece in pieces],
     )
@@ -110,7 +110,7 @@ class Schedule(NamedTuple):
     above: list[tuple[int, int]]
 
 
-class Plan:
+class TreePlan:
     """An elimination order, its clique tree, and the memory layout.
 
     Attributes
@@ -276,13 +276,16 @@ def _joined(ranges: list[tuple[int, int]], load: list[int], least: int) -> list[
     return joined
 
 
-_plans: OrderedDict[Any, Plan] = OrderedDict()
+_plans: OrderedDict[Any, TreePlan] = OrderedDict()
 _lock = Lock()
 
 
 def plan_for(
-    structure: Structure, last: Sequence[int] = (), effort: float = 1.0, order: Sequence[int] | None = None
-) -> Plan:
+    structure: TreeStructure,
+    last: Sequence[int] = (),
+    effort: float = 1.0,
+    order: Sequence[int] | None = None,
+) -> TreePlan:
     """Return the plan of a structure, from the cache if it was made before.
 
     Parameters
@@ -314,7 +317,7 @@ def plan_for(
         SEARCH_MOST * max(1.0, effort),
         None if order is None else np.array(order, dtype=np.int64),
     )
-    made = Plan(program, total, largest)
+    made = TreePlan(program, total, largest)
     with _lock:
         _plans[key] = made
         while len(_plans) > CACHED_PLANS:
@@ -348,7 +351,7 @@ class CompiledTree:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TreePlan,
         variables: Sequence[Variable],
         tables: Sequence[NDArray[np.float64]],
         cuts: Sequence[tuple[int, Piece | Finding]] | None = None,

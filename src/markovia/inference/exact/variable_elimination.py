@@ -26,9 +26,9 @@ from markovia.errors import InvalidArgument, InvalidGraph, TooLarge
 from markovia.factors.tables.conditional import draw_rows
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.elimination import Heuristic, check_heuristic, eliminate, follow
-from markovia.inference.exact.arithmetic import Arithmetic, in_range
-from markovia.inference.exact.bucket_tree import Bucket, Net, Plan, beliefs, by_regret, sweep
+from markovia.graphs.triangulation.elimination import Heuristic, check_heuristic, eliminate, follow
+from markovia.inference.exact.arithmetic import TableArithmetic, in_range
+from markovia.inference.exact.bucket_tree import Bucket, BucketPlan, Net, beliefs, by_regret, sweep
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Record, Tables
 from markovia.runtime.array_types import Array
@@ -88,7 +88,7 @@ class VariableElimination:
         keep = tuple([net.ids[t] for t in targets])
         plan = self._fitting(net, self._plan(net, last=keep, keep=keep))
 
-        def work(arithmetic: Arithmetic) -> tuple[Array, float]:
+        def work(arithmetic: TableArithmetic) -> tuple[Array, float]:
             found = sweep(net.tables(), plan, arithmetic)
             if found.log_scale == -np.inf:
                 return np.zeros([net.cards[i] for i in keep]), -np.inf
@@ -108,7 +108,7 @@ class VariableElimination:
         stored = plan.above(asked)
         self._fitting(net, plan, stored)
 
-        def work(arithmetic: Arithmetic) -> tuple[list[Array], float]:
+        def work(arithmetic: TableArithmetic) -> tuple[list[Array], float]:
             found = sweep(net.tables(), plan, arithmetic, stored=stored)
             if found.log_scale == -np.inf:
                 return [], -np.inf
@@ -174,7 +174,7 @@ class VariableElimination:
             found.append((net.variables[variable], parents, np.ascontiguousarray(np.moveaxis(rows, 0, -1))))
         return found
 
-    def planned(self, net: Net) -> Plan:
+    def planned(self, net: Net) -> BucketPlan:
         """Return the plan of a problem without looking at the budget."""
         return self._plan(net)
 
@@ -184,7 +184,7 @@ class VariableElimination:
         plan = self._plan(net)
         self._fitting(net, plan, everything)
 
-        def work(arithmetic: Arithmetic) -> list[Bucket]:
+        def work(arithmetic: TableArithmetic) -> list[Bucket]:
             buckets = sweep(net.tables(), plan, arithmetic, stored=everything).buckets
             for k, (variable, scope, table) in enumerate(buckets):
                 buckets[k] = Bucket(variable, scope, arithmetic.weights(table))
@@ -192,8 +192,8 @@ class VariableElimination:
 
         return in_range(work)
 
-    def _constrained(self, net: Net, plan: Plan, maximised: frozenset[int], m: int) -> Ranked:
-        def work(arithmetic: Arithmetic) -> tuple[list[Bucket], float, Arithmetic]:
+    def _constrained(self, net: Net, plan: BucketPlan, maximised: frozenset[int], m: int) -> Ranked:
+        def work(arithmetic: TableArithmetic) -> tuple[list[Bucket], float, TableArithmetic]:
             found = sweep(net.tables(), plan, arithmetic, maximised, stored=maximised)
             return found.buckets[::-1], found.log_scale, arithmetic
 
@@ -228,7 +228,7 @@ class VariableElimination:
 
     def _plan(
         self, net: Net, last: Sequence[int] = (), keep: Sequence[int] = (), cap: float = float("inf")
-    ) -> Plan:
+    ) -> BucketPlan:
         stages = [0] * len(net.cards)
         for i in last:
             stages[i] = 1
@@ -238,14 +238,14 @@ class VariableElimination:
             steps = follow(net.adjacency, _perfect_order(net, stages))
         else:
             steps = eliminate(net.adjacency, cast(Heuristic, self.order), net.cards, stages, cap)
-        return Plan.of(steps, net.cards, keep)
+        return BucketPlan.of(steps, net.cards, keep)
 
     def _budget(self, n_bytes: float) -> float:
         if self.max_bytes is not None:
             return self.max_bytes
         return SMALL if n_bytes <= SMALL else default_budget()
 
-    def _fits(self, plan: Plan, stored: Collection[int] = ()) -> bool:
+    def _fits(self, plan: BucketPlan, stored: Collection[int] = ()) -> bool:
         if (
             self.max_bytes is None
             and 32.0 * (sum(plan.sizes) + plan.answer) < SMALL
@@ -256,13 +256,13 @@ class VariableElimination:
         n_bytes = 8.0 * plan.need(stored)
         return n_bytes <= self._budget(n_bytes) and plan.width < 64 and len(plan.keep) <= 64
 
-    def _fitting(self, net: Net, plan: Plan, stored: Collection[int] = ()) -> Plan:
+    def _fitting(self, net: Net, plan: BucketPlan, stored: Collection[int] = ()) -> BucketPlan:
         """Return the plan, or raise `TooLarge` if it does not fit the budget."""
         if not self._fits(plan, stored):
             raise self._too_large(net, plan, stored)
         return plan
 
-    def _too_large(self, net: Net, plan: Plan, stored: Collection[int], cure: str = "") -> TooLarge:
+    def _too_large(self, net: Net, plan: BucketPlan, stored: Collection[int], cure: str = "") -> TooLarge:
         n_bytes = 8.0 * plan.need(stored)
         operations = plan.operations(net.scopes) * (2 if stored else 1)
         budget = self._budget(n_bytes)
@@ -289,8 +289,8 @@ def _user_order(names: Sequence[str], net: Net, stages: Sequence[int]) -> list[i
 
 def _perfect_order(net: Net, stages: Sequence[int]) -> list[int]:
     """Return an order that adds no edge, ending with the only variable of a later stage if there is one."""
-    from markovia.graphs.chordal import chordless_cycle, is_chordal, perfect_elimination_order
-    from markovia.graphs.undirected import UndirectedGraph
+    from markovia.graphs.kinds.undirected import UndirectedGraph
+    from markovia.graphs.triangulation.chordal import chordless_cycle, is_chordal, perfect_elimination_order
 
     names = [v.name for v in net.variables]
     edges = [(names[i], names[j]) for i, around in enumerate(net.adjacency) for j in around if i < j]
@@ -306,7 +306,7 @@ def _perfect_order(net: Net, stages: Sequence[int]) -> list[int]:
     return sorted(order, key=lambda i: stages[i])
 
 
-def _advice(plan: Plan, budget: float) -> str:
+def _advice(plan: BucketPlan, budget: float) -> str:
     """Say what else would do: less memory for more time, or a smaller question."""
     cure = "raise VariableElimination(max_bytes=...)"
     if 16.0 * plan.answer > budget or len(plan.keep) > 64:
@@ -322,7 +322,7 @@ def _advice(plan: Plan, budget: float) -> str:
     return f"No exact engine will do: add evidence, ask for fewer variables at once, or {cure}"
 
 
-def _cutset_bits(plan: Plan, budget: float) -> float:
+def _cutset_bits(plan: BucketPlan, budget: float) -> float:
     """Estimate the log of the number of cases to go through until the largest table takes a tenth of the budget.
 
     Greedy: the variable is fixed next that most of the tables which are still too large have.
@@ -346,7 +346,7 @@ def _cutset_bits(plan: Plan, budget: float) -> float:
     return bits
 
 
-def _told(plan: Plan, method: str, evaluations: int | None = None) -> Record:
+def _told(plan: BucketPlan, method: str, evaluations: int | None = None) -> Record:
     """Return what is said of best states of some variables."""
     details = replace(plan.record.details, marginal_map=method, evaluations=evaluations)
     return Record(details=details)

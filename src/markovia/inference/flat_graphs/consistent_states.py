@@ -18,7 +18,7 @@ from markovia.runtime.array_types import Ints
 from markovia.runtime.seeds import kernel_seed
 
 if TYPE_CHECKING:
-    from markovia.kernels.flat_graphs.arc_consistency import Work
+    from markovia.kernels.flat_graphs.arc_consistency import ConsistencyWork
 
 NODES = 20_000
 """Choices in one search before it starts again with other random numbers."""
@@ -105,15 +105,15 @@ def configuration(graph: FlatGraph, states: States, rng: np.random.Generator) ->
     return None, False
 
 
-def _work(graph: FlatGraph, alive: NDArray[np.bool_]) -> "Work":
+def _work(graph: FlatGraph, alive: NDArray[np.bool_]) -> "ConsistencyWork":
     """Return what the kernels write to, with the states that are alive."""
-    from markovia.kernels.flat_graphs.arc_consistency import Work
+    from markovia.kernels.flat_graphs.arc_consistency import ConsistencyWork
 
     n_factors = graph.n_factors
     owner = np.repeat(np.arange(len(graph.cards)), graph.cards)
     least = np.minimum.reduceat(graph.values, graph.table_ptr[:-1]) if n_factors else np.zeros(0)
     wide = np.add.reduceat(graph.cards[graph.scope], graph.scope_ptr[:-1]).max() if n_factors else 0
-    return Work(
+    return ConsistencyWork(
         dom=alive.astype(np.int8),
         left=np.bincount(owner[alive], minlength=len(graph.cards)),
         owner=owner,

@@ -36,7 +36,7 @@ CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
-class Forest:
+class SpanningForest:
     """One forest: its factors from the leaves to the roots, the edge of each towards the root, and the roots."""
 
     factors: Ints
@@ -48,7 +48,7 @@ class Forest:
 class Forests:
     """Forests, their weights (summing to one), and the appearance probability of every factor."""
 
-    forests: tuple[Forest, ...]
+    forests: tuple[SpanningForest, ...]
     weights: Array
     rho: Array
 
@@ -195,7 +195,7 @@ def greedy(graph: FlatGraph, order: NDArray[np.integer]) -> NDArray[np.int8]:
     return mask
 
 
-def oriented(graph: FlatGraph, mask: NDArray[np.int8]) -> Forest:
+def oriented(graph: FlatGraph, mask: NDArray[np.int8]) -> SpanningForest:
     """Return a marked factor set ordered from the leaves to the roots."""
     from markovia.kernels.flat_graphs.spanning_forests import orient
 
@@ -203,10 +203,10 @@ def oriented(graph: FlatGraph, mask: NDArray[np.int8]) -> Forest:
     queue, roots = np.empty((2, len(graph.cards)), dtype=np.int64)
     seen = np.zeros(len(graph.cards), dtype=np.int8)
     n_factors, n_roots = orient(graph.arrays, mask.copy(), seen, queue, factors, parents, roots)
-    return Forest(factors[:n_factors].copy(), parents[:n_factors].copy(), roots[:n_roots].copy())
+    return SpanningForest(factors[:n_factors].copy(), parents[:n_factors].copy(), roots[:n_roots].copy())
 
 
-def _mask(graph: FlatGraph, forest: Forest) -> NDArray[np.int8]:
+def _mask(graph: FlatGraph, forest: SpanningForest) -> NDArray[np.int8]:
     mask = np.zeros(graph.n_factors, dtype=np.int8)
     mask[forest.factors] = 1
     return mask

@@ -21,7 +21,7 @@ AT_ONCE = 1 << 21
 """Entries of the equations that are solved in one call."""
 
 
-class Solved:
+class SolvedConfigurations:
     """The moments of a component by configuration: axes of its scope first."""
 
     def __init__(self, component: Component, most: int) -> None:

@@ -25,7 +25,7 @@ MOST_LINES = 60
 
 
 @dataclass(frozen=True)
-class Mixture:
+class MixtureOfGaussians:
     """Components: a weight, codes of the states, a mean and a covariance each."""
 
     numbers: tuple[str, ...]
@@ -53,7 +53,7 @@ class Mixture:
             np.tensordot(self.weights, self.covariances, 1) + (self.weights[:, None] * gap).T @ gap
         )
 
-    def collapsed(self) -> "Mixture":
+    def collapsed(self) -> "MixtureOfGaussians":
         """Return one Gaussian for each configuration of the states, with the same moments (the weak marginal)."""
         keys, group = np.unique(self.codes, axis=0, return_inverse=True)
         group = group.reshape(-1)
@@ -64,7 +64,7 @@ class Mixture:
         )
         for k in range(len(keys)):
             at = group == k
-            part = Mixture(
+            part = MixtureOfGaussians(
                 self.numbers,
                 (),
                 self.weights[at] / weights[k],
@@ -73,13 +73,13 @@ class Mixture:
                 self.covariances[at],
             )
             means[k], covariances[k] = part.mean, part.covariance
-        return Mixture(self.numbers, self.states, weights, keys, means, covariances)
+        return MixtureOfGaussians(self.numbers, self.states, weights, keys, means, covariances)
 
-    def marginal(self, numbers: Sequence[str], states: Sequence[Variable]) -> "Mixture":
+    def marginal(self, numbers: Sequence[str], states: Sequence[Variable]) -> "MixtureOfGaussians":
         """Return the distribution of some of the numbers and states; components stay apart."""
         at = [self.numbers.index(n) for n in numbers]
         axes = [self.states.index(v) for v in states]
-        return Mixture(
+        return MixtureOfGaussians(
             tuple(numbers), tuple(states), self.weights, self.codes[:, axes], self.means[:, at],
             self.covariances[:, at][:, :, at],
         )  # fmt: skip
@@ -123,10 +123,10 @@ class GaussianPosterior:
 
     __slots__ = ("_mixture", "_moments", "info", "names")
 
-    def __init__(self, names: Sequence[str], mixture: Mixture, info: Info) -> None:
+    def __init__(self, names: Sequence[str], mixture: MixtureOfGaussians, info: Info) -> None:
         self.names = tuple(names)
         self.info = info
-        self._mixture: Mixture | None = mixture
+        self._mixture: MixtureOfGaussians | None = mixture
         self._moments = (0.0, 0.0)
 
     @classmethod
@@ -139,12 +139,12 @@ class GaussianPosterior:
     # -- components ----------------------------------------------------------------------------------------------
 
     @property
-    def mixture(self) -> Mixture:
+    def mixture(self) -> MixtureOfGaussians:
         """The components as arrays."""
         if self._mixture is None:
             mean, variance = self._moments
             codes = np.zeros((1, 0), np.int64)
-            self._mixture = Mixture(
+            self._mixture = MixtureOfGaussians(
                 self.names, (), np.ones(1), codes, np.array([[mean]]), np.array([[[variance]]])
             )
         return self._mixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.gaussian.gaussian_posterior import Mixture
+from markovia.inference.gaussian.gaussian_posterior import MixtureOfGaussians
 from markovia.inference.result import Assignment, Ranked, Record
 from markovia.runtime.array_types import Array
 
@@ -19,7 +19,7 @@ STARTS, STEPS = 50, 500
 
 
 def best_of_mixture(
-    mixture: Mixture, targets: Sequence[str], m: int, log_mass: float, record: Record
+    mixture: MixtureOfGaussians, targets: Sequence[str], m: int, log_mass: float, record: Record
 ) -> Ranked:
     """Return the m best configurations of the mixture's states, each with the highest point of its numbers."""
     found = []
@@ -38,7 +38,7 @@ def best_of_mixture(
     )
 
 
-def highest(mixture: Mixture, members: Any) -> tuple[Array, float]:
+def highest(mixture: MixtureOfGaussians, members: Any) -> tuple[Array, float]:
     """Return the highest point found among some components, and its log density."""
     weights, means, covariances = (
         mixture.weights[members],

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from markovia.errors import UnsupportedModel
-from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.posterior import Posterior
 
 NODES, EVALUATIONS = 40, 400_000
@@ -70,7 +70,7 @@ def mutual_information(
     )
 
 
-def _between_states_and_number(found: Mixture) -> float:
+def _between_states_and_number(found: MixtureOfGaussians) -> float:
     """Return the information between the states and the only number, by the trapezoidal rule."""
     means, deviations = found.means[:, 0], found.deviations[:, 0]
     grid = np.linspace((means - 10 * deviations).min(), (means + 10 * deviations).max(), FINE)

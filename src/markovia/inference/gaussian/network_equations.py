@@ -163,7 +163,7 @@ def equations_of(problem: Problem, targets: Iterable[str] | None) -> Equations:
     )  # fmt: skip
 
 
-class _Rows:
+class _EquationRows:
     """Plain equations in lists, numbers counted as in the model."""
 
     def __init__(self, row: Ints, column: Ints, coefficient: Array, constant: Array, variance: Array) -> None:
@@ -188,7 +188,7 @@ class _Rows:
             self.more = []
 
 
-def _plain_rows(flat: FlatNetwork, values: Array, needed: Flags) -> _Rows:
+def _plain_rows(flat: FlatNetwork, values: Array, needed: Flags) -> _EquationRows:
     kept = needed[flat.child]
     child, parent, weight = flat.child, flat.parent, flat.weight
     known = ~np.isnan(values)
@@ -197,7 +197,7 @@ def _plain_rows(flat: FlatNetwork, values: Array, needed: Flags) -> _Rows:
     own = np.flatnonzero(kept & ~known[child])
     link = np.flatnonzero(kept[flat.row_of] & ~known[parent] & (weight != 0.0))
     place = np.cumsum(kept) - 1
-    return _Rows(
+    return _EquationRows(
         place[np.concatenate([own, flat.row_of[link]])],
         np.concatenate([child[own], parent[link]]),
         np.concatenate([np.ones(len(own)), -weight[link]]),
@@ -206,7 +206,7 @@ def _plain_rows(flat: FlatNetwork, values: Array, needed: Flags) -> _Rows:
     )
 
 
-def _spare(rows: _Rows) -> float:
+def _spare(rows: _EquationRows) -> float:
     """Take the equations out in which nothing is unknown; return the sum of their log densities."""
     full = np.zeros(len(rows.constant), bool)
     full[rows.row] = True
@@ -273,7 +273,7 @@ def _needed(flat: FlatNetwork, targets: Iterable[str] | None, known: Flags, soft
     return needed
 
 
-def _components(n: int, rows: _Rows, switched: Sequence[SwitchedRow], flat: FlatNetwork) -> Ints:
+def _components(n: int, rows: _EquationRows, switched: Sequence[SwitchedRow], flat: FlatNetwork) -> Ints:
     """Return which numbers hang together; only looked at where some equation depends on states."""
     rows.settle()
     label = np.zeros(n, np.int64)
@@ -301,7 +301,7 @@ def _components(n: int, rows: _Rows, switched: Sequence[SwitchedRow], flat: Flat
 
 
 def _system(
-    flat: FlatNetwork, rows: _Rows, inside: Flags, values: Array, memory: dict[Any, Any] | None
+    flat: FlatNetwork, rows: _EquationRows, inside: Flags, values: Array, memory: dict[Any, Any] | None
 ) -> tuple[System, list[str]]:
     """Return the plain equations over some of the numbers, and the names of these."""
     at = np.flatnonzero(inside)

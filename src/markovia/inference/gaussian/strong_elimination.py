@@ -26,8 +26,12 @@ from markovia.factors.tables.evidence import Findings
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.engine import CLOSED, TABLES, get_engine
-from markovia.inference.gaussian.configurations import Solved, check_configurations, solve_with_intervals
-from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, Mixture
+from markovia.inference.gaussian.configurations import (
+    SolvedConfigurations,
+    check_configurations,
+    solve_with_intervals,
+)
+from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.gaussian.linear_system import solve
 from markovia.inference.gaussian.mixture_modes import best_of_mixture
 from markovia.inference.gaussian.network_equations import equations_of, flat_network
@@ -106,19 +110,19 @@ class Gaussian:
         """Return the joint posterior of all targets."""
         if problem.kinds <= TABLES:
             return _own(get_engine("auto").joint(problem, targets))
-        return Answer(self._eliminated(problem, targets), targets)
+        return EliminationAnswer(self._eliminated(problem, targets), targets)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Any:
         """Return the posterior of each target."""
         if problem.kinds <= TABLES:
             return _own(get_engine("auto").marginals(problem, targets))
-        return Answer(self._eliminated(problem, targets), None)
+        return EliminationAnswer(self._eliminated(problem, targets), None)
 
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log density (and probability) of the evidence."""
         if problem.kinds <= TABLES:
             return get_engine("auto").log_mass(problem)
-        state = Elimination(problem, (), self)
+        state = StrongElimination(problem, (), self)
         return LogMass(state.log_mass, state.record)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
@@ -161,14 +165,14 @@ class Gaussian:
             + ("widen them" if "field" in problem.kinds else "use engine='nuts'")
         )
 
-    def _eliminated(self, problem: Problem, targets: Sequence[str] | None) -> "Elimination":
-        state = Elimination(problem, targets, self)
+    def _eliminated(self, problem: Problem, targets: Sequence[str] | None) -> "StrongElimination":
+        state = StrongElimination(problem, targets, self)
         if state.log_mass == -np.inf:
             raise impossible(problem, self.log_mass)
         return state
 
 
-class Elimination:
+class StrongElimination:
     """A problem with all its numbers integrated out, and what is needed to get them back."""
 
     def __init__(self, problem: Problem, targets: Sequence[str] | None, engine: Gaussian) -> None:
@@ -176,7 +180,7 @@ class Elimination:
         self.equations = e = equations_of(problem, targets)
         self.plain = solve_with_intervals(e.system, e.intervals)
         self.place = {n: k for k, n in enumerate(e.names)}
-        self.solved = [Solved(c, engine.max_configurations) for c in e.components]
+        self.solved = [SolvedConfigurations(c, engine.max_configurations) for c in e.components]
         self.home = {n: s for s in self.solved for n in s.component.names}
         self.log_plain = self.plain.log_mass + e.log_constant - log_integral(problem)
         self.tables, self.log_offset = self._table_problem([s.log_mass for s in self.solved])
@@ -232,7 +236,7 @@ class Elimination:
         found: Tables = self.table_engine.joint(self.tables, names)
         return found.tables[0].transpose(names).values
 
-    def mixture(self, names: Sequence[str]) -> Mixture:
+    def mixture(self, names: Sequence[str]) -> MixtureOfGaussians:
         """Return the joint posterior of numbers and states."""
         numbers = [n for n in names if n in self.place or n in self.home]
         states = [self.problem.variables[n] for n in names if n not in numbers]
@@ -267,7 +271,7 @@ class Elimination:
             .reshape(len(states), len(kept))
             .T
         )
-        found = Mixture(tuple(numbers), tuple(states), weights[kept], chosen, means, covariances)
+        found = MixtureOfGaussians(tuple(numbers), tuple(states), weights[kept], chosen, means, covariances)
         return found.collapsed() if self.engine.collapse else found
 
     # -- best values and draws -----------------------------------------------------------------------------------
@@ -307,7 +311,7 @@ class Elimination:
         )
         return Ranked(answers, replace(record, bound=None if bound is None else bound + base))
 
-    def _peak(self, s: Solved, wanted: set[str]) -> Array:
+    def _peak(self, s: SolvedConfigurations, wanted: set[str]) -> Array:
         """Return the log density of the wanted numbers of a component at their mean, for every configuration."""
         own = tuple(k for n, k in s.place.items() if n in wanted)
         if len(own) == len(s.place):
@@ -351,14 +355,14 @@ def log_integral(problem: Problem) -> float:
     return float(memory["log z"])
 
 
-class Answer:
+class EliminationAnswer:
     """What an elimination says about some targets, made when it is asked for."""
 
-    def __init__(self, state: Elimination, together: Sequence[str] | None) -> None:
+    def __init__(self, state: StrongElimination, together: Sequence[str] | None) -> None:
         self.state, self.log_mass, self.record = state, state.log_mass, state.record
         self._weights: dict[int, Array] = {}
         self._tables: dict[str, Factor] = {}
-        self._joint: Mixture | None = None
+        self._joint: MixtureOfGaussians | None = None
         self._variances = np.zeros(0)
         numbers = state.place.keys() | state.home.keys()
         if together is not None and any(n in numbers for n in together):
@@ -385,7 +389,7 @@ class Answer:
                 self._weights[id(s)] = state.weights(s.scope).reshape(-1)
             w, k = self._weights[id(s)], s.place[name]
             kept = np.flatnonzero(w > 0.0)
-            mixture = Mixture(
+            mixture = MixtureOfGaussians(
                 (name,), (), w[kept], np.zeros((len(kept), 0), np.int64), s.means[kept, k : k + 1],
                 s.variances[kept, k, None, None],
             )  # fmt: skip
@@ -426,7 +430,7 @@ def _forward(problem: Problem, n: int, rng: np.random.Generator) -> Draws:
     """Draw from a network without evidence, parents first."""
     pieces = {p.variable.name: p for p in problem.pieces if isinstance(p, Conditional)}
     if len(pieces) < len(problem.variables):
-        state = Elimination(problem, None, Gaussian())
+        state = StrongElimination(problem, None, Gaussian())
         return Draws(state.draw(n, rng))
     columns: dict[str, Any] = {}
     for root in pieces:

@@ -82,7 +82,7 @@ class LargeNeighbourhood(LocalSearch):
         return RegionSearch(core.space, self.table_limit, done).run([first], self.chains, self.rounds, rng)
 
 
-class _Task(NamedTuple):
+class _NeighbourhoodTask(NamedTuple):
     start: Ints
     zone: Mask | None
     rng: np.random.Generator
@@ -148,7 +148,7 @@ class RegionSearch:
                     start, zone = self.space.at_random(own), None
                 else:
                     start, zone = self._kicked(own)
-                tasks.append(_Task(start, zone, own, list(self.pool), self.top))
+                tasks.append(_NeighbourhoodTask(start, zone, own, list(self.pool), self.top))
             for task, found in zip(tasks, in_parallel(self._climb, tasks, lambda: None), strict=True):
                 made += 1
                 self.climbs += found.finished
@@ -220,7 +220,7 @@ class RegionSearch:
         solve_region(self.space.arrays, kernel_seed(rng), new, order, found)
         return new, self.space.score(new), found
 
-    def _climb(self, task: _Task, _: None) -> _Climbed:
+    def _climb(self, task: _NeighbourhoodTask, _: None) -> _Climbed:
         codes, zone, rng, limit = task.start, task.zone, task.rng, self.first
         score = self.space.score(codes)
         everything = self.open if zone is None else int(np.count_nonzero(zone & (self.space.bits > 0)))
@@ -249,7 +249,7 @@ class RegionSearch:
         codes, score, more = self._recombined(codes, score, task)
         return _Climbed(codes, score, work + more, finished, False)
 
-    def _recombined(self, codes: Ints, score: float, task: _Task) -> tuple[Ints, float, int]:
+    def _recombined(self, codes: Ints, score: float, task: _NeighbourhoodTask) -> tuple[Ints, float, int]:
         """Solve for where a configuration differs from those of the pool, until none of them helps."""
         changed, work = True, 0
         limit = min(self.most, max(18.0, self.first))

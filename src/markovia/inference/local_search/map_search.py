@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.inference.exact.tree_plan import Structure, plan_for
+from markovia.inference.exact.tree_plan import TreeStructure, plan_for
 from markovia.inference.local_search.guided_local_search import guided
 from markovia.inference.local_search.large_neighbourhood import RegionSearch
 from markovia.inference.local_search.local_search import LocalSearch
@@ -89,7 +89,7 @@ class MapSearch(LocalSearch):
         graph = space.graph
         scopes = [[v] for v in range(len(graph.cards))]
         scopes += [graph.members(f).tolist() for f in range(graph.n_factors)]
-        plan = plan_for(Structure(graph.cards.tolist(), scopes), effort=0.1)
+        plan = plan_for(TreeStructure(graph.cards.tolist(), scopes), effort=0.1)
         if plan.total > SPEED * (self.time_limit or USUAL_SECONDS):
             return None
         try:

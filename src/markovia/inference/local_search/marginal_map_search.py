@@ -94,7 +94,7 @@ class MarginalMapSearch(Approximate):
         if not targets:
             mass = get_engine(self.engine).log_mass(problem)
             return Ranked([Assignment({}, mass)] if mass > -np.inf else [])
-        run = _Run(self, problem, list(targets))
+        run = _LocalSearchRun(self, problem, list(targets))
         with run.clock:
             finished = run.go()
         ranked = sorted(run.known.items(), key=lambda item: (-item[1], item[0]))[:m]
@@ -111,7 +111,7 @@ class MarginalMapSearch(Approximate):
         return Ranked(found, record)
 
 
-class _Run:
+class _LocalSearchRun:
     """One search: the masses met so far and how many questions they took."""
 
     def __init__(self, settings: MarginalMapSearch, problem: Problem, targets: list[str]) -> None:

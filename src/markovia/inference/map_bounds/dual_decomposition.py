@@ -22,7 +22,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.map_bounds.certified import Certified, nothing
 from markovia.inference.map_bounds.cycle_search import LARGEST, CycleSearch
 from markovia.inference.map_bounds.dual_regions import Regions
-from markovia.inference.map_bounds.trw_s import DualDetails, PairSweeps, Search, iteration_limit
+from markovia.inference.map_bounds.trw_s import DualDetails, PairSweeps, TreeReweightedSearch, iteration_limit
 from markovia.inference.problem import Problem
 from markovia.inference.result import Ranked
 from markovia.runtime.checks import CountOrNone, FromZero, TimeLimit, Tolerance
@@ -88,7 +88,7 @@ class _Descent:
 
     def __init__(self, engine: DualDecomposition, graph: FlatGraph, deadline: float) -> None:
         self.engine, self.graph, self.deadline = engine, graph, deadline
-        self.search = Search(graph)
+        self.search = TreeReweightedSearch(graph)
         self.pairs = PairSweeps(graph) if np.all(graph.arity == 2) else None
         self.regions = None if self.pairs is not None else Regions(graph)
         self.cycles: CycleSearch | None = None

@@ -77,10 +77,12 @@ class TRWS(Certified):
             return nothing()
         sweeps: Any = PairSweeps(graph) if np.all(graph.arity == 2) else Regions(graph)
         most = iteration_limit(self.max_iterations, self.time_limit)
-        return run(sweeps, Search(graph), most, self.tolerance, deadline)
+        return run(sweeps, TreeReweightedSearch(graph), most, self.tolerance, deadline)
 
 
-def run(sweeps: Any, search: "Search", max_iterations: float, tolerance: float, deadline: float) -> Ranked:
+def run(
+    sweeps: Any, search: "TreeReweightedSearch", max_iterations: float, tolerance: float, deadline: float
+) -> Ranked:
     """Sweep until the gap is closed, the bound rests, or time is up; return the answer."""
     trace: list[float] = []
     rests, iteration = False, 0
@@ -111,7 +113,7 @@ class DualDetails:
     clusters: int = 0
 
 
-class Search:
+class TreeReweightedSearch:
     """The best configuration so far."""
 
     def __init__(self, graph: FlatGraph) -> None:

@@ -19,8 +19,8 @@ from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, Graph
-    from markovia.kernels.sampling.forest_draws import Forest
+    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.forest_draws import ForestArrays
 
 Blocks = None | Literal["auto", "red-black", "trees"] | Sequence[Sequence[str]]
 MOST_STATES = 1024
@@ -87,7 +87,7 @@ def make_blocks(
     blocks: Blocks,
     problem: Problem,
     graph: FlatGraph,
-    arrays: "Graph",
+    arrays: "ChainGraph",
     rao_blackwell: bool,
     thin: int,
     seeds: Sequence[np.random.SeedSequence],
@@ -119,7 +119,7 @@ class BlockStepper:
         self,
         problem: Problem,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         blocks: list[Ints] | None,
         rao_blackwell: bool,
         thin: int,
@@ -216,16 +216,16 @@ class BlockStepper:
         place(self.arrays, chain.x, chain.offset)
 
 
-def forest_room(graph: FlatGraph) -> "Forest":
+def forest_room(graph: FlatGraph) -> "ForestArrays":
     """Return working room for forests of a graph."""
-    from markovia.kernels.sampling.forest_draws import Forest
+    from markovia.kernels.sampling.forest_draws import ForestArrays
 
     n = len(graph.variables)
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int64)
 
-    return Forest(
+    return ForestArrays(
         member=ints(n),
         touched=ints(graph.n_factors),
         root=ints(n),

@@ -27,7 +27,7 @@ from markovia.runtime.clock import Clock, now
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, Graph
+    from markovia.kernels.sampling.chains import Chain, ChainGraph
 
 SLICE = 0.04
 FIRST_SLICE = 100_000
@@ -172,7 +172,7 @@ class ChainEngine(Approximate):
         self,
         problem: Problem,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         wanted: Wanted,
         chains: "list[Chain]",
         seeds: Sequence[np.random.SeedSequence],
@@ -353,12 +353,12 @@ class ChainEngine(Approximate):
         )
 
 
-def graph_arrays(graph: FlatGraph) -> "Graph":
+def graph_arrays(graph: FlatGraph) -> "ChainGraph":
     """Return a flat graph as the tuple that compiled chains take."""
-    from markovia.kernels.sampling.chains import Graph
+    from markovia.kernels.sampling.chains import ChainGraph
 
     edges = graph.edges
-    return Graph(
+    return ChainGraph(
         graph.cards,
         graph.starts,
         graph.unary,
@@ -377,7 +377,7 @@ def graph_arrays(graph: FlatGraph) -> "Graph":
 
 def make_chain(
     graph: FlatGraph,
-    arrays: "Graph",
+    arrays: "ChainGraph",
     start: Ints,
     seed: np.random.SeedSequence,
     draws: int,

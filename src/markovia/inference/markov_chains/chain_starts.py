@@ -21,7 +21,7 @@ from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Ints
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Graph
+    from markovia.kernels.sampling.chains import ChainGraph
 
 TRIES = 12
 FLIPS = 20_000
@@ -31,7 +31,7 @@ DEAR = 2_000_000
 
 
 def chain_starts(
-    problem: Problem, graph: FlatGraph, arrays: "Graph", seeds: Sequence[np.random.SeedSequence]
+    problem: Problem, graph: FlatGraph, arrays: "ChainGraph", seeds: Sequence[np.random.SeedSequence]
 ) -> list[Ints]:
     """Return one configuration of positive weight for each seed.
 
@@ -60,7 +60,7 @@ def chain_starts(
     return found
 
 
-def _search(arrays: "Graph", rng: np.ndarray, flat: bool, flips: int = FLIPS) -> Ints | None:
+def _search(arrays: "ChainGraph", rng: np.ndarray, flat: bool, flips: int = FLIPS) -> Ints | None:
     from markovia.kernels.sampling.chain_starts import draw_start
 
     n = len(arrays.cards)
@@ -76,7 +76,7 @@ def _search(arrays: "Graph", rng: np.ndarray, flat: bool, flips: int = FLIPS) ->
     return x if left == 0 else None
 
 
-def _possible(arrays: "Graph", x: Ints) -> bool:
+def _possible(arrays: "ChainGraph", x: Ints) -> bool:
     """Say whether a configuration has positive weight."""
     if np.any(arrays.unary[arrays.starts[:-1] + x] == 0.0):
         return False
@@ -86,7 +86,7 @@ def _possible(arrays: "Graph", x: Ints) -> bool:
     return bool(np.all(arrays.values[arrays.table_ptr[:-1] + at] > 0.0))
 
 
-def _hard_search(arrays: "Graph", rng: np.ndarray) -> Ints | None:
+def _hard_search(arrays: "ChainGraph", rng: np.ndarray) -> Ints | None:
     for k in range(TRIES):
         x = _search(arrays, rng, flat=k % 2 == 0, flips=FLIPS + 20 * len(arrays.cards))
         if x is not None:

@@ -29,7 +29,7 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, Graph
+    from markovia.kernels.sampling.chains import Chain, ChainGraph
 
 Scan = Literal["systematic", "random", "chromatic"]
 CHUNK = 32_768
@@ -73,7 +73,7 @@ class Gibbs(ChainEngine):
     """
 
     name: ClassVar[str] = "gibbs"
-    continuous: ClassVar[str] = "markovia.inference.conjugacy.gibbs_blocks:BlockGibbs"
+    continuous: ClassVar[str] = "markovia.inference.densities.closed_forms.gibbs_blocks:BlockGibbs"
 
     scan: Scan = "systematic"
     blocks: Blocks = "auto"
@@ -88,7 +88,7 @@ class Gibbs(ChainEngine):
         self,
         problem: Problem,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         wanted: Wanted,
         chains: "list[Chain]",
         seeds: Sequence[np.random.SeedSequence],
@@ -106,7 +106,7 @@ class Gibbs(ChainEngine):
             colours = two_colours(graph)
         elif self.scan == "chromatic":
             colours = colour_classes(graph)
-        settings = Settings(colours, self.scan == "random", thin, self.rao_blackwell, self.threads)
+        settings = GibbsSettings(colours, self.scan == "random", thin, self.rao_blackwell, self.threads)
         pairs = None if wanted.joint else binary_pairs(graph)
         if pairs is None:
             return TableStepper(arrays, settings, seeds)
@@ -121,7 +121,7 @@ class Gibbs(ChainEngine):
 
 
 @dataclass(frozen=True)
-class Settings:
+class GibbsSettings:
     """How sweeps are made."""
 
     colours: list[Ints] | None
@@ -136,7 +136,9 @@ class TableStepper:
 
     kernel = "tables"
 
-    def __init__(self, arrays: "Graph", settings: Settings, seeds: Sequence[np.random.SeedSequence]) -> None:
+    def __init__(
+        self, arrays: "ChainGraph", settings: GibbsSettings, seeds: Sequence[np.random.SeedSequence]
+    ) -> None:
         n = len(arrays.cards)
         self.arrays, self.settings = arrays, settings
         self.order, self.parts = sweep_order(n, settings.colours)
@@ -187,7 +189,7 @@ class BinaryStepper:
         self,
         graph: FlatGraph,
         pairs: "BinaryPairs",
-        settings: Settings,
+        settings: GibbsSettings,
         chains: "list[Chain]",
         seeds: Sequence[np.random.SeedSequence],
     ) -> None:

@@ -23,7 +23,7 @@ from markovia.runtime.checks import Choice, check_count
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, Graph
+    from markovia.kernels.sampling.chains import Chain, ChainGraph
 
 T = TypeVar("T")
 Proposal = str | Callable[[dict[str, State], np.random.Generator], Any]
@@ -56,7 +56,7 @@ class MetropolisHastings(ChainEngine):
     """
 
     name: ClassVar[str] = "metropolis"
-    continuous: ClassVar[str] = "markovia.inference.density_engines.random_walk:RandomWalkMetropolis"
+    continuous: ClassVar[str] = "markovia.inference.densities.engines.random_walk:RandomWalkMetropolis"
 
     proposal: Annotated[
         Proposal, Choice(tuple(MOVES), "a function of a state and a random generator", (Callable,))
@@ -66,7 +66,7 @@ class MetropolisHastings(ChainEngine):
         self,
         problem: Problem,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         wanted: Wanted,
         chains: "list[Chain]",
         seeds: Sequence[np.random.SeedSequence],
@@ -89,7 +89,7 @@ class MoveStepper:
 
     inside = False
 
-    def __init__(self, arrays: "Graph", move: int, rao_blackwell: bool, thin: int) -> None:
+    def __init__(self, arrays: "ChainGraph", move: int, rao_blackwell: bool, thin: int) -> None:
         self.arrays, self.move, self.rao_blackwell, self.thin = arrays, move, rao_blackwell, thin
 
     def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
@@ -113,7 +113,7 @@ class ProposalStepper:
     def __init__(
         self,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         proposal: Callable[..., Any],
         rao_blackwell: bool,
         thin: int,
@@ -186,7 +186,7 @@ def acceptance(here: float, there: float, forward: float = 0.0, backward: float 
 
 
 @dataclass(frozen=True)
-class Walk(Generic[T]):
+class MetropolisWalk(Generic[T]):
     """What `metropolis_hastings` returns: the states visited, their log densities, and the share of accepted moves."""
 
     states: list[T]
@@ -200,7 +200,7 @@ def metropolis_hastings(
     start: T,
     draws: int,
     seed: Seed = None,
-) -> Walk[T]:
+) -> MetropolisWalk[T]:
     """Run one Metropolis-Hastings chain on any state: numbers, arrays, dicts, permutations.
 
     Parameters
@@ -243,4 +243,4 @@ def metropolis_hastings(
             accepted += 1
         states.append(state)
         logs[t] = here
-    return Walk(states, logs, accepted / draws)
+    return MetropolisWalk(states, logs, accepted / draws)

@@ -21,7 +21,7 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Interval, Whole
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, Graph
+    from markovia.kernels.sampling.chains import Chain, ChainGraph
 
 ADAPT_EVERY = 50
 ADAPT_RATE = 1.0
@@ -75,7 +75,7 @@ class ParallelTempering(ChainEngine):
         self,
         problem: Problem,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         wanted: Wanted,
         chains: "list[Chain]",
         seeds: Sequence[np.random.SeedSequence],
@@ -107,7 +107,7 @@ class TemperedStepper:
 
     def __init__(
         self,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         ladder: Array,
         adapt: bool,
         rao_blackwell: bool,

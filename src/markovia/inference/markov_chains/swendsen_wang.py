@@ -21,7 +21,7 @@ from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, Graph
+    from markovia.kernels.sampling.chains import Chain, ChainGraph
 
 TOLERANCE = 1e-9
 
@@ -60,7 +60,7 @@ class SwendsenWang(ChainEngine):
         self,
         problem: Problem,
         graph: FlatGraph,
-        arrays: "Graph",
+        arrays: "ChainGraph",
         wanted: Wanted,
         chains: "list[Chain]",
         seeds: Sequence[np.random.SeedSequence],
@@ -148,7 +148,7 @@ class ClusterStepper:
     inside = False
 
     def __init__(
-        self, model: Potts, arrays: "Graph", wolff: bool, rao_blackwell: bool, thin: int, n_chains: int
+        self, model: Potts, arrays: "ChainGraph", wolff: bool, rao_blackwell: bool, thin: int, n_chains: int
     ) -> None:
         n = len(arrays.cards)
         self.model, self.arrays, self.wolff = model, arrays, wolff

@@ -67,7 +67,7 @@ class JoinGraphDetails:
     symmetries: int
 
 
-class Answer(NamedTuple):
+class JoinGraphMarginals(NamedTuple):
     """Marginals over all states of all variables, the log mass, and how they were obtained."""
 
     marginals: Array
@@ -169,7 +169,7 @@ class JoinGraph(Approximate):
         left = max(self.time_limit - (now() - start), 0.1 * self.time_limit)
         return joint_by_conditioning(replace(self, time_limit=left), problem, targets)
 
-    def _run(self, graph: FlatGraph, symmetry: bool, start: float) -> Answer:
+    def _run(self, graph: FlatGraph, symmetry: bool, start: float) -> JoinGraphMarginals:
         deadline = None if self.time_limit is None else start + self.time_limit
         broken = Broken(graph, [])
         if symmetry:
@@ -181,7 +181,7 @@ class JoinGraph(Approximate):
         bound = self._first_bound(total, None if deadline is None else deadline - now())
         if bound == FIRST_BOUND and mini_buckets(domain, relations, TRIED_BOUND)[1]:
             bound = TRIED_BOUND  # zeros make a junction tree small
-        best: Answer | None = None
+        best: JoinGraphMarginals | None = None
         while True:
             began = now()
             kept = maximal(mini_buckets(domain, relations, bound)[0])
@@ -244,7 +244,7 @@ class _Settling:
             self.rounds += 1
         return deadline is None or now() < deadline
 
-    def answer(self, broken: Broken, bound: float) -> Answer:
+    def answer(self, broken: Broken, bound: float) -> JoinGraphMarginals:
         """Read off the answer."""
         messages = self.messages
         marginals, log_mass = messages.answer()
@@ -263,7 +263,7 @@ class _Settling:
                 symmetries=len(broken.mirrors),
             ),
         )
-        return Answer(broken.restored(marginals), log_mass, record, messages)
+        return JoinGraphMarginals(broken.restored(marginals), log_mass, record, messages)
 
 
 def elimination_order(graph: FlatGraph) -> tuple[Ints, float]:

@@ -25,7 +25,7 @@ from markovia.inference.message_passing.schedules import (
     SUM,
     Messages,
     Schedule,
-    Settings,
+    ScheduleSettings,
     propagate,
     send,
     working_room,
@@ -164,10 +164,10 @@ class LoopyBP(Approximate):
         )
         return engine.best(problem, targets, m)
 
-    def _beliefs(self, problem: Problem, graph: MessageGraph) -> "Beliefs":
+    def _beliefs(self, problem: Problem, graph: MessageGraph) -> "BetheBeliefs":
         kept = remembered(problem, self, graph)
         if kept is not None:
-            found: Beliefs = kept
+            found: BetheBeliefs = kept
             return found
         found = self.run(graph)
         doubtful = not graph.is_forest and found.log_mass > -np.inf
@@ -176,9 +176,9 @@ class LoopyBP(Approximate):
         remember(problem, self, graph, found)
         return found
 
-    def run(self, graph: MessageGraph) -> "Beliefs":
+    def run(self, graph: MessageGraph) -> "BetheBeliefs":
         """Return the beliefs of a graph that is laid out already; for those who ask again with other numbers."""
-        settings = Settings(
+        settings = ScheduleSettings(
             self.schedule,
             self.damping,
             self.tolerance,
@@ -203,7 +203,7 @@ class LoopyBP(Approximate):
                 found = other
         return found
 
-    def _record(self, graph: MessageGraph, found: "Beliefs") -> Record:
+    def _record(self, graph: MessageGraph, found: "BetheBeliefs") -> Record:
         messages = found.messages
         return Record(
             converged=messages.converged,
@@ -221,7 +221,7 @@ class LoopyBP(Approximate):
 
 
 @dataclass(frozen=True)
-class Beliefs:
+class BetheBeliefs:
     """Messages, the beliefs of all variables in one array, and the Bethe log partition function."""
 
     messages: Messages
@@ -229,23 +229,23 @@ class Beliefs:
     log_mass: float
 
 
-def _weighed(graph: MessageGraph, messages: Messages) -> Beliefs:
+def _weighed(graph: MessageGraph, messages: Messages) -> BetheBeliefs:
     """Return beliefs and the Bethe log partition function of messages."""
     from markovia.kernels.messages.messages import beliefs
 
     flat = np.zeros(int(graph.flat.starts[-1]))
     if not messages.possible:
-        return Beliefs(messages, flat, -np.inf)
+        return BetheBeliefs(messages, flat, -np.inf)
     kind, arrays = messages.kind, graph.arrays if messages.kind == SUM else graph.log_arrays
     total = float(beliefs(arrays, kind, messages.incoming, flat))
     if total == -np.inf or not graph.n_factors:
-        return Beliefs(messages, flat, total + graph.log_scale)
+        return BetheBeliefs(messages, flat, total + graph.log_scale)
     log_z = np.empty(graph.n_factors)
     send(graph, kind, graph.flooding, messages.incoming, messages.outgoing, working_room(graph), log_z=log_z)
     total += float(log_z.sum())
     if total > -np.inf:
         total -= _log_edges(graph, messages)
-    return Beliefs(messages, flat, total + graph.log_scale if total < np.inf else -np.inf)
+    return BetheBeliefs(messages, flat, total + graph.log_scale if total < np.inf else -np.inf)
 
 
 def _log_edges(graph: MessageGraph, messages: Messages) -> float:

@@ -22,7 +22,7 @@ from markovia.inference.message_passing.schedules import (
     SMALL,
     Messages,
     Schedule,
-    Settings,
+    ScheduleSettings,
     propagate,
     send,
     working_room,
@@ -146,8 +146,8 @@ class MaxProduct(Approximate):
         weight = _configuration(graph, messages)[1]
         return weight if graph.is_forest or weight > -np.inf else np.nan
 
-    def _settings(self) -> Settings:
-        return Settings(
+    def _settings(self) -> ScheduleSettings:
+        return ScheduleSettings(
             self.schedule,
             self.damping,
             self.tolerance,

@@ -32,7 +32,7 @@ _NONE = np.zeros(0)
 
 
 @dataclass(frozen=True)
-class Settings:
+class ScheduleSettings:
     """How messages are run."""
 
     schedule: Schedule
@@ -72,12 +72,12 @@ class Messages:
     trace: tuple[tuple[int, float], ...] = ()
 
 
-def propagate(graph: MessageGraph, kind: int, settings: Settings) -> Messages:
+def propagate(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Messages:
     """Run messages until none moves by more than the tolerance, or iterations or time run out."""
     if not np.isfinite(graph.log_scale):
         nothing = np.zeros(0)
         return Messages(kind, nothing, nothing, True, 0, 0.0, False)
-    run = _Run(graph, kind, settings)
+    run = _ScheduleRun(graph, kind, settings)
     if graph.is_forest:
         run.two_passes()
     elif settings.schedule == "flooding":
@@ -93,10 +93,10 @@ def propagate(graph: MessageGraph, kind: int, settings: Settings) -> Messages:
     )  # fmt: skip
 
 
-class _Run:
+class _ScheduleRun:
     """The buffers of one run."""
 
-    def __init__(self, graph: MessageGraph, kind: int, settings: Settings) -> None:
+    def __init__(self, graph: MessageGraph, kind: int, settings: ScheduleSettings) -> None:
         self.graph = graph
         self.kind = kind
         self.settings = settings
@@ -277,7 +277,7 @@ def send(
     return int(made), float(moved)
 
 
-def _start(graph: MessageGraph, kind: int, settings: Settings) -> Array:
+def _start(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Array:
     """Return the first messages."""
     sizes = graph.flat.cards[graph.scope]
     if settings.init == "uniform":

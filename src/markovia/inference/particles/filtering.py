@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.inference.differentiable.compiled_functions import compiled
+from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.laws import by_name
 from markovia.inference.particles.model import Where
-from markovia.inference.particles.moves import Moves, Seen
+from markovia.inference.particles.moves import Moves, SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
 from markovia.runtime.seeds import Seed, generator
 
@@ -37,7 +37,7 @@ class Kept(NamedTuple):
     ancestors: Any
 
 
-class Record(NamedTuple):
+class FilterRecord(NamedTuple):
     """What is noted of a step: moments by quantity, shares of states, quantiles, and how the particles fared."""
 
     mean: Any
@@ -67,7 +67,7 @@ class Filter:
         """What compiled code depends on besides the model's functions and shapes."""
         return (self.moves.method, self.n, self.scheme, self.threshold, self.quantiles, self.keep)
 
-    def begin(self, keys: Any, now: Seen, parameters: Any) -> tuple[Cloud, Record]:
+    def begin(self, keys: Any, now: SeenSteps, parameters: Any) -> tuple[Cloud, FilterRecord]:
         """Draw and weigh the first states, by the second of two random keys."""
         import jax.numpy as jnp
 
@@ -77,7 +77,9 @@ class Filter:
         nobody = jnp.arange(self.n, dtype=jnp.int32)
         return self._after(states, flat + change, 0.0, trouble, nobody, jnp.asarray(False))
 
-    def go_on(self, keys: Any, cloud: Cloud, t: Any, now: Seen, parameters: Any) -> tuple[Cloud, Record]:
+    def go_on(
+        self, keys: Any, cloud: Cloud, t: Any, now: SeenSteps, parameters: Any
+    ) -> tuple[Cloud, FilterRecord]:
         """Resample where that is due by one random key, move by the other, and weigh."""
         import jax
         import jax.numpy as jnp
@@ -105,7 +107,7 @@ class Filter:
 
     def _after(
         self, states: Any, log_weights: Any, evidence: Any, trouble: Any, chosen: Any, due: Any
-    ) -> tuple[Cloud, Record]:
+    ) -> tuple[Cloud, FilterRecord]:
         import jax
         import jax.numpy as jnp
 
@@ -125,15 +127,15 @@ class Filter:
             if self.quantiles
         }
         kept = Kept(states, log_weights, chosen) if self.keep else None
-        record = Record(mean, spread, shares, lines, effective(log_weights), level, due, trouble, kept)
+        record = FilterRecord(mean, spread, shares, lines, effective(log_weights), level, due, trouble, kept)
         return Cloud(states, log_weights, evidence + level), record
 
-    def run(self, keys: Any, seen: Seen, count: Any, parameters: Any) -> tuple[Cloud, Record]:
+    def run(self, keys: Any, seen: SeenSteps, count: Any, parameters: Any) -> tuple[Cloud, FilterRecord]:
         """Filter the first `count` steps of a sequence; the record has room for as many as there are keys."""
         import jax
         import jax.numpy as jnp
 
-        def at(t: Any) -> Seen:
+        def at(t: Any) -> SeenSteps:
             return jax.tree.map(lambda x: x[t], seen)  # type: ignore[no-any-return]
 
         cloud, first = self.begin(keys[0], at(0), parameters)
@@ -146,7 +148,7 @@ class Filter:
 
         return jax.lax.fori_loop(1, count, step, (cloud, records))  # type: ignore[no-any-return]
 
-    def log_likelihood(self, keys: Any, seen: Seen, count: Any, parameters: Any) -> Any:
+    def log_likelihood(self, keys: Any, seen: SeenSteps, count: Any, parameters: Any) -> Any:
         """Return the estimated log likelihood of the first `count` steps of a sequence."""
         import jax
 
@@ -157,10 +159,12 @@ class Filter:
         first, _ = self.begin(keys[0], jax.tree.map(lambda x: x[0], seen), parameters)
         return jax.lax.fori_loop(1, count, step, first).log_evidence
 
-    def compiled_run(self, keys: Any, seen: Seen, count: Any, parameters: Any) -> tuple[Cloud, Record]:
+    def compiled_run(
+        self, keys: Any, seen: SeenSteps, count: Any, parameters: Any
+    ) -> tuple[Cloud, FilterRecord]:
         """Run compiled code, made once for equal functions and shapes; call inside `x64()`."""
         args = (keys, seen, count, parameters)
-        found: tuple[Cloud, Record] = compiled(
+        found: tuple[Cloud, FilterRecord] = compiled(
             self.moves.model, "particle filter", self.settings, self.run, *args
         )(*args)
         return found

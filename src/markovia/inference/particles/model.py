@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from markovia.errors import InvalidArgument
-from markovia.inference.differentiable.function_digest import described
+from markovia.inference.densities.program.function_digest import described
 from markovia.inference.particles.laws import (
     ALONE,
     by_name,

@@ -27,7 +27,7 @@ FINE, UNSEEN, UNREACHED, NAN_SEEN, NAN_MOVED = range(5)
 """What may be wrong with a step: all observation densities zero, all transition densities zero, or one of them NaN."""
 
 
-class Seen(NamedTuple):
+class SeenSteps(NamedTuple):
     """One step's observation, which of its numbers are missing, and the step's inputs."""
 
     y: Any
@@ -58,7 +58,7 @@ class Moves:
         """Whether the proposal is made here."""
         return self.method in ("guided", "twisted") and self.model.proposal is None
 
-    def lookahead(self, states: Any, now: Seen, where: Where) -> Any | None:
+    def lookahead(self, states: Any, now: SeenSteps, where: Where) -> Any | None:
         """Return log weights by which states are resampled for the observation to come; None for no such.
 
         `where` is that of the step to come.
@@ -84,7 +84,7 @@ class Moves:
 
         return jax.vmap(expected)(states)
 
-    def begin(self, key: Any, n: int, now: Seen, where: Where) -> tuple[Any, Any, Any]:
+    def begin(self, key: Any, n: int, now: SeenSteps, where: Where) -> tuple[Any, Any, Any]:
         """Return n first states, their log weights, and what is wrong with them."""
         import jax.numpy as jnp
 
@@ -92,14 +92,14 @@ class Moves:
         offered = (lambda _: self.model.proposed(None, where._replace(y=now.y))) if own else None
         return self._move(key, lambda _: self.model.first(where), offered, jnp.zeros(n), now, where)
 
-    def go_on(self, key: Any, states: Any, now: Seen, where: Where) -> tuple[Any, Any, Any]:
+    def go_on(self, key: Any, states: Any, now: SeenSteps, where: Where) -> tuple[Any, Any, Any]:
         """Return the next states, what their log weights change by, and what is wrong with them."""
         own = self.model.proposal is not None and self.method != "bootstrap"
         offered = (lambda x: self.model.proposed(x, where._replace(y=now.y))) if own else None
         return self._move(key, lambda x: self.model.moved(x, where), offered, states, now, where)
 
     def _move(
-        self, key: Any, moved: Callable[[Any], Any], offered: Any, states: Any, now: Seen, where: Where
+        self, key: Any, moved: Callable[[Any], Any], offered: Any, states: Any, now: SeenSteps, where: Where
     ) -> tuple[Any, Any, Any]:
         import jax
         import jax.numpy as jnp
@@ -134,16 +134,16 @@ class Moves:
 
         return jax.tree.map(lambda x, like: x.astype(like.dtype), x, self.shape.state)
 
-    def seen(self, x: Any, where: Where, now: Seen) -> Any:
+    def seen(self, x: Any, where: Where, now: SeenSteps) -> Any:
         """Return the log density of a step's observation given the state."""
         return log_density_of_seen(self.model.seen(x, where), now.y, now.missing, "observation=")
 
-    def _future(self, x: Any, where: Where, now: Seen) -> Any:
+    def _future(self, x: Any, where: Where, now: SeenSteps) -> Any:
         """Return the log weight of a state by its observation and, where twisted, those after it."""
         found = self.seen(x, where, now)
         return found + self.model.log_weight("twist", x, where) if self.method == "twisted" else found
 
-    def _of_states(self, law: Any, where: Where, now: Seen) -> Any:
+    def _of_states(self, law: Any, where: Where, now: SeenSteps) -> Any:
         """Return the log weight of each state of a discrete quantity: transition times observation (and twist)."""
         import jax
         import jax.numpy as jnp
@@ -151,7 +151,7 @@ class Moves:
         every = jnp.arange(self.shape.states[ALONE], dtype=self.shape.state.dtype)
         return jax.vmap(lambda k: log_density(law, k, "transition=") + self._future(k, where, now))(every)
 
-    def _best(self, law: Any, where: Where, now: Seen) -> Any:
+    def _best(self, law: Any, where: Where, now: SeenSteps) -> Any:
         """Return the proposal that makes weights even, or comes near."""
         import numpyro.distributions as theirs
 
@@ -159,7 +159,7 @@ class Moves:
             return theirs.CategoricalLogits(self._of_states(law, where, now))
         return self._gaussian(law, where, now)
 
-    def _gaussian(self, law: Any, where: Where, now: Seen) -> Any:
+    def _gaussian(self, law: Any, where: Where, now: SeenSteps) -> Any:
         """Return a Gaussian at the mode of transition times observation, by Newton steps from the transition's mean.
 
         The transition's curvature is taken at its mean; of the observation's only what narrows.
@@ -203,7 +203,7 @@ def _checked(seen: Any, ratio: Any) -> tuple[Any, Any]:
     return jnp.where(jnp.isnan(total), -jnp.inf, total), trouble
 
 
-def _incomplete(now: Seen) -> Any:
+def _incomplete(now: SeenSteps) -> Any:
     """Whether some number of the observation is missing, so that no proposal can look at it."""
     import jax
     import jax.numpy as jnp

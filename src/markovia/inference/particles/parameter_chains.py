@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, outside
-from markovia.inference.differentiable.compiled_functions import compiled
-from markovia.inference.differentiable.draw_stats import DrawStats
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
-from markovia.inference.differentiable.random_keys import random_keys
+from markovia.inference.densities.program.compiled_functions import compiled
+from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.program.random_keys import random_keys
 from markovia.inference.markov_chains.diagnostics import rhat
 from markovia.inference.particles.filtering import Filter
 from markovia.inference.particles.laws import draw_all, log_density
 from markovia.inference.particles.model import Where
-from markovia.inference.particles.moves import Seen
+from markovia.inference.particles.moves import SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
 from markovia.inference.particles.unknown_parameters import Unknown, walk_on
 from markovia.inference.result import Info
@@ -44,7 +44,7 @@ class ParameterChains:
 
     filter: Filter
     unknown: Unknown
-    seen: Seen
+    seen: SeenSteps
     counts: Any
 
     def draw(
@@ -124,7 +124,7 @@ class ParameterChains:
 
         unknown = self.unknown
 
-        def density(key: Any, u: Any, seen: Seen, counts: Any, known: Any) -> Any:
+        def density(key: Any, u: Any, seen: SeenSteps, counts: Any, known: Any) -> Any:
             parameters = {**known, **unknown.values(u)}
 
             def one(total: Any, given: Any) -> Any:
@@ -155,14 +155,14 @@ class ParameterChains:
 
         unknown = self.unknown
 
-        def paths(key: Any, old: Any, seen: Seen, counts: Any, parameters: Any, first: bool) -> Any:
+        def paths(key: Any, old: Any, seen: SeenSteps, counts: Any, parameters: Any, first: bool) -> Any:
             def one(_: Any, given: Any) -> Any:
                 key, old, seen, count = given
                 return None, self._path(key, old, seen, count, parameters, first)
 
             return jax.lax.scan(one, None, (jax.random.split(key, len(counts)), old, seen, counts))[1]
 
-        def begin(key: Any, seen: Seen, counts: Any, known: Any) -> Any:
+        def begin(key: Any, seen: SeenSteps, counts: Any, known: Any) -> Any:
             own, other = jax.random.split(key)
             walk = unknown.start(own)
             shape = (len(counts), jax.tree.leaves(seen.missing)[0].shape[1])
@@ -171,7 +171,7 @@ class ParameterChains:
             )
             return walk, paths(other, none, seen, counts, {**known, **unknown.values(walk.u)}, True)
 
-        def step(key: Any, state: Any, warm: Any, seen: Seen, counts: Any, known: Any) -> Any:
+        def step(key: Any, state: Any, warm: Any, seen: SeenSteps, counts: Any, known: Any) -> Any:
             walk, old = state
             own, other = jax.random.split(key)
             new = paths(other, old, seen, counts, {**known, **unknown.values(walk.u)}, False)
@@ -196,7 +196,7 @@ class ParameterChains:
 
         return begin, step, record
 
-    def _joint(self, path: Any, seen: Seen, count: Any, parameters: Any) -> Any:
+    def _joint(self, path: Any, seen: SeenSteps, count: Any, parameters: Any) -> Any:
         """Return the log density of a path and its observations."""
         import jax
         import jax.numpy as jnp
@@ -205,7 +205,7 @@ class ParameterChains:
         room = jax.tree.leaves(seen.missing)[0].shape[0]
         t = jnp.arange(room)
 
-        def at(t: Any, x: Any, before: Any, now: Seen) -> Any:
+        def at(t: Any, x: Any, before: Any, now: SeenSteps) -> Any:
             where = Where(t, now.u, parameters)
             moved = log_density(model.moved(before, where), x, "transition=")
             first = log_density(model.first(where), x, "initial=")
@@ -214,7 +214,7 @@ class ParameterChains:
         before = jax.tree.map(lambda x: jnp.concatenate([x[:1], x[:-1]]), path)
         return jax.vmap(at)(t, path, before, seen).sum()
 
-    def _path(self, key: Any, old: Any, seen: Seen, count: Any, parameters: Any, first: bool) -> Any:
+    def _path(self, key: Any, old: Any, seen: SeenSteps, count: Any, parameters: Any, first: bool) -> Any:
         """Draw a path by a filter whose last particle is the old path (none at first), with its ancestors drawn anew."""
         import jax
         import jax.numpy as jnp

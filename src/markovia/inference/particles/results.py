@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.particles.filtering import Cloud, Record
+from markovia.inference.particles.filtering import Cloud, FilterRecord
 from markovia.inference.particles.laws import ALONE, value_of
 from markovia.inference.particles.moves import FINE, NAN_MOVED, NAN_SEEN, UNSEEN
 from markovia.inference.sequences.drawn_paths import DrawnForecast, DrawnPath
@@ -193,7 +193,7 @@ def check_trouble(trouble: Array, evidence: Array, at: Callable[[int], str]) -> 
 
 
 def filtered(
-    runs: Sequence[tuple[Cloud, Record]], lengths: Sequence[int], *, single: bool = False
+    runs: Sequence[tuple[Cloud, FilterRecord]], lengths: Sequence[int], *, single: bool = False
 ) -> ParticleFiltered:
     """Return what runs over sequences found, as a user meets it; arrays are NumPy's."""
     each = partial(PerSequence, single=single)
@@ -228,7 +228,7 @@ def _numpy(tree: Any) -> Any:
     return jax.tree.map(np.asarray, tree)
 
 
-def one_step(t: int, cloud: Cloud, record: Record) -> ParticleStep:
+def one_step(t: int, cloud: Cloud, record: FilterRecord) -> ParticleStep:
     """Return one step as a user meets it."""
     mean, spread = _numpy(record.mean), _numpy(record.spread)
     return ParticleStep(

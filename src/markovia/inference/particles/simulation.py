@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from markovia.inference.differentiable.compiled_functions import compiled
+from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Cloud, Filter
 from markovia.inference.particles.laws import draw_all
 from markovia.inference.particles.model import ParticleModel, Where

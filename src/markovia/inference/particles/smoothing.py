@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.differentiable.compiled_functions import compiled
+from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Kept
 from markovia.inference.particles.laws import log_density
 from markovia.inference.particles.model import ParticleModel, Where

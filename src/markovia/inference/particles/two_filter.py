@@ -9,11 +9,11 @@ particles x backward particles). States are real numbers or vectors.
 
 from typing import Any
 
-from markovia.inference.differentiable.compiled_functions import compiled
+from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Filter, Kept, effective
 from markovia.inference.particles.laws import draw_all, log_density
 from markovia.inference.particles.model import Where
-from markovia.inference.particles.moves import Seen
+from markovia.inference.particles.moves import SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
 
 WIDER = 1.2
@@ -22,11 +22,11 @@ CELLS = 2**22
 
 
 def two_filter(
-    filter_: Filter, key: Any, seen: Seen, kept: Kept, count: Any, m: int, parameters: Any
+    filter_: Filter, key: Any, seen: SeenSteps, kept: Kept, count: Any, m: int, parameters: Any
 ) -> tuple[Any, Any]:
     """Return m states a step (steps, m, ...) and their log weights given the whole sequence; call inside `x64()`."""
 
-    def run(key: Any, seen: Seen, kept: Kept, count: Any, parameters: Any) -> Any:
+    def run(key: Any, seen: SeenSteps, kept: Kept, count: Any, parameters: Any) -> Any:
         return _run(filter_, key, seen, kept, count, m, parameters)
 
     args = (key, seen, kept, count, parameters)
@@ -36,7 +36,7 @@ def two_filter(
     return found
 
 
-def _run(filter_: Filter, key: Any, seen: Seen, kept: Kept, count: Any, m: int, parameters: Any) -> Any:
+def _run(filter_: Filter, key: Any, seen: SeenSteps, kept: Kept, count: Any, m: int, parameters: Any) -> Any:
     import jax
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
@@ -50,7 +50,7 @@ def _run(filter_: Filter, key: Any, seen: Seen, kept: Kept, count: Any, m: int, 
     def vectors(states: Any) -> Any:
         return jax.vmap(lambda x: ravel_pytree(x)[0])(states)
 
-    def at(t: Any) -> Seen:
+    def at(t: Any) -> SeenSteps:
         return jax.tree.map(lambda x: x[t], seen)  # type: ignore[no-any-return]
 
     def where(t: Any) -> Where:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.inference.differentiable.function_digest import described
+from markovia.inference.densities.program.function_digest import described
 
 ACCEPTED = 0.3
 PRIOR_DRAWS = 256
 
 
-class Walk(NamedTuple):
+class ParameterWalk(NamedTuple):
     """Where a random walk is: its vector, log density, how many steps there were, and what it has learned of the density."""
 
     u: Any
@@ -88,7 +88,7 @@ class Unknown:
             ]
         )
 
-    def start(self, key: Any) -> Walk:
+    def start(self, key: Any) -> ParameterWalk:
         """Return a walk that begins at a draw from the prior, with the spread of the prior."""
         import jax
         import jax.numpy as jnp
@@ -97,10 +97,14 @@ class Unknown:
         many = jnp.clip(many, -50.0, 50.0)
         cov = jnp.atleast_2d(jnp.cov(many.T)) + 1e-8 * jnp.eye(many.shape[1])
         zero = jnp.asarray(0.0)
-        return Walk(many[0], zero - jnp.inf, jnp.asarray(0), many.mean(axis=0), cov, zero - 1.0, zero)
+        return ParameterWalk(
+            many[0], zero - jnp.inf, jnp.asarray(0), many.mean(axis=0), cov, zero - 1.0, zero
+        )
 
 
-def walk_on(walk: Walk, key: Any, log_density: Callable[[Any], Any], warm: Any) -> tuple[Walk, Any]:
+def walk_on(
+    walk: ParameterWalk, key: Any, log_density: Callable[[Any], Any], warm: Any
+) -> tuple[ParameterWalk, Any]:
     """Make one Metropolis step, and learn from it while `warm`; return whether it was accepted too."""
     import jax
     import jax.numpy as jnp
@@ -116,7 +120,7 @@ def walk_on(walk: Walk, key: Any, log_density: Callable[[Any], Any], warm: Any) 
     new, density = jnp.where(accepted, u, walk.u), jnp.where(accepted, there, walk.log_density)
     step = (walk.i + 1.0) ** -0.6
     gap = new - walk.mean
-    learned = Walk(
+    learned = ParameterWalk(
         new,
         density,
         walk.i + 1,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Parameter(NamedTuple):
+class TableParameter(NamedTuple):
     """One table entry, its value now, and the derivative of the posterior with respect to it."""
 
     piece: str | int
@@ -79,13 +79,13 @@ class SensitivityFunction(InNotebooks):
         return f"P(t) = ({above}) / ({below}), t = {self.label}, now {self.value:.6g}"
 
 
-class Parameters(Sequence[Parameter]):
+class Parameters(Sequence[TableParameter]):
     """Some table entries, in order; it prints as a table."""
 
-    def __init__(self, entries: Sequence[Parameter]) -> None:
+    def __init__(self, entries: Sequence[TableParameter]) -> None:
         self._entries = list(entries)
 
-    def __getitem__(self, i: int) -> Parameter:  # type: ignore[override]
+    def __getitem__(self, i: int) -> TableParameter:  # type: ignore[override]
         return self._entries[i]
 
     def __len__(self) -> int:
@@ -255,13 +255,13 @@ class Sensitivity:
         asked = ", ".join(f"{k}={v}" for k, v in self.query.items())
         return f"P({asked} | evidence) = {self.probability:.6g}"
 
-    def _parameter(self, piece: str | int, k: int) -> Parameter:
+    def _parameter(self, piece: str | int, k: int) -> TableParameter:
         table = self._tables[self._index(piece)]
         variables, values = _axes(table)
         at = tuple(int(i) for i in np.unravel_index(k, values.shape)) if variables else ()
         states = {v.name: v.states[i] for v, i in zip(variables, at, strict=True)}
         label = _entry_label(piece, table, variables, at)
-        return Parameter(piece, states, label, float(values[at]), float(self[piece][at]))
+        return TableParameter(piece, states, label, float(values[at]), float(self[piece][at]))
 
     def _index(self, piece: str | int) -> int:
         if piece not in self._all:

@@ -44,7 +44,7 @@ class Arrays(NamedTuple):
     codes: Ints
 
 
-class Sums(NamedTuple):
+class EndSums(NamedTuple):
     """What smoothing adds up: by observation or step, of the first step, of pairs over the tables; and log p."""
 
     sums: Array
@@ -53,7 +53,7 @@ class Sums(NamedTuple):
     log_prob: float
 
 
-def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) -> Sums | None:
+def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) -> EndSums | None:
     """Return the sums of posteriors; None where numbers come too near the smallest ones for this way."""
     start, tables, moves, logs, dens, tops, codes = given
     n, k = len(codes), len(start)
@@ -97,7 +97,7 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
     total = sum(in_parallel(finish, range(2), lambda: None))
     if total == -np.inf:
         return None
-    return Sums(sums[0] if own else sums.sum(axis=0), starts, pairs.sum(axis=0), total)
+    return EndSums(sums[0] if own else sums.sum(axis=0), starts, pairs.sum(axis=0), total)
 
 
 def best_path(start: Array, tables: Array, moves: Ints, logs: Array, codes: Ints) -> tuple[Ints, float]:

@@ -13,8 +13,8 @@ from math import prod
 
 import numpy as np
 
-from markovia.inference.sequences.slice_sums import Elimination, Key
-from markovia.inference.sequences.slices import Node, Place, Seen, Slices
+from markovia.inference.sequences.slice_sums import Key, TableElimination
+from markovia.inference.sequences.slices import Place, SliceEvidence, SliceNode, Slices
 from markovia.runtime.array_types import Array, Ints
 
 
@@ -29,10 +29,10 @@ class StuckError(Exception):
 class _Frontier:
     """Goes through all sequences side by side, one step at a time."""
 
-    def __init__(self, slices: Slices, seen: Seen) -> None:
+    def __init__(self, slices: Slices, seen: SliceEvidence) -> None:
         self.slices, self.seen = slices, seen
         self.log_probs = np.zeros(len(seen.offsets) - 1)
-        self._plans: dict[tuple[object, ...], Elimination] = {}
+        self._plans: dict[tuple[object, ...], TableElimination] = {}
         self.places = slices.kinds(seen.offsets)[1]
 
     def _sums(
@@ -41,7 +41,7 @@ class _Frontier:
         key = (tuple(scopes), keep)
         if key not in self._plans:
             sizes: dict[Key, int] = {p: self.slices.sizes[p[0]] for scope in scopes for p in scope}
-            self._plans[key] = Elimination(scopes, sizes, keep)
+            self._plans[key] = TableElimination(scopes, sizes, keep)
         return self._plans[key].sums(tables)
 
     def _add_logs(self, which: Ints, steps: Ints, size: Array) -> None:
@@ -49,7 +49,7 @@ class _Frontier:
             raise StuckError(int(steps[np.argmax(size <= 0.0)]))
         self.log_probs[which] += np.log(size)
 
-    def _table(self, node: Node, kind: int, steps: Ints) -> Array:
+    def _table(self, node: SliceNode, kind: int, steps: Ints) -> Array:
         if node.values is not None:
             return node.values
         return self.seen.densities[node.name, kind][self.places[steps]]
@@ -93,7 +93,7 @@ class BoyenKoller(_Frontier):
         Groups of variables; those in none are on their own.
     """
 
-    def __init__(self, slices: Slices, seen: Seen, clusters: Sequence[Sequence[str]] = ()) -> None:
+    def __init__(self, slices: Slices, seen: SliceEvidence, clusters: Sequence[Sequence[str]] = ()) -> None:
         super().__init__(slices, seen)
         named = {n for cluster in clusters for n in cluster}
         groups = [*clusters, *([n] for n in slices.reach if n not in named)]
@@ -138,7 +138,7 @@ class BoyenKoller(_Frontier):
         key = (tuple(scopes), ())
         if key not in self._plans:
             sizes: dict[Key, int] = {p: self.slices.sizes[p[0]] for scope in scopes for p in scope}
-            self._plans[key] = Elimination(scopes, sizes)
+            self._plans[key] = TableElimination(scopes, sizes)
         total, found = self._plans[key].marginals(tables, groups)
         n = len(which)
         wide = [np.broadcast_to(x, (n, *self.slices.shape(g))) for x, g in zip(found, groups, strict=True)]
@@ -216,9 +216,9 @@ class FactoredFrontier(_Frontier):
 
     def _begin(self, n: int) -> None:
         self._now: dict[Place, Array] = {}
-        self._orders: dict[int, list[Node]] = {}
+        self._orders: dict[int, list[SliceNode]] = {}
 
-    def _ordered(self, kind: int) -> list[Node]:
+    def _ordered(self, kind: int) -> list[SliceNode]:
         """Return a step's nodes, parents first."""
         if kind not in self._orders:
             left, done, found = list(self.slices.steps[kind]), set(), []

@@ -29,7 +29,7 @@ class SeenSum(NamedTuple):
     covariance: Array
 
 
-class MeanField(NamedTuple):
+class FactorialMeanField(NamedTuple):
     """What chains know: `probs[i] (steps, states)`, and how the turns went.
 
     `counts` are the expected counts of each chain, `seen` what each is seen by, `bounds` lie below log p of each sequence.
@@ -50,7 +50,7 @@ def structured_mean_field(
     begin: Sequence[Array] | None = None,
     max_turns: int = 200,
     tol: float = 1e-8,
-) -> MeanField:
+) -> FactorialMeanField:
     """Return the posteriors of chains that are nearest to the joint one.
 
     Parameters
@@ -74,7 +74,7 @@ def structured_mean_field(
 
 def _turns(
     chains: Sequence[HiddenChain], seen: SeenSum, begin: Sequence[Array] | None, max_turns: int, tol: float
-) -> MeanField:
+) -> FactorialMeanField:
     n, d = seen.y.shape
     y = np.where(seen.there[:, None], seen.y, 0.0)
     # in coordinates where the noise is white
@@ -109,7 +109,7 @@ def _turns(
         now = float(bounds.sum())
         converged = now - before < tol * (1.0 + y.size)
         before = now
-    return MeanField(probs, found, given, bounds, turns, converged)
+    return FactorialMeanField(probs, found, given, bounds, turns, converged)
 
 
 def _by_sequence(values: Array, offsets: Ints) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 LOG_2PI = math.log(2.0 * math.pi)
 
 
-class Moments(NamedTuple):
+class StateMoments(NamedTuple):
     """Mean and covariance of a function's value, and the covariance of its argument with it."""
 
     mean: Any
@@ -31,7 +31,7 @@ def symmetric(P: Any) -> Any:
 
 
 def condition(
-    mean: Any, cov: Any, seen_as: Moments, noise: Any, y: Any, library: Any = None
+    mean: Any, cov: Any, seen_as: StateMoments, noise: Any, y: Any, library: Any = None
 ) -> tuple[Any, Any, Any]:
     """Return mean, covariance and the observation's log density; numbers that are NaN were not seen."""
     xp = _library(library)
@@ -82,12 +82,12 @@ def root(P: Any) -> Any:
     return (signs[:, None] * R).T
 
 
-def linearised(function: Callable[[Any], Any], mean: Any, cov: Any) -> Moments:
+def linearised(function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMoments:
     """Return moments by the derivative at the mean."""
     import jax
 
     J = jax.jacfwd(function)(mean)
-    return Moments(function(mean), J @ cov @ J.T, cov @ J.T)
+    return StateMoments(function(mean), J @ cov @ J.T, cov @ J.T)
 
 
 class Points(NamedTuple):
@@ -123,7 +123,7 @@ def cubature_points(n: int) -> Points:
     return Points(at, weights, weights)
 
 
-def through_points(points: Points, function: Callable[[Any], Any], mean: Any, cov: Any) -> Moments:
+def through_points(points: Points, function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMoments:
     """Return moments by the function's values at sigma points."""
     import jax
 
@@ -132,4 +132,4 @@ def through_points(points: Points, function: Callable[[Any], Any], mean: Any, co
     expected = points.mean @ values
     left = values - expected
     weighted = points.cov[:, None] * left
-    return Moments(expected, left.T @ weighted, away.T @ weighted)
+    return StateMoments(expected, left.T @ weighted, away.T @ weighted)

@@ -80,7 +80,7 @@ class Observed:
         return dens, tops
 
 
-class Filtered(NamedTuple):
+class FilteredChain(NamedTuple):
     """p(z_t | x up to t), p(z_t | x before t), log p of each sequence, and the step where one is impossible (else -1)."""
 
     now: Array
@@ -168,10 +168,12 @@ class HiddenChain:
         )
         return made
 
-    def filter(self, seen: Observed) -> Filtered:
+    def filter(self, seen: Observed) -> FilteredChain:
         """Return the distribution of each state given what was seen up to it, and of what was seen before it."""
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
-        found = Filtered(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
+        found = FilteredChain(
+            np.empty((n, k)), np.empty((n, k)), np.empty(count), np.empty(count, dtype=np.int64)
+        )
         if self._all_in_logs:
             found.stuck[:] = IN_LOGS
         else:
@@ -183,10 +185,12 @@ class HiddenChain:
             found.log_probs[one.sequence], found.stuck[one.sequence] = one.log_prob, one.stuck
         return found
 
-    def _rescaled(self, seen: Observed) -> Filtered:
+    def _rescaled(self, seen: Observed) -> FilteredChain:
         """Return what rescaled sums find; sequences they leave to logarithms are stuck at `IN_LOGS`."""
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
-        found = Filtered(np.zeros((n, k)), np.zeros((n, k)), np.empty(count), np.empty(count, dtype=np.int64))
+        found = FilteredChain(
+            np.zeros((n, k)), np.zeros((n, k)), np.empty(count), np.empty(count, dtype=np.int64)
+        )
         if self._all_in_logs:
             found.stuck[:] = IN_LOGS
         else:
@@ -272,7 +276,7 @@ class HiddenChain:
                     np.add.at(found.pairs, self._table_of(one.first + 1, last), one.pairs)
         return found
 
-    def _forward(self, seen: Observed, found: Filtered) -> None:
+    def _forward(self, seen: Observed, found: FilteredChain) -> None:
         k = len(self.start)
         fixed, nothing = (*self._sums(seen), found.now, found.ahead), no_smoothing(k)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import UnsupportedModel
-from markovia.inference.sequences.hidden_chain import Filtered, Observed
+from markovia.inference.sequences.hidden_chain import FilteredChain, Observed
 from markovia.inference.sequences.segments import SegmentChain, at_least
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import Seed
@@ -54,7 +54,7 @@ class HiddenSegments:
         self._filtering = SegmentChain(*parts, at_least(logs))
         self.segments = self._filtering if censored else SegmentChain(*parts)
 
-    def filter(self, seen: Observed) -> Filtered:
+    def filter(self, seen: Observed) -> FilteredChain:
         """Return the distribution of each state given what was seen up to it; what was seen before it alone is not kept."""
         scores = seen.logs[seen.codes]
         now, sums = self._filtering.filter(scores, seen.offsets)
@@ -63,7 +63,7 @@ class HiddenSegments:
         for s in np.flatnonzero(log_probs == -np.inf):
             here = sums[seen.offsets[s] : seen.offsets[s + 1]] == -np.inf
             stuck[s] = seen.offsets[s] + int(np.argmax(here)) if here.any() else seen.offsets[s + 1] - 1
-        return Filtered(now, np.empty((0, now.shape[1])), log_probs, stuck)
+        return FilteredChain(now, np.empty((0, now.shape[1])), log_probs, stuck)
 
     def smooth(self, seen: Observed) -> ExpectedSegments:
         """Return the distribution of each state given all that was seen, in `sums (steps, states)`."""

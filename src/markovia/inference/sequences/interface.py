@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.errors import TooLarge
-from markovia.inference.sequences.interface_runs import CHUNK, ChainRun, Ranges, StepSums, pick_run
-from markovia.inference.sequences.slices import Place, Seen, Slices
+from markovia.inference.sequences.interface_runs import CHUNK, InterfaceRun, Ranges, StepSums, pick_run
+from markovia.inference.sequences.slices import Place, SliceEvidence, Slices
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.memory_budget import default_budget, readable
 
 
-class Block(NamedTuple):
+class StepBlock(NamedTuple):
     """Steps of one kind with the messages at both ends: about the past, and from the future (None while filtering)."""
 
     kind: int
@@ -48,7 +48,7 @@ class Interface:
         The step at which a sequence becomes impossible, else -1.
     """
 
-    def __init__(self, slices: Slices, seen: Seen, memory: float | None = None) -> None:
+    def __init__(self, slices: Slices, seen: SliceEvidence, memory: float | None = None) -> None:
         self.slices, self.seen = slices, seen
         self.memory = default_budget() if memory is None else memory
         self.log_probs = np.zeros(len(seen.offsets) - 1)
@@ -107,12 +107,12 @@ class Interface:
     def _room(self, ranges: Ranges, copies: int) -> bool:
         return float(ranges.rows[-1]) * self.slices.n_states * 8.0 * copies <= self.memory
 
-    def forward(self) -> Iterator[Block]:
+    def forward(self) -> Iterator[StepBlock]:
         """Go through all steps with beliefs about the past alone; `log_probs` is there at the end."""
         sums, first, which, ranges = self._start()
         for kind in range(self.slices.order):
             own, steps = self._sequence_steps(kind)
-            yield Block(kind, steps, None if kind == 0 else first[kind - 1][own], None)
+            yield StepBlock(kind, steps, None if kind == 0 else first[kind - 1][own], None)
         if len(which):
             run = pick_run(sums)
             self.engine = run.name
@@ -122,7 +122,7 @@ class Interface:
                 owner = sums.sequence[part.first]
                 self.log_probs[owner] += logs
                 inner = np.flatnonzero(part.inner)
-                yield Block(self.slices.order, part.steps[inner], message[inner - 1], None)
+                yield StepBlock(self.slices.order, part.steps[inner], message[inner - 1], None)
                 self.last = self._ends
         self._finish(sums)
 
@@ -148,7 +148,7 @@ class Interface:
             pass
         return self
 
-    def both(self) -> Iterator[Block]:
+    def both(self) -> Iterator[StepBlock]:
         """Go through all steps with messages from past and future, not in order."""
         sums, first, which, ranges = self._start()
         n = len(self.log_probs)
@@ -162,7 +162,7 @@ class Interface:
                 self.log_probs[which] += logs
                 later[which] = beta[ranges.rows[:-1]]
                 inner = np.flatnonzero(ranges.inner)
-                yield Block(self.slices.order, ranges.steps[inner], alpha[inner - 1], beta[inner])
+                yield StepBlock(self.slices.order, ranges.steps[inner], alpha[inner - 1], beta[inner])
             else:
                 for i, s in enumerate(which.tolist()):
                     a, b = int(ranges.first[i]), int(ranges.last[i])
@@ -179,12 +179,12 @@ class Interface:
                     future = np.ones((1, self.slices.n_states))
                     for part, belief in reversed(kept):
                         alpha, beta, _ = run.both(part, belief, future)
-                        yield Block(self.slices.order, part.steps[1:], alpha[:-1], beta[1:])
+                        yield StepBlock(self.slices.order, part.steps[1:], alpha[:-1], beta[1:])
                         future = beta[:1]
                     later[s] = future[0]
         for kind in range(self.slices.order - 1, -1, -1):
             own, steps = self._sequence_steps(kind)
-            yield Block(kind, steps, None if kind == 0 else first[kind - 1][own], later[own])
+            yield StepBlock(kind, steps, None if kind == 0 else first[kind - 1][own], later[own])
             if kind:
                 ahead = np.ones((n, first[kind - 1].shape[1]))
                 ahead[own] = sums.backward(kind, steps, later[own])
@@ -235,7 +235,7 @@ class Interface:
             run = pick_run(sums)
             self.engine = run.name
             start = first[-1][which]
-            if isinstance(run, ChainRun):
+            if isinstance(run, InterfaceRun):
                 codes, logs = run.best(ranges, start)
                 self.log_probs[which] += logs
                 state[which] = codes[ranges.rows[:-1]]

@@ -1,7 +1,8 @@
 """The two ways to carry beliefs about a dynamic network's interface from step to step.
 
 `TableRun` multiplies one step's tables at a time (a junction tree of a slice): cost by the largest of their products.
-`ChainRun` makes one matrix between interfaces, once, and leaves the rest to the compiled recursions of hidden chains: cost
+`InterfaceRun` makes one matrix between interfaces, once, and leaves the rest to the compiled recursions of hidden
+chains: cost
 by the square of the interface's joint states, without a Python step. Both take ranges of steps whose first belief is known,
 all sequences at once. With `maximise` sums are maxima.
 """
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
-from markovia.inference.sequences.slices import Place, Seen, Slices
+from markovia.inference.sequences.slices import Place, SliceEvidence, Slices
 from markovia.runtime.array_types import Array, Flags, Ints
 
 CHUNK = 2**22
@@ -64,7 +65,7 @@ class StepSums:
         Whether to take maxima instead of sums.
     """
 
-    def __init__(self, slices: Slices, seen: Seen, *, maximise: bool = False) -> None:
+    def __init__(self, slices: Slices, seen: SliceEvidence, *, maximise: bool = False) -> None:
         self.slices, self.seen, self.maximise = slices, seen, maximise
         self.kinds, self.places = slices.kinds(seen.offsets)
         self.stuck = np.full(len(seen.offsets) - 1, -1, dtype=np.int64)
@@ -169,7 +170,7 @@ class TableRun:
         return alpha, beta, logs
 
 
-class ChainRun:
+class InterfaceRun:
     """The interface as the state of a hidden chain."""
 
     name = "interface-chain"
@@ -290,7 +291,7 @@ def distinct_rows(sums: StepSums, steps: Ints) -> tuple[Ints, Ints]:
     return steps[first], key
 
 
-def pick_run(sums: StepSums) -> TableRun | ChainRun:
+def pick_run(sums: StepSums) -> TableRun | InterfaceRun:
     """Return the run that is estimated to be quicker."""
     slices = sums.slices
     kind, n = slices.order, slices.n_states
@@ -307,4 +308,4 @@ def pick_run(sums: StepSums) -> TableRun | ChainRun:
     plan, _ = slices.plan(kind, slices.interface(kind), before=True, after=False, names=sums.seen.names)
     loop = float(lengths.max()) * plan.n_steps * CALL + len(steps) * plan.work * ENTRY
     chain = len(steps) * n * n * CHAIN_ENTRY + (1 if apart else distinct) * union * ENTRY
-    return ChainRun(sums) if chain < loop else TableRun(sums)
+    return InterfaceRun(sums) if chain < loop else TableRun(sums)

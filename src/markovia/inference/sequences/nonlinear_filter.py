@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from markovia.inference.sequences.gaussian_steps import (
-    Moments,
+    StateMoments,
     condition,
     cubature_points,
     linearised,
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
     components: int = 1
 
 
-class Noise(NamedTuple):
+class StateNoise(NamedTuple):
     """A mixture of Gaussians: log weights, means, covariances."""
 
     logs: Any
@@ -54,14 +54,14 @@ class Noise(NamedTuple):
 class Known(NamedTuple):
     """What a model knows besides its functions: covariances, the start, and what single methods need of their own."""
 
-    start: Noise
-    transition: Noise
-    observation: Noise
+    start: StateNoise
+    transition: StateNoise
+    observation: StateNoise
     taper: Any
     key: Any
 
 
-class Step(NamedTuple):
+class FilterStep(NamedTuple):
     """What is known at each step of a sequence, and what smoothers look back on."""
 
     mean: Any
@@ -74,7 +74,7 @@ class Step(NamedTuple):
     kept: Any
 
 
-class Smoothed(NamedTuple):
+class SmoothedMoments(NamedTuple):
     """Means and covariances given whole sequences, and log likelihoods."""
 
     mean: Any
@@ -82,7 +82,7 @@ class Smoothed(NamedTuple):
     log_prob: Any
 
 
-class Sum(NamedTuple):
+class SigmaSum(NamedTuple):
     """A weighted sum of Gaussians."""
 
     logs: Any
@@ -91,25 +91,27 @@ class Sum(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def filter_program(f: Callable[..., Any], h: Callable[..., Any], rule: Rule) -> Callable[..., Step]:
+def filter_program(f: Callable[..., Any], h: Callable[..., Any], rule: Rule) -> Callable[..., FilterStep]:
     """Return a compiled filter of many sequences: (y, inputs, lengths, known) -> Step, one row a sequence."""
     import jax
     import jax.numpy as jnp
 
     run = {"ensemble": _ensemble, "gaussian-sum": _sum}.get(rule.method, _gaussian)
 
-    def one(y: Any, u: Any, length: Any, known: Known) -> Step:
+    def one(y: Any, u: Any, length: Any, known: Known) -> FilterStep:
         found = run(f, h, rule, y, u, known)
         there = jnp.arange(len(y)) < length
         return found._replace(log_prob=jnp.where(there, found.log_prob, 0.0).sum())
 
     axes = (0, 0, 0, Known(None, None, None, None, 0))  # type: ignore[arg-type]
-    program: Callable[..., Step] = jax.jit(jax.vmap(one, axes))
+    program: Callable[..., FilterStep] = jax.jit(jax.vmap(one, axes))
     return program
 
 
 @lru_cache(maxsize=64)
-def smoother_program(f: Callable[..., Any], h: Callable[..., Any], rule: Rule) -> Callable[..., Smoothed]:
+def smoother_program(
+    f: Callable[..., Any], h: Callable[..., Any], rule: Rule
+) -> Callable[..., SmoothedMoments]:
     """Return a compiled smoother: (y, inputs, lengths, known) -> Smoothed."""
     import jax
     import jax.numpy as jnp
@@ -117,15 +119,15 @@ def smoother_program(f: Callable[..., Any], h: Callable[..., Any], rule: Rule) -
     filtering = filter_program(f, h, rule)
     back = _draws_back if rule.method == "ensemble" else _moments_back
 
-    def one(found: Step, length: Any) -> tuple[Any, Any]:
+    def one(found: FilterStep, length: Any) -> tuple[Any, Any]:
         last = jnp.arange(found.mean.shape[0]) >= length - 1
         return back(found, last)
 
-    def every(y: Any, u: Any, lengths: Any, known: Known) -> Smoothed:
+    def every(y: Any, u: Any, lengths: Any, known: Known) -> SmoothedMoments:
         found = filtering(y, u, lengths, known)
-        return Smoothed(*jax.vmap(one)(found, lengths), found.log_prob)
+        return SmoothedMoments(*jax.vmap(one)(found, lengths), found.log_prob)
 
-    program: Callable[..., Smoothed] = jax.jit(every)
+    program: Callable[..., SmoothedMoments] = jax.jit(every)
     return program
 
 
@@ -138,7 +140,7 @@ def _at(function: Callable[..., Any], u: Any) -> Callable[[Any], Any]:
     return value
 
 
-def _rule(rule: Rule, n: int) -> Callable[[Callable[[Any], Any], Any, Any], Moments]:
+def _rule(rule: Rule, n: int) -> Callable[[Callable[[Any], Any], Any, Any], StateMoments]:
     if rule.method == "unscented":
         return partial(through_points, sigma_points(n, rule.alpha, rule.beta, rule.kappa))
     if rule.method == "cubature":
@@ -156,12 +158,12 @@ def _seen(rule: Rule, moments: Any, h: Any, mean: Any, cov: Any, noise: Any, y: 
         rule.iterations - 1
     ):  # the derivative where the last correction led (Bell and Cathey 1993)
         J = jax.jacfwd(h)(found[0])
-        again = Moments(h(found[0]) + J @ (mean - found[0]), J @ cov @ J.T, cov @ J.T)
+        again = StateMoments(h(found[0]) + J @ (mean - found[0]), J @ cov @ J.T, cov @ J.T)
         found = condition(mean, cov, again, noise, y)
     return (*found, expected)
 
 
-def _gaussian(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Step:
+def _gaussian(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep:
     import jax
 
     moments = _rule(rule, known.start.mean.shape[-1])
@@ -173,15 +175,15 @@ def _gaussian(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Step:
         m, P, log_prob, expected = _seen(rule, moments, _at(h, own), mean, cov, R, obs)
         ahead = moments(_at(f, own), m, P)
         following = (ahead.mean, symmetric(ahead.cov + Q))
-        return following, Step(
+        return following, FilterStep(
             m, P, mean, cov, expected.mean, expected.cov + R, log_prob, (ahead.cross, *following)
         )
 
-    found: Step = jax.lax.scan(step, (known.start.mean[0], known.start.cov[0]), (y, u))[1]
+    found: FilterStep = jax.lax.scan(step, (known.start.mean[0], known.start.cov[0]), (y, u))[1]
     return found
 
 
-def _moments_back(found: Step, last: Any) -> tuple[Any, Any]:
+def _moments_back(found: FilterStep, last: Any) -> tuple[Any, Any]:
     import jax
     import jax.numpy as jnp
 
@@ -207,7 +209,7 @@ def _spread(x: Any, other: Any = None) -> Any:
     return a.T @ b / (len(x) - 1)
 
 
-def _ensemble(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Step:
+def _ensemble(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep:
     import jax
     import jax.numpy as jnp
 
@@ -224,7 +226,7 @@ def _ensemble(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Step:
         middle = x.mean(axis=0)
         x = middle + rule.inflation * (x - middle)
         P, values = _spread(x), jax.vmap(_at(h, own))(x)
-        seen_as = Moments(values.mean(axis=0), _spread(values), known.taper * _spread(x, values))
+        seen_as = StateMoments(values.mean(axis=0), _spread(values), known.taper * _spread(x, values))
         log_prob = condition(middle, P, seen_as, R, obs)[2]
         seen = ~jnp.isnan(obs)
         S = jnp.where(seen[:, None] & seen, seen_as.cov + R, 0.0) + jnp.diag(jnp.where(seen, 0.0, 1.0))
@@ -233,16 +235,16 @@ def _ensemble(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Step:
         after = x + away @ K.T
         ahead = jax.vmap(_at(f, own))(after) + centred(two, n) @ push.T
         kept = (after, ahead)
-        return ahead, Step(
+        return ahead, FilterStep(
             after.mean(axis=0), _spread(after), middle, P, seen_as.mean, seen_as.cov + R, log_prob, kept
         )
 
     start = known.start.mean[0] + centred(keys[0], n) @ root(known.start.cov[0]).T
-    found: Step = jax.lax.scan(step, start, (y, u, keys[1::2], keys[2::2]))[1]
+    found: FilterStep = jax.lax.scan(step, start, (y, u, keys[1::2], keys[2::2]))[1]
     return found
 
 
-def _draws_back(found: Step, last: Any) -> tuple[Any, Any]:
+def _draws_back(found: FilterStep, last: Any) -> tuple[Any, Any]:
     import jax
     import jax.numpy as jnp
 
@@ -259,7 +261,7 @@ def _draws_back(found: Step, last: Any) -> tuple[Any, Any]:
 # -- sums of Gaussians -----------------------------------------------------------------------------------------
 
 
-def moments_of(parts: Sum) -> tuple[Any, Any]:
+def moments_of(parts: SigmaSum) -> tuple[Any, Any]:
     """Return the mean and covariance of a normalised sum."""
     import jax.numpy as jnp
 
@@ -269,7 +271,7 @@ def moments_of(parts: Sum) -> tuple[Any, Any]:
     return mean, symmetric(jnp.einsum("k,kij->ij", w, parts.cov) + (w[:, None] * away).T @ away)
 
 
-def fewer(parts: Sum, most: int) -> Sum:
+def fewer(parts: SigmaSum, most: int) -> SigmaSum:
     """Return a sum with so many parts: the heaviest, and all others merged into one of the same moments."""
     import jax.numpy as jnp
     from jax.scipy.special import logsumexp
@@ -277,60 +279,60 @@ def fewer(parts: Sum, most: int) -> Sum:
     k = len(parts.logs)
     if k <= most:
         more = most - k
-        return Sum(
+        return SigmaSum(
             jnp.concatenate([parts.logs, jnp.full(more, -jnp.inf)]),
             jnp.concatenate([parts.mean, jnp.repeat(parts.mean[:1], more, axis=0)]),
             jnp.concatenate([parts.cov, jnp.repeat(parts.cov[:1], more, axis=0)]),
         )
     order = jnp.argsort(-parts.logs)
-    parts = Sum(*(part[order] for part in parts))
-    rest = Sum(*(part[most - 1 :] for part in parts))
+    parts = SigmaSum(*(part[order] for part in parts))
+    rest = SigmaSum(*(part[most - 1 :] for part in parts))
     total = logsumexp(rest.logs)
     share = jnp.where(jnp.isfinite(total), rest.logs - total, -jnp.log(len(rest.logs)))
     mean, cov = moments_of(rest._replace(logs=share))
-    return Sum(
+    return SigmaSum(
         jnp.append(parts.logs[: most - 1], total),
         jnp.concatenate([parts.mean[: most - 1], mean[None]]),
         jnp.concatenate([parts.cov[: most - 1], cov[None]]),
     )
 
 
-def _sum(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Step:
+def _sum(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep:
     import jax
     from jax.scipy.special import logsumexp
 
-    def pairs(parts: Sum, noise: Noise, work: Any) -> Any:
+    def pairs(parts: SigmaSum, noise: StateNoise, work: Any) -> Any:
         """Return work for each pair of a part and a part of the noise, the noise's running faster."""
         inner = jax.vmap(work, (None, None, None, 0, 0, 0))
         found = jax.vmap(inner, (0, 0, 0, None, None, None))(*parts, *noise)
         return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), found)
 
-    def step(parts: Sum, now: Any) -> Any:
+    def step(parts: SigmaSum, now: Any) -> Any:
         obs, own = now
 
         def see(logs: Any, mean: Any, cov: Any, more: Any, bias: Any, noise: Any) -> Any:
             m, P, log_density, expected = _seen(rule, linearised, _at(h, own), mean, cov, noise, obs - bias)
             return logs + more, log_density, m, P, expected.mean + bias, expected.cov + noise
 
-        def move(logs: Any, mean: Any, cov: Any, more: Any, bias: Any, noise: Any) -> Sum:
+        def move(logs: Any, mean: Any, cov: Any, more: Any, bias: Any, noise: Any) -> SigmaSum:
             ahead = linearised(_at(f, own), mean, cov)
-            return Sum(logs + more, ahead.mean + bias, symmetric(ahead.cov + noise))
+            return SigmaSum(logs + more, ahead.mean + bias, symmetric(ahead.cov + noise))
 
         prior, log_densities, m, P, expected, expected_cov = pairs(parts, known.observation, see)
         logs = prior + log_densities
         log_prob = logsumexp(logs)
-        after = fewer(Sum(logs - log_prob, m, P), rule.components)
+        after = fewer(SigmaSum(logs - log_prob, m, P), rule.components)
         ahead = fewer(pairs(after, known.transition, move), rule.components)
-        return ahead, Step(
+        return ahead, FilterStep(
             *moments_of(after),
             *moments_of(parts),
-            *moments_of(Sum(prior, expected, expected_cov)),
+            *moments_of(SigmaSum(prior, expected, expected_cov)),
             log_prob,
             after,
         )
 
-    start = Sum(*known.start)
-    found: Step = jax.lax.scan(step, fewer(start, rule.components), (y, u))[1]
+    start = SigmaSum(*known.start)
+    found: FilterStep = jax.lax.scan(step, fewer(start, rule.components), (y, u))[1]
     return found
 
 
@@ -342,7 +344,7 @@ def sample_program(f: Callable[..., Any], h: Callable[..., Any], steps: int) -> 
     """Return a compiled sampler: (keys, inputs, known) -> states and observations, one row a key."""
     import jax
 
-    def draw(key: Any, noise: Noise) -> Any:
+    def draw(key: Any, noise: StateNoise) -> Any:
         one, two = jax.random.split(key)
         k = jax.random.categorical(one, noise.logs)
         return noise.mean[k] + root(noise.cov[k]) @ jax.random.normal(two, noise.mean.shape[1:])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import UnsupportedModel
-from markovia.inference.sequences.hidden_chain import Filtered, HiddenChain, Observed
+from markovia.inference.sequences.hidden_chain import FilteredChain, HiddenChain, Observed
 from markovia.inference.sequences.padded import padded_length
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.double_precision import x64
@@ -40,7 +40,7 @@ class Stretches(NamedTuple):
     moves: Any
 
 
-class Found(NamedTuple):
+class ChainPasses(NamedTuple):
     """Filtered and smoothed states and what is expected before, each (n, steps, k); log p below the tops; all is well."""
 
     now: Any
@@ -187,12 +187,12 @@ def _moved_back(rows: Any, tables: Any, move: Any) -> Any:
 
 
 @cache
-def _program(smoothing: bool) -> Callable[[Stretches], Found]:
+def _program(smoothing: bool) -> Callable[[Stretches], ChainPasses]:
     import jax
 
-    def run(model: Stretches) -> Found:
+    def run(model: Stretches) -> ChainPasses:
         now, ahead, log_prob, well = _forward(model)
-        return Found(now, ahead, _backward(model, now, ahead) if smoothing else None, log_prob, well)
+        return ChainPasses(now, ahead, _backward(model, now, ahead) if smoothing else None, log_prob, well)
 
     return jax.jit(run)
 
@@ -271,11 +271,13 @@ def _check(chain: Any) -> None:
         )
 
 
-def parallel_sums(chain: HiddenChain, seen: Observed, *, smoothing: bool) -> tuple[Filtered, Array | None]:
+def parallel_sums(
+    chain: HiddenChain, seen: Observed, *, smoothing: bool
+) -> tuple[FilteredChain, Array | None]:
     """Return filtered and smoothed states, sequences one after the other and each parallel in time."""
     _check(chain)
     n, k, count = len(seen.codes), len(chain.start), len(seen.offsets) - 1
-    found = Filtered(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.full(count, -1))
+    found = FilteredChain(np.empty((n, k)), np.empty((n, k)), np.empty(count), np.full(count, -1))
     smoothed = np.empty((n, k)) if smoothing else None
     dens, tops = seen.scaled
     dens = np.where(seen.logs > -np.inf, np.maximum(dens, FLOOR), 0.0)

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnsupportedModel
-from markovia.inference.sequences.gaussian_steps import Moments, condition, symmetric
+from markovia.inference.sequences.gaussian_steps import StateMoments, condition, symmetric
 from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace
@@ -37,7 +37,7 @@ class Matrices(NamedTuple):
     cov: Any
 
 
-class Found(NamedTuple):
+class KalmanPasses(NamedTuple):
     """Means and covariances after, before and given everything, and the log likelihood."""
 
     mean: Any
@@ -96,15 +96,15 @@ def _before(later: Any, one: Any) -> Any:
 
 
 @cache
-def parallel_program(smoothing: bool) -> Callable[[Matrices, Any], Found]:
+def parallel_program(smoothing: bool) -> Callable[[Matrices, Any], KalmanPasses]:
     """Return a compiled filter, and smoother if asked for, of one sequence: (matrices, y) -> Found."""
     import jax
     import jax.numpy as jnp
 
-    def run(model: Matrices, y: Any) -> Found:
+    def run(model: Matrices, y: Any) -> KalmanPasses:
         n = model.mean.shape[0]
         C, d, R = model.C[0], model.d[0], model.R[0]
-        seen_as = Moments(C @ model.mean + d, C @ model.cov @ C.T, model.cov @ C.T)
+        seen_as = StateMoments(C @ model.mean + d, C @ model.cov @ C.T, model.cov @ C.T)
         m, P, _ = condition(model.mean, model.cov, seen_as, R, y[0])
         none = jnp.zeros((n, n))
         rest = jax.vmap(_step)(
@@ -119,18 +119,18 @@ def parallel_program(smoothing: bool) -> Callable[[Matrices, Any], Found]:
         before_cov = jnp.concatenate([model.cov[None], spread[:-1]])
 
         def seen(m: Any, P: Any, C: Any, d: Any, R: Any, y: Any) -> Any:
-            return condition(m, P, Moments(C @ m + d, C @ P @ C.T, P @ C.T), R, y)[2]
+            return condition(m, P, StateMoments(C @ m + d, C @ P @ C.T, P @ C.T), R, y)[2]
 
         log_prob = jax.vmap(seen)(before, before_cov, model.C, model.d, model.R, y).sum()
         if not smoothing:
-            return Found(mean, cov, before, before_cov, None, None, log_prob)
+            return KalmanPasses(mean, cov, before, before_cov, None, None, log_prob)
         E = jnp.swapaxes(jnp.linalg.solve(spread, model.A @ cov), 1, 2).at[-1].set(0.0)
         g = mean - jnp.einsum("tab,tb->ta", E, moved)
         L = symmetric(cov - E @ model.A @ cov)
         _, smoothed, smoothed_cov = jax.lax.associative_scan(_before, (E, g, L), reverse=True)
-        return Found(mean, cov, before, before_cov, smoothed, smoothed_cov, log_prob)
+        return KalmanPasses(mean, cov, before, before_cov, smoothed, smoothed_cov, log_prob)
 
-    program: Callable[[Matrices, Any], Found] = jax.jit(run)
+    program: Callable[[Matrices, Any], KalmanPasses] = jax.jit(run)
     return program
 
 
@@ -160,7 +160,7 @@ def in_parallel_time(
         )
     if space.steps is not None and int(np.diff(offsets).max()) > space.steps:
         raise InvalidArgument(f"the model has matrices for {space.steps} steps only")
-    parts: list[Found] = []
+    parts: list[KalmanPasses] = []
     expected: list[tuple[Array, Array]] = []
     for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
         T = b - a
@@ -176,7 +176,7 @@ def in_parallel_time(
             each(space.observation_cov), space.initial_mean, space.initial_cov,
         )  # fmt: skip
         with x64():
-            found = Found(
+            found = KalmanPasses(
                 *(None if p is None else np.array(p) for p in parallel_program(smoothing)(model, y[a:b]))
             )
         parts.append(found)

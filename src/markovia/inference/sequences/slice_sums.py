@@ -22,7 +22,7 @@ CASES = 63
 """Stands for the axis of cases where axes are numbered."""
 
 
-class Step(NamedTuple):
+class SumStep(NamedTuple):
     """Multiply some tables and take one variable (None at the end) out of their product."""
 
     out: Key | None
@@ -31,7 +31,7 @@ class Step(NamedTuple):
     left: Scope
 
 
-class Elimination:
+class TableElimination:
     """The elimination of all variables but some from a product of tables.
 
     Parameters
@@ -55,7 +55,7 @@ class Elimination:
         self.keep = keep
         self._scopes: list[Scope] = [tuple(s) for s in scopes]
         live = list(range(len(scopes)))
-        self._steps: list[Step] = []
+        self._steps: list[SumStep] = []
         waiting = {v for s in self._scopes for v in s} - set(keep)
         weight = {v: sizes[v] for s in (*self._scopes, keep) for v in s}
         self.largest = prod(weight[v] for v in keep)
@@ -65,15 +65,15 @@ class Elimination:
             out = min(waiting, key=lambda v: (prod(weight[u] for u in costs[v]), str(v)))
             members = tuple(i for i in live if out in self._scopes[i])
             left = tuple(v for v in costs[out] if v != out)
-            self._note(Step(out, members, costs[out], left), weight)
+            self._note(SumStep(out, members, costs[out], left), weight)
             live = [i for i in live if i not in members] + [len(self._scopes) - 1]
             waiting.remove(out)
-        self._note(Step(None, tuple(live), keep, keep), weight)
+        self._note(SumStep(None, tuple(live), keep, keep), weight)
 
     def _union(self, live: Sequence[int], out: Key) -> Scope:
         return tuple(dict.fromkeys(v for i in live if out in self._scopes[i] for v in self._scopes[i]))
 
-    def _note(self, step: Step, weight: Mapping[Key, int]) -> None:
+    def _note(self, step: SumStep, weight: Mapping[Key, int]) -> None:
         self._steps.append(step)
         self._scopes.append(step.left)
         size = prod(weight[v] for v in step.product)
@@ -94,7 +94,7 @@ class Elimination:
         assert found is not None
         return found
 
-    def _summed(self, step: Step, pool: list[Array | None]) -> Array:
+    def _summed(self, step: SumStep, pool: list[Array | None]) -> Array:
         number = self._number
         parts: list[Part] = []
         for i in step.members:
@@ -163,7 +163,7 @@ class Elimination:
     def best(self, tables: Sequence[Array], cases: int) -> dict[Key, Ints]:
         """Return the states of all variables at the largest product of each case; nothing may be kept."""
         pool = list(tables)
-        origins: list[tuple[Step, Ints]] = []
+        origins: list[tuple[SumStep, Ints]] = []
         for step in self._steps:
             both = self._product(step, pool)
             if step.out is None:
@@ -180,7 +180,7 @@ class Elimination:
             found[step.out] = np.broadcast_to(picked, (cases,)).astype(np.int64)
         return found
 
-    def _product(self, step: Step, pool: Sequence[Array]) -> Array:
+    def _product(self, step: SumStep, pool: Sequence[Array]) -> Array:
         """Return the product of a step's tables, with a case axis where one has it, and the axes of `step.product`."""
         place = {v: i for i, v in enumerate(step.product)}
         found: Array = np.ones((1,) * len(step.product))

@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from markovia.inference.sequences.slice_sums import Elimination, Key
+from markovia.inference.sequences.slice_sums import Key, TableElimination
 from markovia.runtime.array_types import Array, Ints
 
 Place = tuple[str, int]
@@ -21,7 +21,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Node:
+class SliceNode:
     """A conditional table of a step: its places (parents, then the child), and its values.
 
     Without values it is a density: a table over its places that is different at every step, and comes with what was seen.
@@ -33,7 +33,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SliceEvidence:
     """What was seen of some sequences, whose steps lie one after the other.
 
     Attributes
@@ -73,7 +73,7 @@ class Slices:
         The nodes of the first steps, one list a step, and last those of every later step.
     """
 
-    def __init__(self, sizes: Mapping[str, int], steps: Sequence[Sequence[Node]]) -> None:
+    def __init__(self, sizes: Mapping[str, int], steps: Sequence[Sequence[SliceNode]]) -> None:
         self.sizes = dict(sizes)
         self.steps = [list(nodes) for nodes in steps]
         self.order = len(steps) - 1
@@ -83,7 +83,7 @@ class Slices:
                 for name, lag in node.scope:
                     reach[name] = max(reach.get(name, 0), lag)
         self.reach = {n: reach[n] for n in sizes if reach.get(n, 0) > 0}
-        self._plans: dict[tuple[object, ...], tuple[Elimination, list[Place]]] = {}
+        self._plans: dict[tuple[object, ...], tuple[TableElimination, list[Place]]] = {}
 
     def interface(self, kind: int) -> tuple[Place, ...]:
         """Return what later steps need after a step of some kind: 0, 1, ... for first steps, the order for later ones."""
@@ -127,7 +127,7 @@ class Slices:
         after: bool,
         names: tuple[str, ...],
         nodes: tuple[int, ...] | None = None,
-    ) -> tuple[Elimination, list[Place]]:
+    ) -> tuple[TableElimination, list[Place]]:
         """Return how a step's product is summed down to some places, and the places that need a table of ones.
 
         Parameters
@@ -156,13 +156,13 @@ class Slices:
             bare = [p for p in keep if p not in known]
             scopes += [(p,) for p in bare]
             sizes: dict[Key, int] = {p: self.sizes[p[0]] for scope in scopes for p in scope}
-            self._plans[key] = Elimination(scopes, sizes, keep), bare
+            self._plans[key] = TableElimination(scopes, sizes, keep), bare
         return self._plans[key]
 
     def tables(
         self,
         kind: int,
-        seen: Seen,
+        seen: SliceEvidence,
         steps: Ints,
         places: Ints,
         names: tuple[str, ...],

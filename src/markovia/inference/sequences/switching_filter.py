@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from markovia.inference.sequences.gaussian_steps import Moments, condition, smoothing_gain, symmetric
+from markovia.inference.sequences.gaussian_steps import StateMoments, condition, smoothing_gain, symmetric
 from markovia.inference.sequences.scans import scan
 from markovia.inference.weighted_draws.resampling import positions
 
@@ -79,7 +79,7 @@ class Back(NamedTuple):
     log_prob: Any
 
 
-class Noise(NamedTuple):
+class RegimeNoise(NamedTuple):
     """Uniform numbers for the filter (sequences, steps), and uniform and normal ones for paths drawn backwards."""
 
     filter: Any
@@ -123,9 +123,9 @@ def _all_moves(model: Regimes, m: Any, P: Any) -> tuple[Any, Any]:
     return _moved(model.A, model.b, model.Q, m[:, :, None], P[:, :, None])
 
 
-def _seen_as(C: Any, d: Any, m: Any, P: Any) -> Moments:
+def _seen_as(C: Any, d: Any, m: Any, P: Any) -> StateMoments:
     cross = P @ _turned(C)
-    return Moments(_times(C, m) + d, C @ cross, cross)
+    return StateMoments(_times(C, m) + d, C @ cross, cross)
 
 
 def _first_time(part: Any, xp: Any) -> Any:
@@ -318,7 +318,7 @@ def _weighed(
     return (*smoothed, pairs)
 
 
-def _backwards(model: Regimes, kept: Any, last: Any, noise: Noise, xp: Any) -> Any:
+def _backwards(model: Regimes, kept: Any, last: Any, noise: RegimeNoise, xp: Any) -> Any:
     """Draw paths of regimes backwards from the particles of a filter, with states to tell how likely each is."""
     n, (S, _, draws) = model.mean.shape[1], noise.paths.shape
 
@@ -368,7 +368,7 @@ def _many(method: Method, K: int, particles: int) -> int:
 
 
 def filtered(
-    model: Regimes, y: Any, lengths: Any, noise: Noise, method: Method, particles: int, xp: Any
+    model: Regimes, y: Any, lengths: Any, noise: RegimeNoise, method: Method, particles: int, xp: Any
 ) -> Forward:
     """Filter sequences (sequences, steps, numbers), NaN where nothing was seen."""
     found = _forward(model, y, noise.filter, method, _many(method, len(model.mean), particles), xp)
@@ -377,7 +377,7 @@ def filtered(
 
 
 def smoothed(
-    model: Regimes, y: Any, lengths: Any, noise: Noise, method: Method, particles: int, xp: Any
+    model: Regimes, y: Any, lengths: Any, noise: RegimeNoise, method: Method, particles: int, xp: Any
 ) -> Back:
     """Smooth sequences."""
     found = filtered(model, y, lengths, noise, method, particles, xp)

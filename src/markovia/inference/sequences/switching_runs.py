@@ -12,7 +12,7 @@ from markovia.inference.sequences.switching_filter import (
     Back,
     Forward,
     Method,
-    Noise,
+    RegimeNoise,
     Regimes,
     filtered,
     smoothed,
@@ -139,7 +139,7 @@ def _runs(
     longest, n = int(lengths.max()), model.mean.shape[1]
     # drawn for the steps that there are, so that the arithmetic does not change the numbers
     shape = (len(lengths), longest)
-    noise = Noise(
+    noise = RegimeNoise(
         rng.random(shape) if drawn else np.zeros(shape),
         rng.random((*shape, paths if drawn else 0)),
         rng.normal(size=(*shape, paths if drawn else 0, n)),
@@ -147,7 +147,7 @@ def _runs(
     if plain:
         y = y[:, :longest]
     else:
-        noise = Noise(*(_filled(part, y.shape[1]) for part in noise))
+        noise = RegimeNoise(*(_filled(part, y.shape[1]) for part in noise))
     if model.moves.ndim == 4:
         model = model._replace(moves=_filled(model.moves, y.shape[1]))
     run = _arithmetic(answer, plain, method=method, particles=particles if drawn else 0)

@@ -45,7 +45,7 @@ from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
-    from markovia.kernels.messages.reweighted import Work
+    from markovia.kernels.messages.reweighted import ReweightedWork
 
 SLICE = 4e6
 """Table entries one call of compiled code works through before the clock is looked at."""
@@ -235,11 +235,11 @@ class Minimisation:
         added = np.bincount(self.places, weights=lam, minlength=len(self.log_unary))
         return np.asarray(self.log_unary + added)
 
-    def _work(self, lam: Array) -> "Work":
+    def _work(self, lam: Array) -> "ReweightedWork":
         """Return what kernels work on, under some messages."""
-        from markovia.kernels.messages.reweighted import Work
+        from markovia.kernels.messages.reweighted import ReweightedWork
 
-        return Work(self.first, self.forests.rho, self.node(lam), lam, *self.room)
+        return ReweightedWork(self.first, self.forests.rho, self.node(lam), lam, *self.room)
 
     def bound(self, lam: Array) -> tuple[float, Array, Array]:
         """Return D, the mean marginals, and the gradient of D with respect to the messages."""

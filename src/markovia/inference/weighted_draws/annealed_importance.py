@@ -39,7 +39,7 @@ from markovia.inference.weighted_draws.annealing_path import (
 )
 from markovia.inference.weighted_draws.resampling import resample
 from markovia.inference.weighted_draws.sequential_draws import Codes
-from markovia.inference.weighted_draws.weight_diagnostics import FEWEST_EFFECTIVE, MAX_TAIL_INDEX, Sums
+from markovia.inference.weighted_draws.weight_diagnostics import FEWEST_EFFECTIVE, MAX_TAIL_INDEX, WeightSums
 from markovia.inference.weighted_draws.weighted_engine import (
     Counter,
     proved_impossible,
@@ -253,7 +253,7 @@ class AnnealedImportance(Approximate):
             particles = max(8, min(fits, self.particles or MOST_PARTICLES))
         return adapted_ladder(spread, pilot, steps, self.floor), particles, deadline
 
-    def _record(self, sums: Sums, errors: Array, details: AnnealedDetails) -> Record:
+    def _record(self, sums: WeightSums, errors: Array, details: AnnealedDetails) -> Record:
         weights = sums.details()
         error = float(errors.max(initial=0.0)) if len(errors) else sums.log_mean_error
         bad = []

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.weighted_draws.sequential_draws import Codes
-from markovia.inference.weighted_draws.weight_diagnostics import Sums, summed
+from markovia.inference.weighted_draws.weight_diagnostics import WeightSums, summed
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel
@@ -133,7 +133,7 @@ class Annealing:
         top = float(logs.max())
         return top + float(np.log(np.exp(logs - top).mean()))
 
-    def averaged(self, codes: Codes, log_weights: Array) -> Sums:
+    def averaged(self, codes: Codes, log_weights: Array) -> WeightSums:
         """Return sums over the particles of each variable's distribution given all others."""
         from markovia.kernels.sampling.annealing import conditionals
 

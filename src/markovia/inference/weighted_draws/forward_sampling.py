@@ -12,7 +12,11 @@ from typing import ClassVar
 
 from markovia.errors import Unanswered
 from markovia.inference.problem import Problem
-from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler, refuse_undirected
+from markovia.inference.weighted_draws.sequential_draws import (
+    SequentialSampler,
+    ancestral_sampler,
+    refuse_undirected,
+)
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
 
 
@@ -36,7 +40,7 @@ class ForwardSampling(WeightedEngine):
     name: ClassVar[str] = "forward"
     advice: ClassVar[str] = "try more draws"
 
-    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> SequentialSampler:
         refuse_undirected(problem, self.name)
         if problem.findings:
             raise Unanswered(

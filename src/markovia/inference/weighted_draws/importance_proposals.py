@@ -1,7 +1,7 @@
 """Proposals for importance sampling: mini-buckets, independent marginals, a network, and tables that learn.
 
-Each function returns a `Sampler`: how to draw the free variables one after the other, and the factors of the model that
-the draws are weighed by. See `importance_sampling` for the methods and their references.
+Each function returns a `SequentialSampler`: how to draw the free variables one after the other, and the factors
+of the model that the draws are weighed by. See `importance_sampling` for the methods and their references.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ import numpy as np
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.elimination import eliminate
+from markovia.graphs.triangulation.elimination import eliminate
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.weighted_draws.sequential_draws import (
+    DrawStep,
+    DrawTable,
     Local,
-    Sampler,
-    Step,
-    Table,
+    SequentialSampler,
     in_order,
     local_of,
 )
@@ -42,7 +42,7 @@ MIN_FILL_VARIABLES = 2000
 # -- mini-buckets --------------------------------------------------------------------------------------------------
 
 
-def mini_bucket_sampler(problem: Problem, targets: Iterable[str] | None, entries: int) -> Sampler:
+def mini_bucket_sampler(problem: Problem, targets: Iterable[str] | None, entries: int) -> SequentialSampler:
     """Draw in the reverse of an elimination order, from tables of at most `entries` entries where possible.
 
     Each bucket is split into groups whose product fits; a group sends on its power sum over the variable, with the
@@ -50,16 +50,17 @@ def mini_bucket_sampler(problem: Problem, targets: Iterable[str] | None, entries
     """
     graph = flat_graph(problem, targets)
     cards = graph.cards.tolist()
-    factors = [Table(tuple(graph.members(f).tolist()), graph.table(f)) for f in range(graph.n_factors)]
+    factors = [DrawTable(tuple(graph.members(f).tolist()), graph.table(f)) for f in range(graph.n_factors)]
     alone = [
-        Table((i,), graph.unary[graph.starts[i] : graph.starts[i + 1]]) for i in range(len(graph.variables))
+        DrawTable((i,), graph.unary[graph.starts[i] : graph.starts[i + 1]])
+        for i in range(len(graph.variables))
     ]
     order = _elimination_order(graph)
     place = {v: k for k, v in enumerate(order)}
-    buckets: list[list[Table]] = [[] for _ in order]
+    buckets: list[list[DrawTable]] = [[] for _ in order]
     for table in factors:
         buckets[min(place[i] for i in table.scope)].append(table)
-    steps: list[Step] = []
+    steps: list[DrawStep] = []
     for k, v in enumerate(order):
         groups = _groups([alone[v], *buckets[k]], v, cards, entries)
         products = [_product(group, v, cards) for group in groups]
@@ -67,10 +68,10 @@ def mini_bucket_sampler(problem: Problem, targets: Iterable[str] | None, entries
             if len(product.scope) > 1:
                 values = _power_sum(product.values, len(products))
                 scope = product.scope[1:]
-                buckets[min(place[i] for i in scope)].append(Table(scope, values))
-        steps.append(Step(v, products, weigh=True))
+                buckets[min(place[i] for i in scope)].append(DrawTable(scope, values))
+        steps.append(DrawStep(v, products, weigh=True))
     fixed = np.zeros(len(graph.variables), dtype=np.int32)
-    return Sampler(graph.variables, fixed, steps[::-1], [*alone, *factors], graph.log_scale)
+    return SequentialSampler(graph.variables, fixed, steps[::-1], [*alone, *factors], graph.log_scale)
 
 
 def _elimination_order(graph: FlatGraph) -> list[int]:
@@ -80,9 +81,9 @@ def _elimination_order(graph: FlatGraph) -> list[int]:
     return [v for v, _ in eliminate(adjacency, heuristic)]  # type: ignore[arg-type]
 
 
-def _groups(tables: Sequence[Table], v: int, cards: Sequence[int], entries: int) -> list[list[Table]]:
+def _groups(tables: Sequence[DrawTable], v: int, cards: Sequence[int], entries: int) -> list[list[DrawTable]]:
     """Split a bucket greedily, largest tables first, so that each product has at most `entries` entries."""
-    groups: list[tuple[set[int], list[Table]]] = []
+    groups: list[tuple[set[int], list[DrawTable]]] = []
     for table in sorted(tables, key=lambda t: -t.values.size):
         mine = set(table.scope)
         for scope, group in groups:
@@ -95,7 +96,7 @@ def _groups(tables: Sequence[Table], v: int, cards: Sequence[int], entries: int)
     return [group for _, group in groups]
 
 
-def _product(tables: Sequence[Table], v: int, cards: Sequence[int]) -> Table:
+def _product(tables: Sequence[DrawTable], v: int, cards: Sequence[int]) -> DrawTable:
     """Return the product of tables, the axis of v first, scaled to a largest entry of one."""
     scope = (v, *sorted({i for t in tables for i in t.scope} - {v}))
     values: Array = np.ones([cards[i] for i in scope])
@@ -106,7 +107,7 @@ def _product(tables: Sequence[Table], v: int, cards: Sequence[int]) -> Table:
         values = values * table.values.transpose(axes).reshape(shape)
         top = float(values.max())
         values = values / top if top > 0 else values
-    return Table(scope, values)
+    return DrawTable(scope, values)
 
 
 def _power_sum(values: Array, groups: int) -> Array:
@@ -134,7 +135,7 @@ class _Target:
         self.column = {v.name: i for i, v in enumerate(self.variables)}
         self.fixed = np.zeros(len(self.variables), dtype=np.int32)
         self.allowed: dict[str, Array] = {}
-        self.factors: list[Table | Local] = [local_of(p, self.column) for p in pieces]
+        self.factors: list[DrawTable | Local] = [local_of(p, self.column) for p in pieces]
         self.free = [v for v in self.variables if v.name in set(problem.free)]
         for n, finding in problem.findings.items():
             if n not in self.column:
@@ -143,10 +144,10 @@ class _Target:
                 self.fixed[self.column[n]] = finding.code
             else:
                 self.allowed[n] = finding.weights()
-                self.factors.append(Table((self.column[n],), finding.weights()))
+                self.factors.append(DrawTable((self.column[n],), finding.weights()))
 
-    def sampler(self, steps: Sequence[Step]) -> Sampler:
-        return Sampler(self.variables, self.fixed, steps, self.factors)
+    def sampler(self, steps: Sequence[DrawStep]) -> SequentialSampler:
+        return SequentialSampler(self.variables, self.fixed, steps, self.factors)
 
     def possible(self, variable: Variable) -> Array:
         """Return a positive number for every state that soft evidence does not exclude."""
@@ -169,7 +170,7 @@ def covering(rows: Array, support: Array) -> Array:
 
 def marginal_sampler(
     problem: Problem, targets: Iterable[str] | None, marginals: Mapping[str, Any]
-) -> Sampler:
+) -> SequentialSampler:
     """Draw every variable on its own, from given marginals mixed with a little of the uniform distribution."""
     for name in marginals:
         if name not in problem.variables:
@@ -193,11 +194,15 @@ def marginal_sampler(
                 f"proposal= needs {len(variable)} probabilities for {variable.name!r}, one a state, not {said!r}"
             )
         column = target.column[variable.name]
-        steps.append(Step(column, [Table((column,), covering(row, target.possible(variable)))], weigh=True))
+        steps.append(
+            DrawStep(column, [DrawTable((column,), covering(row, target.possible(variable)))], weigh=True)
+        )
     return target.sampler(steps)
 
 
-def network_sampler(problem: Problem, targets: Iterable[str] | None, pieces: Sequence[Piece]) -> Sampler:
+def network_sampler(
+    problem: Problem, targets: Iterable[str] | None, pieces: Sequence[Piece]
+) -> SequentialSampler:
     """Draw the free variables from the conditionals of another network, given the observed states."""
     conditionals = [p for p in pieces if isinstance(p, Conditional)]
     if len(conditionals) < len(pieces):
@@ -218,7 +223,7 @@ def network_sampler(problem: Problem, targets: Iterable[str] | None, pieces: Seq
             )
         if conditional.variable.name in free:
             local = local_of(conditional, target.column)
-            steps.append(Step(target.column[conditional.variable.name], [local], weigh=True))
+            steps.append(DrawStep(target.column[conditional.variable.name], [local], weigh=True))
     return target.sampler(steps)
 
 
@@ -233,7 +238,7 @@ def adapted_sampler(
     draws: int,
     seed: int | None,
     time_limit: float | None,
-) -> Sampler:
+) -> SequentialSampler:
     """Return a proposal whose conditional tables have learned from weighted draws.
 
     The weights that it learns from are cut at `sqrt(draws)` times their mean, which keeps one lucky draw from taking over;
@@ -261,7 +266,7 @@ def adapted_sampler(
     return sampler
 
 
-def _first_sampler(problem: Problem, targets: Sequence[str] | None, entries: int) -> Sampler:
+def _first_sampler(problem: Problem, targets: Sequence[str] | None, entries: int) -> SequentialSampler:
     """Return where learning starts: a network's own conditionals, or small mini-buckets made one table a step."""
     target = _Target(problem, targets)
     conditionals = [p for p in target.pieces if isinstance(p, Conditional)]
@@ -273,27 +278,29 @@ def _first_sampler(problem: Problem, targets: Sequence[str] | None, entries: int
             if c.variable.name not in free:
                 continue
             local = local_of(c, target.column)
-            if isinstance(local, Table):
+            if isinstance(local, DrawTable):
                 support = local.values * target.possible(c.variable)
-                local = Table(local.scope, covering(support, support))
-            steps.append(Step(target.column[c.variable.name], [local], weigh=True))
+                local = DrawTable(local.scope, covering(support, support))
+            steps.append(DrawStep(target.column[c.variable.name], [local], weigh=True))
         return target.sampler(steps)
     sampler = mini_bucket_sampler(problem, targets, min(entries, START_ENTRIES))
     cards = [len(v) for v in sampler.variables]
     return replace(sampler, steps=[_one_table(step, cards, entries) for step in sampler.steps])
 
 
-def _one_table(step: Step, cards: Sequence[int], entries: int) -> Step:
+def _one_table(step: DrawStep, cards: Sequence[int], entries: int) -> DrawStep:
     """Return a step with one table over the variable (last) and all it looks at, if that has few enough entries."""
-    tables = [f for f in step.functions if isinstance(f, Table)]
+    tables = [f for f in step.functions if isinstance(f, DrawTable)]
     if prod(cards[i] for i in {i for t in tables for i in t.scope}) > entries:
         return step
     product = _product(tables, step.column, cards)
     rows = np.moveaxis(product.values, 0, -1)
-    return Step(step.column, [Table((*product.scope[1:], step.column), covering(rows, rows))], weigh=True)
+    return DrawStep(
+        step.column, [DrawTable((*product.scope[1:], step.column), covering(rows, rows))], weigh=True
+    )
 
 
-def _learned(step: Step, codes: Any, weights: Array, prior: float) -> Step:
+def _learned(step: DrawStep, codes: Any, weights: Array, prior: float) -> DrawStep:
     """Move a step's rows towards the weighted counts, by as much as the draws that fell into each row are worth."""
     table = step.functions[0]
     if isinstance(table, Local) or len(step.functions) > 1 or table.scope[-1] != step.column:
@@ -302,4 +309,4 @@ def _learned(step: Step, codes: Any, weights: Array, prior: float) -> Step:
     at = np.ravel_multi_index([codes[:, c] for c in table.scope], shape)
     counts = np.bincount(at, weights, minlength=table.values.size).reshape(shape)
     rows = (counts + prior * table.values) / (counts.sum(axis=-1, keepdims=True) + prior)
-    return Step(step.column, [Table(table.scope, covering(rows, table.values))], weigh=True)
+    return DrawStep(step.column, [DrawTable(table.scope, covering(rows, table.values))], weigh=True)

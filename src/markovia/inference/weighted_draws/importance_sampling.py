@@ -33,8 +33,8 @@ from markovia.inference.weighted_draws.importance_proposals import (
     mini_bucket_sampler,
     network_sampler,
 )
-from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler
-from markovia.inference.weighted_draws.weight_diagnostics import Sums, WeightDetails
+from markovia.inference.weighted_draws.sequential_draws import SequentialSampler, ancestral_sampler
+from markovia.inference.weighted_draws.weight_diagnostics import WeightDetails, WeightSums
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, FromZero, Interval
@@ -83,7 +83,7 @@ class ImportanceSampling(WeightedEngine):
     round_draws: Count = 4096
 
     name: ClassVar[str] = "importance"
-    continuous: ClassVar[str] = "markovia.inference.density_engines.density_importance:DensityImportance"
+    continuous: ClassVar[str] = "markovia.inference.densities.engines.density_importance:DensityImportance"
     advice: ClassVar[str] = (
         "try more draws, another proposal= (larger table_entries, 'adaptive'), or engine='gibbs'"
     )
@@ -100,10 +100,10 @@ class ImportanceSampling(WeightedEngine):
                 f"proposal= is a name, a mapping or a Bayesian network, not {type(self.proposal).__name__}"
             )
 
-    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> SequentialSampler:
         return make_sampler(self, problem, targets)
 
-    def _estimate(self, problem: Problem, sums: Sums) -> tuple[Array, Array]:
+    def _estimate(self, problem: Problem, sums: WeightSums) -> tuple[Array, Array]:
         return sums.ratios() if self.normalised else sums.means(self._mass(problem))
 
     def _mass(self, problem: Problem) -> float:
@@ -117,13 +117,15 @@ class ImportanceSampling(WeightedEngine):
             )
         return 0.0
 
-    def _details(self, sums: Sums) -> WeightDetails:
+    def _details(self, sums: WeightSums) -> WeightDetails:
         given = "dict" if isinstance(self.proposal, Mapping) else type(self.proposal).__name__
         kind = self.proposal if isinstance(self.proposal, str) else given
         return replace(super()._details(sums), proposal=kind)
 
 
-def make_sampler(engine: ImportanceSampling, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+def make_sampler(
+    engine: ImportanceSampling, problem: Problem, targets: Sequence[str] | None
+) -> SequentialSampler:
     """Return the sampler that an engine's proposal stands for."""
     proposal = engine.proposal
     if proposal == "mini-bucket" and isinstance(proposal, str):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from markovia.inference.problem import Problem
-from markovia.inference.weighted_draws.sequential_draws import Sampler, ancestral_sampler
+from markovia.inference.weighted_draws.sequential_draws import SequentialSampler, ancestral_sampler
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
 
 
@@ -51,5 +51,5 @@ class LikelihoodWeighting(WeightedEngine):
 
     name: ClassVar[str] = "likelihood-weighting"
 
-    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> SequentialSampler:
         return ancestral_sampler(problem, targets, self.name)

@@ -14,8 +14,8 @@ import numpy as np
 
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws
-from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler, ancestral_sampler
-from markovia.inference.weighted_draws.weight_diagnostics import Sums, WeightDetails
+from markovia.inference.weighted_draws.sequential_draws import Codes, SequentialSampler, ancestral_sampler
+from markovia.inference.weighted_draws.weight_diagnostics import WeightDetails, WeightSums
 from markovia.inference.weighted_draws.weighted_engine import Counter, WeightedEngine
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count
@@ -54,21 +54,25 @@ class RejectionSampling(WeightedEngine):
         "try engine='likelihood-weighting', 'importance' or 'gibbs', which fix the evidence"
     )
 
-    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> SequentialSampler:
         return ancestral_sampler(problem, targets, self.name, draw_evidence=True)
 
-    def _tally(self, count: Counter, sampler: Sampler, rows: int, seed: np.random.SeedSequence) -> Sums:
+    def _tally(
+        self, count: Counter, sampler: SequentialSampler, rows: int, seed: np.random.SeedSequence
+    ) -> WeightSums:
         codes, logs = self._kept(sampler, rows, seed)
         return count(codes, logs)
 
-    def _kept(self, sampler: Sampler, rows: int, seed: np.random.SeedSequence) -> tuple[Codes, Array]:
+    def _kept(
+        self, sampler: SequentialSampler, rows: int, seed: np.random.SeedSequence
+    ) -> tuple[Codes, Array]:
         """Return draws whose log weight is the constant of the sampler, or minus infinity if not kept."""
         codes, logs = sampler.draw(rows, seed)
         coin = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 1)))
         kept = coin.random(rows) < np.exp(np.minimum(0.0, logs - sampler.base))
         return codes, np.where(kept, sampler.base, -np.inf)
 
-    def _details(self, sums: Sums) -> WeightDetails:
+    def _details(self, sums: WeightSums) -> WeightDetails:
         share = sums.positive / max(1, sums.draws)
         return replace(super()._details(sums), acceptance=share, accepted=sums.positive)
 

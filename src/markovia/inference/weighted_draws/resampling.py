@@ -23,7 +23,7 @@ from markovia.factors.tables.conditional import Conditional
 from markovia.inference.problem import Problem
 from markovia.inference.result import Tables
 from markovia.inference.weighted_draws.importance_sampling import ImportanceSampling
-from markovia.inference.weighted_draws.sequential_draws import Sampler
+from markovia.inference.weighted_draws.sequential_draws import SequentialSampler
 from markovia.inference.weighted_draws.weighted_engine import (
     Counter,
     Pool,
@@ -152,7 +152,7 @@ class SamplingImportanceResampling(WeightedEngine):
         if self.proposal != "auto":
             ImportanceSampling(proposal=self.proposal)
 
-    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> SequentialSampler:
         proposal = self.proposal
         if isinstance(proposal, str) and proposal == "auto":
             children = [p.variable.name for p in problem.pieces if isinstance(p, Conditional)]

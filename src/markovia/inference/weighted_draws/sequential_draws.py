@@ -1,6 +1,7 @@
 """Draws of all variables, one after the other, with a weight: the common ground of the importance samplers.
 
-A `Sampler` is a list of steps. A step draws one variable given those before it: from a conditional distribution, or in
+A `SequentialSampler` is a list of steps. A step draws one variable given those before it: from a conditional
+distribution, or in
 proportion to a product of tables. What is left of the model is a list of factors; the log weight of a draw is the sum of
 their logs, less the log probability of every step that says so. With the model's own conditionals as steps and the
 findings as factors this is likelihood weighting; with other tables as steps and the whole model as factors it is
@@ -37,7 +38,7 @@ PLAIN_CELLS = 2**18  # where a chunk is drawn variable by variable in NumPy, whi
 MAX_CHUNK = 2**14
 
 
-class Table(NamedTuple):
+class DrawTable(NamedTuple):
     """A table over columns; axes in the order of the scope."""
 
     scope: tuple[int, ...]
@@ -51,19 +52,19 @@ class Local(NamedTuple):
     conditional: Conditional
 
 
-class Step(NamedTuple):
+class DrawStep(NamedTuple):
     """Draw a column in proportion to a product of tables (or from one local model) given earlier columns.
 
     `weigh` says whether the probability of what was drawn is divided out of the weight.
     """
 
     column: int
-    functions: Sequence[Table | Local]
+    functions: Sequence[DrawTable | Local]
     weigh: bool
 
 
 @dataclass(frozen=True)
-class Sampler:
+class SequentialSampler:
     """Steps, factors and a constant that together draw and weigh configurations.
 
     Attributes
@@ -82,8 +83,8 @@ class Sampler:
 
     variables: Sequence[Variable]
     fixed: Codes
-    steps: Sequence[Step]
-    factors: Sequence[Table | Local]
+    steps: Sequence[DrawStep]
+    factors: Sequence[DrawTable | Local]
     base: float = 0.0
     column: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -115,10 +116,10 @@ class Sampler:
         return codes, logs
 
     @cached_property
-    def _placed(self) -> tuple[list[list[Table | Local]], float]:
+    def _placed(self) -> tuple[list[list[DrawTable | Local]], float]:
         """The factors by the step after which they are complete, and the log of those that always are."""
         place = {step.column: k for k, step in enumerate(self.steps)}
-        after: list[list[Table | Local]] = [[] for _ in self.steps]
+        after: list[list[DrawTable | Local]] = [[] for _ in self.steps]
         constant = 0.0
         for factor in self.factors:
             last = max((place[c] for c in factor.scope if c in place), default=-1)
@@ -129,7 +130,7 @@ class Sampler:
         return after, constant
 
     @cached_property
-    def _local(self) -> list[Table | Local]:
+    def _local(self) -> list[DrawTable | Local]:
         """The factors that have no table, such as an observed noisy-or of many parents."""
         return [f for group in self._placed[0] for f in group if isinstance(f, Local)]
 
@@ -142,14 +143,14 @@ class Sampler:
         from markovia.kernels.sampling.ancestral import Steps
 
         functions = [
-            _first(f, step.column) for step in self.steps for f in step.functions if isinstance(f, Table)
+            _first(f, step.column) for step in self.steps for f in step.functions if isinstance(f, DrawTable)
         ]
         ptr = np.cumsum([0, *(len(s.functions) for s in self.steps)]).astype(np.int64)
         table, scope_ptr, scope, strides, values = _packed(functions)
         own = scope_ptr[:-1]  # the column that is drawn comes first
         others = np.ones(len(scope), dtype=bool)
         others[own] = False
-        tables = [[f for f in group if isinstance(f, Table)] for group in after]
+        tables = [[f for f in group if isinstance(f, DrawTable)] for group in after]
         factors = [f for group in tables for f in group]
         factor_ptr = np.cumsum([0, *(len(group) for group in tables)]).astype(np.int64)
         with np.errstate(divide="ignore"):
@@ -200,11 +201,11 @@ class Sampler:
         return np.ascontiguousarray(codes.T), logs
 
 
-def _rows(step: Step, codes: Codes, rows: int) -> Array:
+def _rows(step: DrawStep, codes: Codes, rows: int) -> Array:
     """Return the unnormalised scores of the states of a step's variable, one row a draw."""
     scores: Array | None = None
     for function in step.functions:
-        assert isinstance(function, Table)
+        assert isinstance(function, DrawTable)
         table = _first(function, step.column)
         moved = np.moveaxis(table.values, 0, -1)
         part = moved[tuple(codes[c] for c in table.scope[1:])]
@@ -215,7 +216,7 @@ def _rows(step: Step, codes: Codes, rows: int) -> Array:
     return scores
 
 
-def _logs(factor: Table | Local, codes: Codes) -> Array:
+def _logs(factor: DrawTable | Local, codes: Codes) -> Array:
     columns = [codes[:, c] for c in factor.scope]
     if isinstance(factor, Local):
         return factor.conditional.log_prob(columns[-1], columns[:-1])
@@ -224,14 +225,14 @@ def _logs(factor: Table | Local, codes: Codes) -> Array:
     return logs
 
 
-def _first(table: Table, column: int) -> Table:
+def _first(table: DrawTable, column: int) -> DrawTable:
     """Return a table as one whose first axis is the given column."""
     at = table.scope.index(column)
     scope = (column, *table.scope[:at], *table.scope[at + 1 :])
-    return Table(scope, np.moveaxis(table.values, at, 0))
+    return DrawTable(scope, np.moveaxis(table.values, at, 0))
 
 
-def _packed(tables: Sequence[Table]) -> tuple[Any, ...]:
+def _packed(tables: Sequence[DrawTable]) -> tuple[Any, ...]:
     """Return offsets, scope pointers, scopes, strides and values of tables, one after the other."""
     sizes = [t.values.size for t in tables]
     offsets = np.cumsum([0, *sizes]).astype(np.int64)[:-1]
@@ -290,7 +291,7 @@ def in_order(conditionals: Iterable[Conditional]) -> list[Conditional]:
 
 def ancestral_sampler(
     problem: Problem, targets: Iterable[str] | None, engine: str, *, draw_evidence: bool = False
-) -> Sampler:
+) -> SequentialSampler:
     """Return the sampler that draws a Bayesian network from its own conditionals and weighs by the findings.
 
     Parameters
@@ -316,8 +317,8 @@ def ancestral_sampler(
     for n, code in hard.items():
         if n in column and not draw_evidence:
             fixed[column[n]] = code
-    steps: list[Step] = []
-    factors: list[Table | Local] = []
+    steps: list[DrawStep] = []
+    factors: list[DrawTable | Local] = []
     base = 0.0
     drawn = set()
     for piece in in_order([p for p in pieces if isinstance(p, Conditional)]):
@@ -327,30 +328,32 @@ def ancestral_sampler(
         if name in hard and not draw_evidence:
             factors.append(local)
         else:
-            steps.append(Step(column[name], [local], weigh=False))
+            steps.append(DrawStep(column[name], [local], weigh=False))
     for variable in variables:  # what no piece mentions weighs all its states alike
         if variable.name not in drawn and (variable.name not in hard or draw_evidence):
-            steps.insert(0, Step(column[variable.name], [uniform(column[variable.name], variable)], False))
+            steps.insert(
+                0, DrawStep(column[variable.name], [uniform(column[variable.name], variable)], False)
+            )
             base += float(np.log(len(variable)))
     for n, finding in problem.findings.items():
         if n in column and (not finding.hard or draw_evidence):
             weights = finding.weights()
             top = float(weights.max()) if draw_evidence else 1.0
             base += float(np.log(top))
-            factors.append(Table((column[n],), weights / top))
-    return Sampler(variables, fixed, steps, factors, base)
+            factors.append(DrawTable((column[n],), weights / top))
+    return SequentialSampler(variables, fixed, steps, factors, base)
 
 
-def local_of(piece: Piece, column: Mapping[str, int]) -> Table | Local:
+def local_of(piece: Piece, column: Mapping[str, int]) -> DrawTable | Local:
     """Return a piece over columns: a table where it has a small one or is one, else the conditional itself."""
     scope = tuple(column[n] for n in piece.names)
     if isinstance(piece, Factor | ConditionalTable):
-        return Table(scope, piece.values)
+        return DrawTable(scope, piece.values)
     if piece.n_rows * len(piece.variable) <= SMALL_TABLE and len(scope) <= 32:
-        return Table(scope, piece.values)
+        return DrawTable(scope, piece.values)
     return Local(scope, piece)
 
 
-def uniform(column: int, variable: Variable) -> Table:
+def uniform(column: int, variable: Variable) -> DrawTable:
     """Return the table that gives every state the same probability."""
-    return Table((column,), np.full(len(variable), 1.0 / len(variable)))
+    return DrawTable((column,), np.full(len(variable), 1.0 / len(variable)))

@@ -5,7 +5,8 @@ of them outweighs the rest. Three numbers show it. The *effective number of draw
 *share* of the heaviest draw; and the *tail index* k of a generalised Pareto distribution fitted to the largest weights
 (Vehtari, Simpson, Gelman, Yao and Gabry 2024): above 0.7 the error cannot be trusted at any practical number of draws.
 
-`Sums` adds up a chunk of draws in the scale of its largest weight, and two of them can be merged, so nothing overflows.
+`WeightSums` adds up a chunk of draws in the scale of its largest weight, and two of them can be merged, so
+nothing overflows.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ FEWEST_EFFECTIVE = 30.0
 
 
 @dataclass
-class Sums:
+class WeightSums:
     """Sums over weighted draws, in units of `exp(top)`.
 
     Attributes
@@ -48,19 +49,19 @@ class Sums:
     tops: Array
 
     @classmethod
-    def none(cls, size: int) -> "Sums":
+    def none(cls, size: int) -> "WeightSums":
         """Return the sums over no draws."""
         zero = np.zeros(size)
         return cls(0, 0, -np.inf, 0.0, 0.0, zero, zero.copy(), zero.copy(), np.zeros(0))
 
-    def merge(self, other: "Sums") -> "Sums":
+    def merge(self, other: "WeightSums") -> "WeightSums":
         """Return the sums over the draws of both."""
         top = max(self.top, other.top)
         mine, theirs = _shift(self.top, top), _shift(other.top, top)
         tops = np.concatenate([self.tops, other.tops])
         if len(tops) > 2 * KEPT_TOPS:
             tops = np.partition(tops, len(tops) - KEPT_TOPS)[-KEPT_TOPS:]
-        return Sums(
+        return WeightSums(
             self.draws + other.draws,
             self.positive + other.positive,
             top,
@@ -152,11 +153,11 @@ class WeightDetails:
     different: int | None = None
 
 
-def summed(log_weights: Array, a: Array, b: Array, c: Array, top: float) -> Sums:
+def summed(log_weights: Array, a: Array, b: Array, c: Array, top: float) -> WeightSums:
     """Return the sums of a chunk, given the weighted sums in the scale of its largest weight."""
     weights = np.exp(log_weights - top) if top > -np.inf else np.zeros(len(log_weights))
     positive = int(np.count_nonzero(log_weights > -np.inf))
-    return Sums(
+    return WeightSums(
         len(log_weights),
         positive,
         top,

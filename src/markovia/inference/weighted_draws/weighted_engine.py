@@ -19,12 +19,12 @@ from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Record, Tables
-from markovia.inference.weighted_draws.sequential_draws import Codes, Sampler
+from markovia.inference.weighted_draws.sequential_draws import Codes, SequentialSampler
 from markovia.inference.weighted_draws.weight_diagnostics import (
     FEWEST_EFFECTIVE,
     MAX_TAIL_INDEX,
-    Sums,
     WeightDetails,
+    WeightSums,
     summed,
 )
 from markovia.runtime.array_types import Array
@@ -51,7 +51,7 @@ class WeightedEngine(Approximate):
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "sample"})
     advice: ClassVar[str] = "try more draws, engine='importance' or 'gibbs'"
 
-    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> Sampler:
+    def _sampler(self, problem: Problem, targets: Sequence[str] | None) -> SequentialSampler:
         """Return how to draw what is asked for; None asks for everything."""
         raise NotImplementedError
 
@@ -118,13 +118,13 @@ class WeightedEngine(Approximate):
         values, errors = self._estimate(problem, sums)
         return Tables(tables_of(problem, groups, values), self._log_mass(sums), self._record(sums, errors))
 
-    def _log_mass(self, sums: Sums) -> float:
+    def _log_mass(self, sums: WeightSums) -> float:
         return sums.log_mean
 
-    def _estimate(self, problem: Problem, sums: Sums) -> tuple[Array, Array]:
+    def _estimate(self, problem: Problem, sums: WeightSums) -> tuple[Array, Array]:
         return sums.ratios()
 
-    def _record(self, sums: Sums, errors: Array) -> Record:
+    def _record(self, sums: WeightSums, errors: Array) -> Record:
         """Return what is said of an answer: how many draws they are worth and whether to trust them."""
         details = self._details(sums)
         error = float(errors.max(initial=0.0)) if len(errors) else sums.log_mean_error
@@ -139,7 +139,7 @@ class WeightedEngine(Approximate):
         return Record(converged=not bad, iterations=sums.draws, error=error, advice=advice, details=details)
 
     def _blank(
-        self, problem: Problem, groups: Sequence[tuple[str, ...]], sums: Sums, log_mass: float
+        self, problem: Problem, groups: Sequence[tuple[str, ...]], sums: WeightSums, log_mass: float
     ) -> Tables:
         """Return the answer when every weight is zero: nothing is known, and it says so."""
         size = int(sum(np.prod([len(problem.variables[n]) for n in g]) for g in groups))
@@ -153,7 +153,7 @@ class WeightedEngine(Approximate):
         )
         return Tables(tables, log_mass, record)
 
-    def _details(self, sums: Sums) -> WeightDetails:
+    def _details(self, sums: WeightSums) -> WeightDetails:
         return sums.details()
 
     def _nothing(self, problem: Problem) -> Exception:
@@ -163,10 +163,10 @@ class WeightedEngine(Approximate):
             f"engine {self.name!r} found no configuration that agrees with the evidence; {self.advice}"
         )
 
-    def _weighs(self, sampler: Sampler) -> bool:
+    def _weighs(self, sampler: SequentialSampler) -> bool:
         return bool(sampler.factors) or any(s.weigh for s in sampler.steps)
 
-    def _run(self, sampler: Sampler, groups: Sequence[tuple[str, ...]], begin: float) -> Sums:
+    def _run(self, sampler: SequentialSampler, groups: Sequence[tuple[str, ...]], begin: float) -> WeightSums:
         """Draw until there are enough draws, the time is over or the tolerance is met."""
         count = Counter(sampler.variables, sampler.column, groups)
         limited = self.tolerance is not None or self.time_limit is not None
@@ -176,13 +176,13 @@ class WeightedEngine(Approximate):
         chunk = sampler.chunk
         chunks = -(-most // chunk)
 
-        def work(i: int, _: None) -> Sums | None:
+        def work(i: int, _: None) -> WeightSums | None:
             if i and now() > deadline:
                 return None
             seed = np.random.SeedSequence(entropy, spawn_key=(i,))
             return self._tally(count, sampler, min(chunk, most - i * chunk), seed)
 
-        total = Sums.none(count.size)
+        total = WeightSums.none(count.size)
         at = 0
         while at < chunks and (at == 0 or now() < deadline):
             step = min(chunks - at, ROUND)
@@ -194,10 +194,12 @@ class WeightedEngine(Approximate):
                 break
         return total
 
-    def _tally(self, count: "Counter", sampler: Sampler, rows: int, seed: np.random.SeedSequence) -> Sums:
+    def _tally(
+        self, count: "Counter", sampler: SequentialSampler, rows: int, seed: np.random.SeedSequence
+    ) -> WeightSums:
         return count(*sampler.draw(rows, seed))
 
-    def _error(self, sums: Sums) -> float:
+    def _error(self, sums: WeightSums) -> float:
         if sums.effective < FEWEST_EFFECTIVE:
             return np.inf
         errors = sums.ratios()[1]
@@ -212,7 +214,7 @@ class Pool:
 
     def __init__(
         self,
-        sampler: Sampler,
+        sampler: SequentialSampler,
         draws: int,
         entropy: int | None,
         count: "Counter | None" = None,
@@ -222,7 +224,7 @@ class Pool:
         self.root = np.random.SeedSequence(entropy).entropy
         self.sizes = [min(sampler.chunk, draws - at) for at in range(0, draws, sampler.chunk)]
 
-        def work(i: int, _: None) -> tuple[Array, Sums | None] | None:
+        def work(i: int, _: None) -> tuple[Array, WeightSums | None] | None:
             if i and now() > deadline:
                 return None
             codes, logs = self._draw(i)
@@ -232,7 +234,7 @@ class Pool:
         self.chunks = [i for i, part in enumerate(found) if part is not None]
         parts = [part for part in found if part is not None]
         self.log_weights = np.concatenate([np.zeros(0), *(logs for logs, _ in parts)])
-        self.sums = Sums.none(0 if count is None else count.size)
+        self.sums = WeightSums.none(0 if count is None else count.size)
         for _, sums in parts:
             self.sums = self.sums if sums is None else self.sums.merge(sums)
 
@@ -270,7 +272,7 @@ class Counter:
             np.array([c[0] for c in columns], dtype=np.int64) if all(len(c) == 1 for c in columns) else None
         )
 
-    def __call__(self, codes: Codes, log_weights: Array) -> Sums:
+    def __call__(self, codes: Codes, log_weights: Array) -> WeightSums:
         """Return the sums of a chunk of draws."""
         top = float(log_weights.max(initial=-np.inf))
         a, b = np.zeros(self.size), np.zeros(self.size)

@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 _TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]++)', re.DOTALL)
 
 
-class Node:
+class JsonNode:
     """A value inside a JSON document."""
 
     __slots__ = ("path", "source", "value")
@@ -30,26 +30,26 @@ class Node:
     def __contains__(self, key: str) -> bool:
         return isinstance(self.value, dict) and key in self.value
 
-    def get(self, key: str) -> "Node":
+    def get(self, key: str) -> "JsonNode":
         """Return a field that has to be there."""
         fields: dict[str, Any] = self.need(dict, "an object")
         if key not in fields:
             self.fail(f"expected the key {key!r}")
-        return Node(fields[key], (*self.path, key), self.source)
+        return JsonNode(fields[key], (*self.path, key), self.source)
 
-    def at(self, index: int) -> "Node":
+    def at(self, index: int) -> "JsonNode":
         """Return an item of a list."""
-        return Node(self.value[index], (*self.path, index), self.source)
+        return JsonNode(self.value[index], (*self.path, index), self.source)
 
-    def items(self) -> Iterator["Node"]:
+    def items(self) -> Iterator["JsonNode"]:
         """Yield the items of a list."""
         for index, value in enumerate(self.need(list, "a list")):
-            yield Node(value, (*self.path, index), self.source)
+            yield JsonNode(value, (*self.path, index), self.source)
 
-    def fields(self) -> Iterator[tuple[str, "Node"]]:
+    def fields(self) -> Iterator[tuple[str, "JsonNode"]]:
         """Yield the keys and values of an object."""
         for key, value in self.need(dict, "an object").items():
-            yield key, Node(value, (*self.path, key), self.source)
+            yield key, JsonNode(value, (*self.path, key), self.source)
 
     def need(self, kind: type[T], what: str) -> T:
         """Return the value if it is of a kind (a boolean is no integer here)."""
@@ -77,7 +77,7 @@ class Node:
         raise self.source.error(_offset(self.source.text, self.path), f"${steps}: {message}")
 
 
-def parse_json(text: str, name: str | None = None) -> Node:
+def parse_json(text: str, name: str | None = None) -> JsonNode:
     """Parse strict JSON that is an object: no NaN or Infinity, no key twice.
 
     Raises
@@ -106,7 +106,7 @@ def parse_json(text: str, name: str | None = None) -> Node:
         # Python refuses to convert integers of thousands of digits
         found = re.search(r"\d{4000}", text)
         raise source.error(found.start() if found else 0, "expected numbers of ordinary size") from None
-    return Node(value, (), source)
+    return JsonNode(value, (), source)
 
 
 class _RefusedError(ValueError):

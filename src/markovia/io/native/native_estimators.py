@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import IncompleteModel, MarkoviaError, UnsupportedModel
-from markovia.io.native.json_paths import Node
+from markovia.io.native.json_paths import JsonNode
 from markovia.runtime.registry import resolve
 from markovia.runtime.source_text import brief
 
 ESTIMATORS: dict[str, str] = {
     "HDP": "markovia.models.topics.hdp:HDP",
     "HierarchicalLDA": "markovia.models.topics.hierarchical_lda:HierarchicalLDA",
-    "InfiniteHMM": "markovia.models.mixtures.infinite_hmm:InfiniteHMM",
+    "InfiniteHMM": "markovia.models.temporal.infinite_hmm:InfiniteHMM",
     "LDA": "markovia.models.topics.lda:LDA",
     "DirichletProcessMixture": "markovia.models.mixtures.dirichlet_process:DirichletProcessMixture",
     "Mixture": "markovia.models.mixtures.mixture:Mixture",
@@ -60,8 +60,8 @@ ESTIMATORS: dict[str, str] = {
 """Where each estimator lives."""
 PARTS: dict[str, str] = {
     "FeaturePosterior": "markovia.models.mixtures.latent_features:FeaturePosterior",
-    "Tokenizer": "markovia.data.document_texts:Tokenizer",
-    "PartitionPosterior": "markovia.models.mixtures.partitions:PartitionPosterior",
+    "Tokenizer": "markovia.data.text.document_texts:Tokenizer",
+    "PartitionPosterior": "markovia.inference.collapsed.partition_posterior:PartitionPosterior",
     "NormalFamily": "markovia.learning.components.conjugate:NormalFamily",
     "BernoulliFamily": "markovia.learning.components.conjugate:BernoulliFamily",
     "PoissonFamily": "markovia.learning.components.conjugate:PoissonFamily",
@@ -72,7 +72,7 @@ PARTS: dict[str, str] = {
     "CategoricalColumns": "markovia.learning.components.columns:CategoricalColumns",
     "Product": "markovia.learning.components.columns:Product",
     "Models": "markovia.models.mixtures.other_families:Models",
-    "NetworkEmission": "markovia.models.hidden.network_emissions:NetworkEmission",
+    "NetworkEmission": "markovia.models.temporal.hidden_states.network_emissions:NetworkEmission",
     "NestedGroups": "markovia.learning.latent.nested_groups:NestedGroups",
     "NestedRows": "markovia.models.mixtures.other_families:NestedRows",
     "Gaussian": "markovia.learning.components.gaussian:Gaussian",
@@ -102,7 +102,7 @@ def estimator_content(model: Any) -> tuple[str, dict[str, Any]]:
     return "estimator", {"class": type(model).__name__, **_parts(model)}
 
 
-def read_estimator(root: Node) -> Any:
+def read_estimator(root: JsonNode) -> Any:
     """Read an estimator."""
     root.only("format", "version", "kind", "class", "settings", "learned")
     return _made(root)
@@ -121,7 +121,7 @@ def _parts(model: Any) -> dict[str, Any]:
     }
 
 
-def _made(node: Node) -> Any:
+def _made(node: JsonNode) -> Any:
     name = node.get("class").text()
     if name not in ESTIMATORS:
         node.get("class").fail(f"expected one of {', '.join(ESTIMATORS)}")
@@ -192,7 +192,7 @@ def _written_array(value: Any, where: str) -> dict[str, Any]:
     return {"array": listed, "type": named, "shape": list(value.shape)}
 
 
-def _read(node: Node) -> Any:
+def _read(node: JsonNode) -> Any:
     """Return the value that was written."""
     value = node.value
     if isinstance(value, list):
@@ -244,7 +244,7 @@ def _read(node: Node) -> Any:
     return made
 
 
-def _read_array(node: Node) -> Any:
+def _read_array(node: JsonNode) -> Any:
     kind, listed = node.get("type").text(), node.get("array").need(list, "a list")
     if kind not in (*_TYPES.values(), "float32", "int32"):
         node.get("type").fail(f"expected one of {', '.join(dict.fromkeys(_TYPES.values()))}")

@@ -26,7 +26,7 @@ from markovia.factors.functions.function_node import Flat, FunctionNode, Input, 
 from markovia.factors.functions.reading import TableLookup
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
-from markovia.io.native.json_paths import Node
+from markovia.io.native.json_paths import JsonNode
 from markovia.runtime.double_precision import x64
 from markovia.runtime.source_text import brief, shown
 
@@ -59,7 +59,7 @@ def write_function(node: FunctionNode) -> dict[str, Any]:
     return found
 
 
-def read_function(own: Node, variable: Variable, parents: tuple[Variable, ...]) -> FunctionNode:
+def read_function(own: JsonNode, variable: Variable, parents: tuple[Variable, ...]) -> FunctionNode:
     """Build a function node from plain values."""
     own.only("form", "arguments", "previous", "first", "by_state")
     if not isinstance(variable, Quantity):
@@ -128,7 +128,7 @@ def _distribution(name: str, d: Any) -> dict[str, Any]:
     return {"distribution": kind, "parameters": made}
 
 
-def _read(form: Node, parents: tuple[str, ...]) -> Any:
+def _read(form: JsonNode, parents: tuple[str, ...]) -> Any:
     form.need(dict, "an object")
     readers: Mapping[str, Callable[[], Any]] = {
         "input": Input,
@@ -153,7 +153,7 @@ def _read(form: Node, parents: tuple[str, ...]) -> Any:
         form.fail(f"expected a {key}; {brief(str(error))}")
 
 
-def _read_distribution(form: Node) -> Any:
+def _read_distribution(form: JsonNode) -> Any:
     kind = form.get("distribution").text()
     if kind == "ImproperUniform":
         support = form.get("support").text()

@@ -50,10 +50,10 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.undirected import UndirectedGraph
-from markovia.io.native.json_paths import Node, parse_json
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.io.native.json_paths import JsonNode, parse_json
 from markovia.io.native.native_estimators import estimator_content, is_estimator, read_estimator
 from markovia.io.native.native_local import read_local, write_local
 from markovia.io.native.native_sequences import read_chain, read_hmm, write_chain, write_hmm
@@ -273,7 +273,7 @@ def _conditional(model: BayesianNetwork, name: str) -> dict[str, Any]:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def _read_bayesian_network(root: Node) -> BayesianNetwork:
+def _read_bayesian_network(root: JsonNode) -> BayesianNetwork:
     root.only(*_MODEL, "conditionals", "undirected")
     variables = _variables(root)
     listed = root.get("conditionals")
@@ -310,7 +310,7 @@ def _read_bayesian_network(root: Node) -> BayesianNetwork:
     return network
 
 
-def _undirected(listed: Node, network: BayesianNetwork) -> MixedGraph:
+def _undirected(listed: JsonNode, network: BayesianNetwork) -> MixedGraph:
     """Return the class of graphs that the network is a member of: its own graph, without the arrows of the pairs listed."""
     graph = MixedGraph.from_dag(network.graph)
     for entry in listed.items():
@@ -325,7 +325,7 @@ def _undirected(listed: Node, network: BayesianNetwork) -> MixedGraph:
     return graph
 
 
-def _read_dynamic_network(root: Node) -> DynamicBayesianNetwork:
+def _read_dynamic_network(root: JsonNode) -> DynamicBayesianNetwork:
     root.only(*_COMMON, "initial", "early", "transition")
     initial, transition = (_read_bayesian_network(root.get(part)) for part in ("initial", "transition"))
     early = [_read_bayesian_network(net) for net in root.get("early").items()] if "early" in root else []
@@ -350,7 +350,7 @@ def _network(
 
 
 def _table(
-    rows: Node, variable: Variable, parents: tuple[Variable, ...], policy: RowPolicy
+    rows: JsonNode, variable: Variable, parents: tuple[Variable, ...], policy: RowPolicy
 ) -> ConditionalTable:
     shape = (*map(len, parents), len(variable))
     n, k = _size(rows, shape) // len(variable), len(variable)
@@ -370,7 +370,7 @@ def _table(
     return ConditionalTable.of(variable, parents, table)
 
 
-def _read_factor_model(root: Node, cls: type[MarkovNetwork] | type[FactorGraph]) -> FactorModel:
+def _read_factor_model(root: JsonNode, cls: type[MarkovNetwork] | type[FactorGraph]) -> FactorModel:
     root.only(*_MODEL, "factors")
     variables = _variables(root)
     factors = []
@@ -396,7 +396,7 @@ def _read_factor_model(root: Node, cls: type[MarkovNetwork] | type[FactorGraph])
     return model
 
 
-def _read_field(root: Node) -> GaussianMarkovNetwork:
+def _read_field(root: JsonNode) -> GaussianMarkovNetwork:
     root.only(*_MODEL, "information", "precision")
     variables = _variables(root)
     listed = root.get("information")
@@ -424,7 +424,7 @@ def _read_field(root: Node) -> GaussianMarkovNetwork:
     return model
 
 
-def _read_graph(root: Node, build: Callable[[list[str], list[Node]], Graph]) -> Graph:
+def _read_graph(root: JsonNode, build: Callable[[list[str], list[JsonNode]], Graph]) -> Graph:
     root.only(*_COMMON, "nodes", "edges")
     nodes = [node.text() for node in root.get("nodes").items()]
     if len(set(nodes)) != len(nodes):
@@ -447,14 +447,14 @@ def _read_graph(root: Node, build: Callable[[list[str], list[Node]], Graph]) -> 
         root.get("edges").fail(f"expected the edges of a graph; {brief(str(error))}")
 
 
-def _pairs(edges: Sequence[Node]) -> list[tuple[str, str]]:
+def _pairs(edges: Sequence[JsonNode]) -> list[tuple[str, str]]:
     for edge in edges:
         if len(edge.value) != 2:
             edge.fail("expected a pair of nodes")
     return [(e.value[0], e.value[1]) for e in edges]
 
 
-def _marked(edges: Sequence[Node]) -> list[tuple[str, str, Mark, Mark]]:
+def _marked(edges: Sequence[JsonNode]) -> list[tuple[str, str, Mark, Mark]]:
     marks = {mark.value: mark for mark in Mark}
     for edge in edges:
         if len(edge.value) != 4 or edge.value[1] not in marks or edge.value[2] not in marks:
@@ -462,7 +462,7 @@ def _marked(edges: Sequence[Node]) -> list[tuple[str, str, Mark, Mark]]:
     return [(e.value[0], e.value[3], marks[e.value[1]], marks[e.value[2]]) for e in edges]
 
 
-_READERS: dict[str, Callable[[Node], Thing]] = {
+_READERS: dict[str, Callable[[JsonNode], Thing]] = {
     "bayesian-network": _read_bayesian_network,
     "dynamic-bayesian-network": _read_dynamic_network,
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
@@ -485,7 +485,7 @@ _READERS: dict[str, Callable[[Node], Thing]] = {
 }
 
 
-def _variables(root: Node) -> dict[str, Variable]:
+def _variables(root: JsonNode) -> dict[str, Variable]:
     found: dict[str, Variable] = {}
     room = 2**22 + len(root.source.text)
     for entry in root.get("variables").items():
@@ -513,7 +513,7 @@ def _variables(root: Node) -> dict[str, Variable]:
     return found
 
 
-def _quantity(entry: Node, name: str) -> Quantity:
+def _quantity(entry: JsonNode, name: str) -> Quantity:
     plates: dict[str, int | None] = {}
     for item in entry.get("plates").items() if "plates" in entry else ():
         pair = item.need(list, "[plate, length]")
@@ -528,7 +528,7 @@ def _quantity(entry: Node, name: str) -> Quantity:
     return Quantity(name, entry.get("domain").text(), tuple(plates), lengths, tuple(labels))
 
 
-def _describe(root: Node, model: BayesianNetwork | FactorModel | GaussianMarkovNetwork) -> None:
+def _describe(root: JsonNode, model: BayesianNetwork | FactorModel | GaussianMarkovNetwork) -> None:
     """Fill in the parts of a model that may be left out."""
     if "name" in root:
         model.name = root.get("name").text()
@@ -541,25 +541,25 @@ def _describe(root: Node, model: BayesianNetwork | FactorModel | GaussianMarkovN
             model.node_properties[name] = _texts(own)
 
 
-def _texts(node: Node) -> dict[str, str]:
+def _texts(node: JsonNode) -> dict[str, str]:
     return {key: value.text() for key, value in node.fields()}
 
 
-def _known(node: Node, variables: Mapping[str, Variable]) -> Variable:
+def _known(node: JsonNode, variables: Mapping[str, Variable]) -> Variable:
     name = node.text()
     if name not in variables:
         node.fail("expected the name of a variable")
     return variables[name]
 
 
-def _size(node: Node, shape: Sequence[int]) -> int:
+def _size(node: JsonNode, shape: Sequence[int]) -> int:
     try:
         return checked_size(shape, available=len(node.source.text))
     except ParseError as error:
         node.fail(error.expected)
 
 
-def _numbers(items: list[Any], at: Callable[[int], Node]) -> Any:
+def _numbers(items: list[Any], at: Callable[[int], JsonNode]) -> Any:
     kinds = set(map(type, items))
     if not kinds <= {float, int}:
         first = next(i for i, x in enumerate(items) if type(x) not in (float, int))

@@ -33,7 +33,7 @@ from markovia.factors.local_models.noisy import (
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.io.native.json_paths import Node
+from markovia.io.native.json_paths import JsonNode
 from markovia.io.native.native_functions import read_function, write_function
 from markovia.runtime.source_text import brief, shown
 
@@ -87,7 +87,7 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def read_local(entry: Node, variable: Variable, parents: tuple[Variable, ...]) -> Conditional:
+def read_local(entry: JsonNode, variable: Variable, parents: tuple[Variable, ...]) -> Conditional:
     """Build a structured conditional from its class name and parameters.
 
     Raises
@@ -122,7 +122,7 @@ def read_local(entry: Node, variable: Variable, parents: tuple[Variable, ...]) -
         own.fail(f"expected the parameters of a {kind}; {brief(str(error))}")
 
 
-def _read_gaussian(own: Node, variable: Variable, parents: tuple[Variable, ...]) -> GaussianConditional:
+def _read_gaussian(own: JsonNode, variable: Variable, parents: tuple[Variable, ...]) -> GaussianConditional:
     own.only("bias", "weights", "variance")
     if not isinstance(variable, Quantity):
         own.fail(f"expected a number; {shown(variable.name)} has states")
@@ -138,7 +138,7 @@ def _read_gaussian(own: Node, variable: Variable, parents: tuple[Variable, ...])
 
 
 def _read_noisy(
-    own: Node, cls: type[NoisyOrConditional], variable: Variable, parents: tuple[Variable, ...]
+    own: JsonNode, cls: type[NoisyOrConditional], variable: Variable, parents: tuple[Variable, ...]
 ) -> NoisyOrConditional:
     own.only("strengths", "leak", "on")
     n = len(parents)
@@ -155,7 +155,7 @@ def _read_noisy(
 
 
 def _read_scores(
-    own: Node,
+    own: JsonNode,
     cls: type[NoisyMaxConditional] | type[SoftmaxConditional],
     variable: Variable,
     parents: tuple[Variable, ...],
@@ -178,7 +178,7 @@ def _read_scores(
 
 
 def _read_deterministic(
-    own: Node, variable: Variable, parents: tuple[Variable, ...]
+    own: JsonNode, variable: Variable, parents: tuple[Variable, ...]
 ) -> DeterministicConditional:
     own.only("combine", "contributions", "outcomes", "codes")
     combine = _COMBINE.get(own.get("combine").text())
@@ -197,7 +197,7 @@ def _read_deterministic(
     return DeterministicConditional(variable, parents, contributions, combine, outcomes, codes)
 
 
-def _reached(own: Node, combine: np.ufunc, contributions: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _reached(own: JsonNode, combine: np.ufunc, contributions: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return every value that the parents can combine to."""
     if combine is np.add:
         reached = np.zeros(1, dtype=np.int64)
@@ -219,14 +219,14 @@ def _listed(array: NDArray[Any]) -> Any:
     return [None if x == -np.inf else x for x in array.tolist()]
 
 
-def _exactly(node: Node, count: int) -> list[Node]:
+def _exactly(node: JsonNode, count: int) -> list[JsonNode]:
     items = list(node.items())
     if len(items) != count:
         node.fail(f"expected {count} entries, one for each parent, found {len(items)}")
     return items
 
 
-def _array(node: Node, shape: tuple[int, ...], logs: bool = False) -> NDArray[np.float64]:
+def _array(node: JsonNode, shape: tuple[int, ...], logs: bool = False) -> NDArray[np.float64]:
     """Return numbers of a known shape; null stands for minus infinity where logarithms are meant."""
     if len(shape) == 0:
         if (
@@ -246,7 +246,7 @@ def _array(node: Node, shape: tuple[int, ...], logs: bool = False) -> NDArray[np
     return np.stack(parts) if parts else np.empty(shape)
 
 
-def _codes(node: Node, count: int | None = None, *, nested: bool = False) -> NDArray[np.int64]:
+def _codes(node: JsonNode, count: int | None = None, *, nested: bool = False) -> NDArray[np.int64]:
     """Return a list of integers, or one column of them."""
     items = list(node.items())
     if count is not None and len(items) != count:

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import MarkoviaError, UnsupportedModel
-from markovia.io.native.json_paths import Node
+from markovia.io.native.json_paths import JsonNode
 from markovia.learning.sequences.baum_welch import HiddenMarkov
-from markovia.models.hidden.emission_families import EMISSIONS
+from markovia.models.temporal.hidden_states.emission_families import EMISSIONS
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.source_text import brief
@@ -52,7 +52,7 @@ def write_hmm(model: HMM) -> dict[str, Any]:
     return content
 
 
-def read_hmm(root: Node) -> HMM:
+def read_hmm(root: JsonNode) -> HMM:
     """Read a hidden Markov model; what it has are values that learning may go on from."""
     named = ("states", "emission", "covariance_type", "start", "transition", "parameters")
     root.only(*_COMMON, *named, "symbols", "columns")
@@ -91,7 +91,7 @@ def write_chain(chain: MarkovChain) -> dict[str, Any]:
     }
 
 
-def read_chain(root: Node) -> MarkovChain:
+def read_chain(root: JsonNode) -> MarkovChain:
     """Read a Markov chain."""
     root.only(*_COMMON, "symbols", "order", "smoothing", "back_off", "start", "table")
     symbols = root.get("symbols").need(list, "a list of symbols")

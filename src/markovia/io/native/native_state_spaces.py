@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import MarkoviaError, UnsupportedModel
-from markovia.io.native.json_paths import Node
+from markovia.io.native.json_paths import JsonNode
 from markovia.models.temporal.arima import ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor
 from markovia.models.temporal.linear_state_space import LinearStateSpace
@@ -61,7 +61,7 @@ def state_space_content(model: LinearStateSpace) -> tuple[str, dict[str, Any]]:
     return kind or "linear-state-space", {**found, **({"learned": learned} if learned else {})}
 
 
-def read_state_space(root: Node) -> LinearStateSpace:
+def read_state_space(root: JsonNode) -> LinearStateSpace:
     """Read a state-space model; its values are also where learning goes on from."""
     preset = PRESETS.get(root.get("kind").text())
     settings: dict[str, Any] = {
@@ -88,7 +88,7 @@ def read_state_space(root: Node) -> LinearStateSpace:
     return model
 
 
-def _set_learned(model: LinearStateSpace, learned: Node) -> None:
+def _set_learned(model: LinearStateSpace, learned: JsonNode) -> None:
     learned.only("standard_errors", *_LEARNED)
     errors = {name: _array(node, np.nan) for name, node in learned.get("standard_errors").fields()}
     if isinstance(model, ParametricSeries):
@@ -105,7 +105,7 @@ def _listed(value: Any) -> Any:
     return np.where(np.isfinite(found.astype(np.float64)), found, np.array(None)).tolist()
 
 
-def _array(node: Node, gap: float) -> Any:
+def _array(node: JsonNode, gap: float) -> Any:
     value = np.array(node.value, dtype=object)
     try:
         return np.where(value == None, gap, value).astype(np.float64)  # noqa: E711 (each entry)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import MarkoviaError, UnsupportedModel
-from markovia.io.native.json_paths import Node
+from markovia.io.native.json_paths import JsonNode
 from markovia.learning.conditional_fields.chain_objective import MOST_DENSE, ChainWeights
 from markovia.learning.conditional_fields.segment_objective import SegmentWeights
 from markovia.learning.conditional_fields.tokens import FewWeights
@@ -64,7 +64,7 @@ def _listed(values: Array) -> list[float | None]:
     return [None if v == -np.inf else v for v in values.tolist()]
 
 
-def read_chain_crf(root: Node) -> ChainCRF:
+def read_chain_crf(root: JsonNode) -> ChainCRF:
     """Read a `ChainCRF`."""
     root.only(*_KEYS, "end", "intercept")
     made: ChainCRF
@@ -87,7 +87,7 @@ def read_chain_crf(root: Node) -> ChainCRF:
     return made
 
 
-def read_memm(root: Node) -> MEMM:
+def read_memm(root: JsonNode) -> MEMM:
     """Read a `MEMM`."""
     root.only(*_KEYS)
     made: MEMM
@@ -103,7 +103,7 @@ def read_memm(root: Node) -> MEMM:
     return made
 
 
-def read_segment_crf(root: Node) -> SegmentCRF:
+def read_segment_crf(root: JsonNode) -> SegmentCRF:
     """Read a `SegmentCRF`."""
     root.only(*_KEYS, "lengths")
     made: SegmentCRF
@@ -122,7 +122,7 @@ def read_segment_crf(root: Node) -> SegmentCRF:
     return made
 
 
-def _begin(root: Node, cls: Any) -> tuple[Any, NDArray[Any], int]:
+def _begin(root: JsonNode, cls: Any) -> tuple[Any, NDArray[Any], int]:
     settings = root.get("settings")
     given = dict(settings.need(dict, "an object"))
     if "C" in given and given["C"] is None:
@@ -154,7 +154,7 @@ def _begin(root: Node, cls: Any) -> tuple[Any, NDArray[Any], int]:
     return made, classes, width
 
 
-def _weights(root: Node, shape: tuple[int, ...]) -> Array:
+def _weights(root: JsonNode, shape: tuple[int, ...]) -> Array:
     listed = root.get("weights")
     rows = listed.need(list, "a list of weights")
     for i, row in enumerate(rows):
@@ -167,14 +167,14 @@ def _weights(root: Node, shape: tuple[int, ...]) -> Array:
     return np.array(rows, dtype=np.float64).reshape(-1, len(shape) + 1)
 
 
-def _rows(node: Node, k: int) -> list[Node]:
+def _rows(node: JsonNode, k: int) -> list[JsonNode]:
     rows = list(node.items())
     if len(rows) != k:
         node.fail(f"expected {k} rows, one a label, found {len(rows)}")
     return rows
 
 
-def _numbers(node: Node, k: int, what: str = "label") -> Array:
+def _numbers(node: JsonNode, k: int, what: str = "label") -> Array:
     values = node.need(list, "a list of numbers")
     if len(values) != k:
         node.fail(f"expected {k} numbers, one a {what}, found {len(values)}")

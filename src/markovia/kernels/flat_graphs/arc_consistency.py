@@ -11,7 +11,7 @@ from markovia.kernels.random_numbers import uniform
 from markovia.runtime.array_types import Ints
 
 
-class Work(NamedTuple):
+class ConsistencyWork(NamedTuple):
     """What the kernels below write to, and two marks.
 
     `dom` says for each state whether it is left, `left` how many of a variable are, `owner` whose a state is; `has_zero`

@@ -13,7 +13,7 @@ from markovia.kernels.pointers import beyond, pointer, pointers
 from markovia.runtime.array_types import Array, Ints
 
 
-class Work(NamedTuple):
+class ReweightedWork(NamedTuple):
     """Where each edge's message begins, how often each factor occurs, nodes and messages, and room for one factor."""
 
     first: Ints

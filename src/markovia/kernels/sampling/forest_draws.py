@@ -26,7 +26,7 @@ from markovia.kernels.sampling.chains import (
 FOREST, SMALL = 0, 1
 
 
-class Forest(NamedTuple):
+class ForestArrays(NamedTuple):
     """Working room for one chain; `member`, `touched` and `head` are clean between draws."""
 
     member: NDArray[np.int64]

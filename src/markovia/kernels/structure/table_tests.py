@@ -245,7 +245,7 @@ def test_tables(
         statistic[q], free[q] = _statistic(cell, strata, across, down, chi, log_of, n_logs, row, column)
 
 
-class Tables:
+class TestTables:
     """Rows in memory as the compiled code reads them, and the room that a thread needs."""
 
     def __init__(self, codes, cards, weights):
@@ -278,7 +278,7 @@ class Tables:
 
 def load():
     """Compile everything here, or read it from disk."""
-    tables = Tables(np.zeros((2, 1), np.uint16), np.array([2, 2]), None)
+    tables = TestTables(np.zeros((2, 1), np.uint16), np.array([2, 2]), None)
     spots = np.zeros(1, dtype=np.int64)
     room = tables.room(64, True)
     tables.run(

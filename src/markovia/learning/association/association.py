@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.plain_columns import Data, need_rows, numbers, numeric_matrix, same_length
+from markovia.data.tables.plain_columns import Data, need_rows, numbers, numeric_matrix, same_length
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks

@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.plain_columns import Data, is_numeric, read_columns
+from markovia.data.tables.plain_columns import Data, is_numeric, read_columns
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.graphs import UndirectedGraph
 from markovia.learning.association.association import AssociationMatrix, partial_correlation, pearson

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.plain_columns import Codes, Data, discrete_codes, numbers, paired_codes, same_length
+from markovia.data.tables.plain_columns import Codes, Data, discrete_codes, numbers, paired_codes, same_length
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 

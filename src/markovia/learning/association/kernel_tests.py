@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from markovia.data.plain_columns import Data, discrete_codes, is_numeric, numeric_matrix, read_columns
+from markovia.data.tables.plain_columns import Data, discrete_codes, is_numeric, numeric_matrix, read_columns
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.learning.components.block_passes import BlockPass, LinearPass, turned
 from markovia.learning.components.families import (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.inference.sequences.hidden_chain import Observed
 from markovia.learning.components.block_passes import BlockPass

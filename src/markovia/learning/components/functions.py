@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.learning.components.families import (
     NOTHING,
@@ -112,7 +112,7 @@ class FunctionEmission(Components):
         return sum(v.size for v in self._program.free(self.values).values())
 
     @property
-    def _program(self) -> "_Program":
+    def _program(self) -> "_FunctionProgram":
         return _program(self.make, tuple((n, v.shape[1:]) for n, v in self.values.items()))
 
     def read(self, sequences: Sequences) -> Observations:
@@ -175,7 +175,7 @@ class FunctionEmission(Components):
 
 
 @dataclass(frozen=True)
-class _Program:
+class _FunctionProgram:
     """What JAX compiles for one function: densities, the loss of learning with its slope, and the two scales."""
 
     densities: Callable[..., Any]
@@ -195,7 +195,7 @@ class _Program:
 
 
 @lru_cache(maxsize=64)
-def _program(make: Callable[..., Any], shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> _Program:
+def _program(make: Callable[..., Any], shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> _FunctionProgram:
     import jax
     import jax.numpy as jnp
     import numpyro.distributions as theirs
@@ -225,7 +225,7 @@ def _program(make: Callable[..., Any], shapes: tuple[tuple[str, tuple[int, ...]]
     def to_free(values: Any) -> Any:
         return {n: jax.vmap(scales[n].inv)(v) for n, v in values.items()}
 
-    return _Program(
+    return _FunctionProgram(
         jax.jit(densities), jax.jit(jax.value_and_grad(loss)), jax.jit(to_free), jax.jit(to_bounded)
     )
 

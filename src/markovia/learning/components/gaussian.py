@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.kernels.plain_code import either
 from markovia.learning.components.block_passes import BlockPass

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.learning.components.discrete import chosen, dirichlet, read_symbols, shares
 from markovia.learning.components.families import (

@@ -25,7 +25,7 @@ class _Nested(TypeError):
     """A value that holds attributes itself."""
 
 
-class _Known(dict[Any, int]):
+class _KnownAttributes(dict[Any, int]):
     """Attributes with their values, each met once: its place in the lists of columns and numbers."""
 
     def __init__(self, vocabulary: dict[str, int], grow: bool) -> None:
@@ -82,7 +82,7 @@ def _flat(token: Any, before: str = "") -> Iterator[Any]:
             yield f"{before}{name}"
 
 
-Looked = tuple[_Known, Ints, Ints, list[int]]
+Looked = tuple[_KnownAttributes, Ints, Ints, list[int]]
 
 
 def look_up(given: list[Any], vocabulary: dict[str, int], grow: bool) -> Looked:
@@ -103,7 +103,7 @@ def _at_once(given: list[Any], vocabulary: dict[str, int], grow: bool) -> Looked
         items = chain.from_iterable(tokens)
     else:
         return None
-    known = _Known(dict(vocabulary) if grow else vocabulary, grow)
+    known = _KnownAttributes(dict(vocabulary) if grow else vocabulary, grow)
     ptr = np.zeros(len(tokens) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, tokens), np.int64, len(tokens)), out=ptr[1:])
     try:
@@ -115,7 +115,7 @@ def _at_once(given: list[Any], vocabulary: dict[str, int], grow: bool) -> Looked
 
 def _one_by_one(given: list[Any], vocabulary: dict[str, int], grow: bool) -> Looked:
     """Look attributes up token by token, so that a bad one is named."""
-    known = _Known(dict(vocabulary) if grow else vocabulary, grow)
+    known = _KnownAttributes(dict(vocabulary) if grow else vocabulary, grow)
     look = known.__getitem__
     places, ends, sizes = array("q"), array("q", [0]), []
     for i, sequence in enumerate(given):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
-from markovia.graphs.elimination import eliminate
+from markovia.graphs.triangulation.elimination import eliminate
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 

@@ -33,7 +33,7 @@ def check_method(method: object) -> None:
 
 
 @dataclass(frozen=True)
-class Marginals:
+class FieldMarginals:
     """What inference found.
 
     Attributes
@@ -59,7 +59,7 @@ class Marginals:
 
 
 @dataclass
-class Sampler:
+class FieldSampler:
     """Persistent Gibbs chains, one a graph: their states and random generators."""
 
     state: Ints
@@ -68,7 +68,9 @@ class Sampler:
     sweeps: int = 5
 
     @classmethod
-    def of(cls, fields: Fields, rng: np.random.Generator, burn_in: int = 1, sweeps: int = 5) -> "Sampler":
+    def of(
+        cls, fields: Fields, rng: np.random.Generator, burn_in: int = 1, sweeps: int = 5
+    ) -> "FieldSampler":
         """Start chains at random labels."""
         state = rng.integers(fields.k, size=int(fields.node_ptr[-1]))
         random = rng.integers(0, 2**64, size=(fields.n_graphs, 4), dtype=np.uint64)
@@ -83,13 +85,13 @@ def field_marginals(
     which: Ints | None = None,
     *,
     labels: Ints | None = None,
-    sampler: Sampler | None = None,
+    sampler: FieldSampler | None = None,
     damping: float = 0.0,
     tolerance: float = 1e-7,
     sweeps: int = 300,
     features: Array | None = None,
     room: tuple[Array, Array] | None = None,
-) -> Marginals:
+) -> FieldMarginals:
     """Return marginals given the log scores of nodes and log tables.
 
     Parameters
@@ -126,7 +128,7 @@ def field_marginals(
     (8.0, [[0.375, 0.125], [0.125, 0.375]])
     """
     asked = np.arange(fields.n_graphs) if which is None else np.asarray(which, dtype=np.int64)
-    run = _Run(fields, scores, tables, features, room, damping, tolerance, sweeps)
+    run = _FieldRun(fields, scores, tables, features, room, damping, tolerance, sweeps)
     if method in ("auto", "exact"):
         run.exact(asked, method)
     elif method == "pseudo-likelihood":
@@ -140,10 +142,10 @@ def field_marginals(
             asked, fields.appearance() if method == "tree-reweighted" else np.ones(len(fields.tails))
         )
     sums = None if features is None else run.sums
-    return Marginals(run.mass, run.beliefs, run.pairs, float(run.error.max(initial=0.0)), sums)
+    return FieldMarginals(run.mass, run.beliefs, run.pairs, float(run.error.max(initial=0.0)), sums)
 
 
-class _Run:
+class _FieldRun:
     """One call: what is given, and what is found so far."""
 
     def __init__(
@@ -232,7 +234,7 @@ class _Run:
 
         self._in_blocks(asked, work)
 
-    def gibbs(self, asked: Ints, sampler: Sampler | None) -> None:
+    def gibbs(self, asked: Ints, sampler: FieldSampler | None) -> None:
         if sampler is None:
             raise InvalidArgument("inference='gibbs' needs a sampler")
         gibbs_sweeps = self._kernel("crf_loopy:gibbs_sweeps", 2.0 * (sampler.burn_in + sampler.sweeps))

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import Method, Sampler, field_marginals
+from markovia.learning.conditional_fields.marginals import FieldSampler, Method, field_marginals
 from markovia.learning.conditional_fields.tree_lanes import Lanes
 from markovia.runtime.array_types import Array, Ints
 
@@ -95,7 +95,7 @@ class PairwiseObjective:
         l1: float = 0.0,
         intercept: bool = False,
         method: Method = "auto",
-        sampler: Sampler | None = None,
+        sampler: FieldSampler | None = None,
         damping: float = 0.0,
     ) -> None:
         self.fields = fields

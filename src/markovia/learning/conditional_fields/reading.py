@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array, Ints
 
 
@@ -32,7 +32,7 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Graph:
+class FieldGraph:
     """The graph that instances without edges of their own have: a chain of any length, or fixed edges."""
 
     edges: Ints | None
@@ -40,7 +40,7 @@ class Graph:
     n: int | None
 
     @staticmethod
-    def of(graph: Any) -> "Graph | None":
+    def of(graph: Any) -> "FieldGraph | None":
         """Read `graph=`: "chain", pairs of node numbers, pairs of names, an `UndirectedGraph`, or None."""
         if graph is None:
             return None
@@ -49,10 +49,10 @@ class Graph:
                 raise InvalidArgument(
                     f"graph= is 'chain', pairs of nodes, or an UndirectedGraph, not {graph!r}"
                 )
-            return Graph(None, None, None)
+            return FieldGraph(None, None, None)
         if isinstance(graph, UndirectedGraph):
             names = tuple(graph.nodes)
-            return Graph(_named_edges(graph.edges, names), names, len(names))
+            return FieldGraph(_named_edges(graph.edges, names), names, len(names))
         if not isinstance(graph, Iterable) or hasattr(graph, "parents"):
             raise InvalidArgument(
                 f"graph= is 'chain', pairs of nodes, or an UndirectedGraph, not {type(graph).__name__}"
@@ -62,12 +62,12 @@ class Graph:
             raise InvalidGraph("graph= is a list of pairs of nodes")
         if pairs and all(isinstance(v, str) for p in pairs for v in p):
             names = tuple(dict.fromkeys(v for p in pairs for v in p))
-            return Graph(_named_edges(pairs, names), names, len(names))
-        return Graph(_edges(pairs, "graph="), None, None)
+            return FieldGraph(_named_edges(pairs, names), names, len(names))
+        return FieldGraph(_edges(pairs, "graph="), None, None)
 
 
 def read_inputs(
-    inputs: Any, graph: Graph | None, vocabulary: dict[str, int] | None = None, *, grow: bool = False
+    inputs: Any, graph: FieldGraph | None, vocabulary: dict[str, int] | None = None, *, grow: bool = False
 ) -> Inputs:
     """Read instances.
 
@@ -115,7 +115,7 @@ def read_inputs(
     return Inputs(matrix, node_ptr, edge_ptr, tails, heads, _edge_features(edge_blocks, edge_ptr), names)
 
 
-def read_labels(labels: Any, node_ptr: Ints, graph: Graph | None) -> NDArray[Any]:
+def read_labels(labels: Any, node_ptr: Ints, graph: FieldGraph | None) -> NDArray[Any]:
     """Return the labels of all nodes one after the other, after checking that every node has one."""
     if isinstance(labels, Mapping | str) or not isinstance(labels, Iterable):
         raise InvalidArgument(
@@ -270,7 +270,7 @@ def _named_edges(pairs: Iterable[tuple[Any, ...]], names: Sequence[str]) -> Ints
     return _edges([(place[a], place[b]) for a, b in pairs], "graph=")
 
 
-def graph_edges(own: Sequence[Any], graph: Graph | None, node_ptr: Ints) -> tuple[Ints, Ints, Ints]:
+def graph_edges(own: Sequence[Any], graph: FieldGraph | None, node_ptr: Ints) -> tuple[Ints, Ints, Ints]:
     """Return tails, heads and edge pointers in global node numbers."""
     if all(e is None for e in own) and graph is not None and graph.edges is None:
         return chain_edges(node_ptr)

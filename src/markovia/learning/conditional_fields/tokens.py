@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.sequences import read_sequences
+from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument
 from markovia.kernels.compiled_code import preferred
 from markovia.kernels.plain_code import either
@@ -209,7 +209,7 @@ def read_tokens(
         A list of sequences, each a list of tokens with features by name, an array (or a scipy sparse matrix) with one row a
         token, or a frame; or all of it in one, with `lengths` or `by`.
     lengths, by
-        As in `markovia.data.sequences.read_sequences`.
+        As in `markovia.data.sequences.sequences.read_sequences`.
     vocabulary
         The columns of features by name, from training.
     grow

@@ -23,7 +23,7 @@ from markovia.runtime.progress import progress_bar
 Smooth = Callable[[Array], tuple[float, Array]]
 
 
-class Objective(Protocol):
+class FieldObjective(Protocol):
     """What `descend` minimises: a sum over instances, and absolute values with weights."""
 
     lasso: Array
@@ -37,7 +37,7 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True)
-class Training:
+class FieldTraining:
     """What training found.
 
     Attributes
@@ -77,7 +77,7 @@ def minimise(
     tol: float = 1e-5,
     flat: float = 1e-14,
     progress: bool | None = None,
-) -> Training:
+) -> FieldTraining:
     """Minimise a smooth function plus `lasso . |theta|` by L-BFGS.
 
     Parameters
@@ -165,11 +165,13 @@ def minimise(
                 converged, steps = bool(found.status == 0), int(found.nit)
         except KeyboardInterrupt:
             interrupted, converged, steps = True, False, len(history)
-    return Training(best[1], best[0], tuple(history), converged, steps, calls, interrupted, now() - began)
+    return FieldTraining(
+        best[1], best[0], tuple(history), converged, steps, calls, interrupted, now() - began
+    )
 
 
 def descend(
-    objective: Objective,
+    objective: FieldObjective,
     start: Array,
     rng: np.random.Generator,
     *,
@@ -179,7 +181,7 @@ def descend(
     max_iter: int = 50,
     tol: float = 1e-4,
     progress: bool | None = None,
-) -> Training:
+) -> FieldTraining:
     """Minimise the objective by stochastic gradients: `max_iter` passes over the instances in random batches.
 
     Converged means that the mean of the path changed by less than `tol` (largest entry) in one pass.
@@ -223,4 +225,6 @@ def descend(
         except KeyboardInterrupt:
             interrupted = True
     value = history[-1] if history else np.nan
-    return Training(answer, value, tuple(history), converged, len(history), calls, interrupted, now() - began)
+    return FieldTraining(
+        answer, value, tuple(history), converged, len(history), calls, interrupted, now() - began
+    )

@@ -26,7 +26,7 @@ from markovia.inference.problem import Problem
 from markovia.inference.variational.mean_field import MeanField
 from markovia.inference.variational.tree_reweighted import TreeReweighted
 from markovia.learning.fields.exact_expectations import layout_factors
-from markovia.learning.fields.field_layout import Layout
+from markovia.learning.fields.field_layout import FieldLayout
 from markovia.runtime.array_types import Array
 
 ROUNDS = 200
@@ -40,7 +40,7 @@ class ApproximateExpectations:
 
     exact = False
 
-    def __init__(self, layout: Layout, engine: Any) -> None:
+    def __init__(self, layout: FieldLayout, engine: Any) -> None:
         chosen = get_engine(engine)
         if not isinstance(chosen, LoopyBP | MeanField | TreeReweighted):
             raise InvalidArgument(

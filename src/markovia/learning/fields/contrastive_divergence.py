@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import InvalidArgument
-from markovia.learning.fields.field_layout import Layout
+from markovia.learning.fields.field_layout import FieldLayout
 from markovia.learning.fields.penalties import Penalty
 from markovia.learning.fields.pseudo_likelihood import ordered_codes
 from markovia.learning.fields.stochastic_gradient import Descent, descend
@@ -96,7 +96,7 @@ class Chains:
         Of their random numbers.
     """
 
-    def __init__(self, layout: Layout, states: NDArray[Any], seed: np.random.Generator) -> None:
+    def __init__(self, layout: FieldLayout, states: NDArray[Any], seed: np.random.Generator) -> None:
         self.layout = layout
         kind = np.int8 if layout.cards.max(initial=1) < 128 else np.int32
         self.states = np.ascontiguousarray(states, dtype=kind)
@@ -130,7 +130,7 @@ class Chains:
 
 
 def contrastive_divergence(
-    layout: Layout,
+    layout: FieldLayout,
     data: CodedTable,
     observed: Array,
     penalty: Penalty,
@@ -182,7 +182,7 @@ def contrastive_divergence(
     return found, expected
 
 
-def cells_of(layout: Layout, states: NDArray[Any]) -> Array:
+def cells_of(layout: FieldLayout, states: NDArray[Any]) -> Array:
     """Return the share of some configurations (one a row) in each cell."""
     n_cells, n = layout.n_cells, len(states)
     codes = states.astype(np.int64)

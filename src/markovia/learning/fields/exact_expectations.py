@@ -15,11 +15,11 @@ import numpy as np
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.hopeless_width import HOPELESS, SMALL
-from markovia.inference.exact.tree_plan import CompiledTree, Plan, Structure, plan_for
+from markovia.inference.exact.tree_plan import CompiledTree, TreePlan, TreeStructure, plan_for
 from markovia.inference.exact.tree_state import OutOfRange, TreeState
 from markovia.inference.problem import Problem
 from markovia.kernels.clique_trees.program_sections import SLOT
-from markovia.learning.fields.field_layout import Layout
+from markovia.learning.fields.field_layout import FieldLayout
 from markovia.runtime.array_types import Array
 from markovia.runtime.memory_budget import default_budget, readable
 
@@ -36,7 +36,7 @@ class WrittenOut:
 
     exact = True
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: FieldLayout) -> None:
         self.layout = layout
         n = len(layout.variables)
         shape = layout.cards.tolist()
@@ -71,7 +71,7 @@ class TreeExpectations:
 
     exact = True
 
-    def __init__(self, layout: Layout, plan: Plan) -> None:
+    def __init__(self, layout: FieldLayout, plan: TreePlan) -> None:
         self.layout, self.plan = layout, plan
         n = len(layout.variables)
         slot = plan.section(SLOT)
@@ -176,7 +176,7 @@ class TreeExpectations:
 ExactExpectations = WrittenOut | TreeExpectations
 
 
-def exact_expectations(layout: Layout, most: float | None = None) -> ExactExpectations:
+def exact_expectations(layout: FieldLayout, most: float | None = None) -> ExactExpectations:
     """Return exact expectations for a layout.
 
     Parameters
@@ -198,7 +198,7 @@ def exact_expectations(layout: Layout, most: float | None = None) -> ExactExpect
             "or 'loopy-bp'"
         )
     scopes: list[tuple[int, ...]] = [(i,) for i in range(len(layout.variables))]
-    plan = plan_for(Structure(layout.cards.tolist(), scopes + layout.scopes), effort=10.0)
+    plan = plan_for(TreeStructure(layout.cards.tolist(), scopes + layout.scopes), effort=10.0)
     if plan.total > (np.inf if most is None else most) or plan.bytes > max(1 << 20, default_budget()):
         raise TooLarge(
             f"exact expectations need a junction tree of {plan.total:,.3g} entries ({readable(plan.bytes)}, width "
@@ -209,7 +209,7 @@ def exact_expectations(layout: Layout, most: float | None = None) -> ExactExpect
     return TreeExpectations(layout, plan)
 
 
-def _hopeless(layout: Layout) -> bool:
+def _hopeless(layout: FieldLayout) -> bool:
     """Say whether a junction tree is out of reach, before an order is searched."""
     if len(layout.variables) <= SMALL:
         return False
@@ -220,7 +220,7 @@ def _hopeless(layout: Layout) -> bool:
     return wider_than(starts, flat, layout.cards, HOPELESS)
 
 
-def layout_factors(layout: Layout, values: Array) -> list[Factor]:
+def layout_factors(layout: FieldLayout, values: Array) -> list[Factor]:
     """Return cells as factors: one a variable, then one a table."""
     own = layout.variables
     found = []
@@ -233,7 +233,7 @@ def layout_factors(layout: Layout, values: Array) -> list[Factor]:
     return found
 
 
-def _problem(layout: Layout, values: Array) -> Problem:
+def _problem(layout: FieldLayout, values: Array) -> Problem:
     return Problem({v.name: v for v in layout.variables}, layout_factors(layout, values), {})
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.row_sources import MAX_CELLS, RowSource
+from markovia.data.tables.row_sources import MAX_CELLS, RowSource
 from markovia.errors import InvalidArgument, InvalidTable, TooLarge
 from markovia.factors.potentials.log_linear import Feature
 from markovia.factors.tables.factor import Factor
@@ -31,7 +31,7 @@ Entry = tuple[tuple[Variable, ...], Array]
 
 
 @dataclass(frozen=True)
-class Layout:
+class FieldLayout:
     """Variables, scopes and the design of a log-linear model.
 
     Attributes
@@ -213,7 +213,7 @@ def require_rows(source: RowSource) -> None:
 
 def layout_of_features(
     features: Sequence[Feature], variables: Iterable[Variable] = (), fixed: Sequence[Factor] = ()
-) -> Layout:
+) -> FieldLayout:
     """Lay out a model with one weight a feature.
 
     Parameters
@@ -233,7 +233,7 @@ def layout_of_features(
     return _laid_out(own, entries, [f.name for f in features], fixed)
 
 
-def layout_of_tables(factors: Sequence[Factor], variables: Iterable[Variable] = ()) -> Layout:
+def layout_of_tables(factors: Sequence[Factor], variables: Iterable[Variable] = ()) -> FieldLayout:
     """Lay out a model whose tables are free: one weight an entry; entries that are zero stay zero."""
     own = _variables(variables, [f.variables for f in factors])
     names = _EntryNames(factors)
@@ -282,7 +282,7 @@ def _laid_out(
     entries: Sequence[tuple[int, tuple[Variable, ...], Array]] | None,
     names: Sequence[str],
     fixed: Sequence[Factor],
-) -> Layout:
+) -> FieldLayout:
     """Lay out weighted tables and fixed factors; without entries each entry of a fixed factor has its own weight."""
     number = {n: i for i, n in enumerate(own)}
     cards = np.array([len(v) for v in own.values()], dtype=np.int64)
@@ -362,7 +362,7 @@ def _laid_out(
         here = scope_ptr[:-1][arity > k] + k
         strides[here - 1] = strides[here] * cards[scope_flat[here]]
     edges = np.argsort(scope_flat, kind="stable")
-    return Layout(
+    return FieldLayout(
         tuple(own.values()),
         cards,
         starts,

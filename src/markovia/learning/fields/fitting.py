@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.row_sources import CodedTable, RowSource
+from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import (
     ApproximateWarning,
     ConvergenceWarning,
@@ -35,13 +35,13 @@ from markovia.learning.fields.contrastive_divergence import (
     contrastive_divergence,
 )
 from markovia.learning.fields.exact_expectations import CHEAP, exact_expectations
-from markovia.learning.fields.field_layout import Layout, require_rows
+from markovia.learning.fields.field_layout import FieldLayout, require_rows
 from markovia.learning.fields.iterative_proportional_fitting import perfect_order, proportional_fitting
 from markovia.learning.fields.log_linear_fit import (
     OPTIMISERS,
     REPORTED,
     FieldFit,
-    Search,
+    LogLinearSearch,
     likelihood,
     unseen_cells,
 )
@@ -76,7 +76,7 @@ BATCH = 100
 
 
 def fit_field(
-    layout: Layout,
+    layout: FieldLayout,
     source: RowSource,
     *,
     features: Sequence[Feature] = (),
@@ -114,7 +114,7 @@ def fit_field(
     require_rows(source)
     penalty = read_penalty(layout, source.total, l2, l1, group_l1, groups)
     observed = layout.observed(source)
-    task = _Task(
+    task = _FieldTask(
         layout,
         source,
         observed,
@@ -170,12 +170,12 @@ def fit_field(
     return replace(found, features=tuple(features), penalty=penalty, seconds=now() - began, details=details)
 
 
-class _Task:
+class _FieldTask:
     """One fit: the model, the data and the settings; a method for each way to do it."""
 
     def __init__(
         self,
-        layout: Layout,
+        layout: FieldLayout,
         source: RowSource,
         observed: Array,
         penalty: Penalty,
@@ -254,7 +254,7 @@ class _Task:
                 return self.layout.features(expected - cells_of(self.layout, codes[:, rows].T))
 
             return self._by_rows(slope, kind)
-        search = Search(loss, self.penalty, self.layout.units)
+        search = LogLinearSearch(loss, self.penalty, self.layout.units)
         tolerance = self.close
         weights, error, stopped = search.run(
             self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
@@ -279,7 +279,7 @@ class _Task:
         loss = PseudoLikelihood(self.layout, self.rows)
         if self.optimizer == "sgd":
             return self._by_rows(lambda w, rows: loss.of_rows(w, rows)[1], "pseudo-likelihood")
-        search = Search(loss, self.penalty, self.layout.units)
+        search = LogLinearSearch(loss, self.penalty, self.layout.units)
         tolerance = self.close
         weights, error, stopped = search.run(
             self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
@@ -302,7 +302,7 @@ class _Task:
 
     def _report(
         self, weights: Array, kind: str, log_likelihood: float, expected: Array, gradient: Array, error: float,
-        tolerance: float, stopped: bool, search: Search, details: dict[str, Any],
+        tolerance: float, stopped: bool, search: LogLinearSearch, details: dict[str, Any],
     ) -> FieldFit:  # fmt: skip
         slack = 1e-10 if not search.history else 1e-12 * abs(search.history[-1])
         return FieldFit(
@@ -428,7 +428,7 @@ def _method(method: Any) -> tuple[str, Any]:
     return method, SURROGATES[method]() if method in SURROGATES else None
 
 
-def _start(start: Array | None, layout: Layout) -> Array:
+def _start(start: Array | None, layout: FieldLayout) -> Array:
     if start is None:
         return np.zeros(layout.n_weights)
     try:

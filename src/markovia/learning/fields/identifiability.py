@@ -18,7 +18,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import Feature
-from markovia.learning.fields.field_layout import Layout, layout_of_features
+from markovia.learning.fields.field_layout import FieldLayout, layout_of_features
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 
@@ -96,7 +96,7 @@ def identifiability(features: list[Feature]) -> Identifiability:
     return identifiability_of(layout_of_features(list(features)))
 
 
-def identifiability_of(layout: Layout) -> Identifiability:
+def identifiability_of(layout: FieldLayout) -> Identifiability:
     """Say which directions of the weights of a layout change no probability (its zeros left aside)."""
     matrix = (_interactions(layout) @ layout.design).tocsr()
     matrix.data[np.abs(matrix.data) < 1e-12] = 0.0
@@ -133,7 +133,7 @@ def identifiability_of(layout: Layout) -> Identifiability:
     return Identifiability(layout.n_weights, rank, found, tuple(layout.names))
 
 
-def most_free(layout: Layout) -> int:
+def most_free(layout: FieldLayout) -> int:
     """Return a bound on the number of free parameters: the interactions inside the tables; exact for free tables."""
     free: list[int] = (layout.cards - 1).tolist()
     weighed = np.diff(layout.design.indptr[layout.starts]) > 0
@@ -146,7 +146,7 @@ def most_free(layout: Layout) -> int:
     return min(layout.n_weights, sum(inside.values()) + int((layout.cards - 1)[weighed].sum()))
 
 
-def _interactions(layout: Layout) -> Any:
+def _interactions(layout: FieldLayout) -> Any:
     """Return the sparse matrix that takes cells to interactions, the constant left out."""
     from scipy.sparse import coo_matrix
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.learning.fields.exact_expectations import ExactExpectations, exact_expectations
-from markovia.learning.fields.field_layout import Layout
+from markovia.learning.fields.field_layout import FieldLayout
 from markovia.runtime.array_types import Array
 from markovia.runtime.progress import progress_bar
 
@@ -27,7 +27,7 @@ MOST_PAIRS = 5_000_000
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedMargins:
     """Log tables whose margins are those of the data.
 
     Attributes
@@ -50,8 +50,13 @@ class Fitted:
 
 
 def proportional_fitting(
-    layout: Layout, observed: Array, *, max_iterations: int, tolerance: float, progress: bool | None = None
-) -> Fitted:
+    layout: FieldLayout,
+    observed: Array,
+    *,
+    max_iterations: int,
+    tolerance: float,
+    progress: bool | None = None,
+) -> FittedMargins:
     """Fit free tables to margins of the data.
 
     Parameters
@@ -68,13 +73,13 @@ def proportional_fitting(
         if found is not None:
             with np.errstate(invalid="ignore"):
                 value = float(np.nansum(np.where(observed > 0, found * observed, 0.0)))
-            return Fitted(found, 1, 0.0, [value], True)
+            return FittedMargins(found, 1, 0.0, [value], True)
     if prod(layout.cards.tolist()) <= JOINT and len(layout.variables) <= 60:
         return _on_joint(layout, observed, max_iterations, tolerance, progress)
     return _on_tree(layout, observed, max_iterations, tolerance, progress)
 
 
-def decomposable_tables(layout: Layout, observed: Array) -> Array | None:
+def decomposable_tables(layout: FieldLayout, observed: Array) -> Array | None:
     """Return clique margins over separator margins as log tables; None unless the tables are cliques of a chordal graph."""
     order = perfect_order(layout)
     if order is None:
@@ -98,14 +103,14 @@ def decomposable_tables(layout: Layout, observed: Array) -> Array | None:
     return found
 
 
-class Step(NamedTuple):
+class MarginStep(NamedTuple):
     """A table in a perfect order, and the variables it shares with the tables before it."""
 
     table: int
     separator: frozenset[int]
 
 
-def perfect_order(layout: Layout) -> list[Step] | None:
+def perfect_order(layout: FieldLayout) -> list[MarginStep] | None:
     """Return the tables so that each meets those before it inside one of them; None if there is no such order.
 
     The order comes from a maximum spanning forest of the tables by shared variables: it has the running intersection
@@ -145,7 +150,7 @@ def perfect_order(layout: Layout) -> list[Step] | None:
             weight += shared[f, g]
     if weight != sum(map(len, scopes)) - len(holders):
         return None
-    found: list[Step] = []
+    found: list[MarginStep] = []
     seen = [False] * len(scopes)
     for first in range(len(scopes)):
         if seen[first]:
@@ -153,7 +158,7 @@ def perfect_order(layout: Layout) -> list[Step] | None:
         queue = [(first, -1)]
         seen[first] = True
         for f, parent in queue:
-            found.append(Step(f, scopes[f] & scopes[parent] if parent >= 0 else frozenset()))
+            found.append(MarginStep(f, scopes[f] & scopes[parent] if parent >= 0 else frozenset()))
             for g in links[f]:
                 if not seen[g]:
                     seen[g] = True
@@ -161,7 +166,7 @@ def perfect_order(layout: Layout) -> list[Step] | None:
     return found
 
 
-def _targets(layout: Layout) -> list[int]:
+def _targets(layout: FieldLayout) -> list[int]:
     """Return the tables to scale: those of two or more variables, and single variables in none of them."""
     inside = set(layout.scope.tolist())
     n = len(layout.variables)
@@ -169,7 +174,7 @@ def _targets(layout: Layout) -> list[int]:
     return alone + [n + f for f in range(layout.n_tables)]
 
 
-def _has_weights(layout: Layout, i: int) -> bool:
+def _has_weights(layout: FieldLayout, i: int) -> bool:
     """Say whether a variable has a table of its own."""
     return bool(layout.design.indptr[layout.starts[i + 1]] > layout.design.indptr[layout.starts[i]])
 
@@ -178,14 +183,14 @@ def _ratio(wanted: Array, have: Array) -> Array:
     return np.divide(wanted, have, out=np.zeros_like(have), where=have > 0)
 
 
-def _value(layout: Layout, observed: Array, log_tables: Array, log_z: float) -> float:
+def _value(layout: FieldLayout, observed: Array, log_tables: Array, log_z: float) -> float:
     used = observed > 0
     return float(observed[used] @ log_tables[used]) - log_z
 
 
 def _on_joint(
-    layout: Layout, observed: Array, max_iterations: int, tolerance: float, progress: bool | None
-) -> Fitted:
+    layout: FieldLayout, observed: Array, max_iterations: int, tolerance: float, progress: bool | None
+) -> FittedMargins:
     """Scale one joint table; the tables' own factors are kept in logs beside it."""
     shape = layout.cards.tolist()
     n = len(shape)
@@ -223,7 +228,7 @@ def _on_joint(
         except KeyboardInterrupt:
             if not done:
                 raise
-    return Fitted(logs, done, error, history, False)
+    return FittedMargins(logs, done, error, history, False)
 
 
 def _laid(flat: Array, scope: tuple[int, ...], kept: list[int], shape: list[int], wide: list[int]) -> Array:
@@ -233,8 +238,8 @@ def _laid(flat: Array, scope: tuple[int, ...], kept: list[int], shape: list[int]
 
 
 def _on_tree(
-    layout: Layout, observed: Array, max_iterations: int, tolerance: float, progress: bool | None
-) -> Fitted:
+    layout: FieldLayout, observed: Array, max_iterations: int, tolerance: float, progress: bool | None
+) -> FittedMargins:
     """Scale tables by marginals from a junction tree that is compiled once."""
     expectations: ExactExpectations = exact_expectations(layout)
     logs = np.where(np.isneginf(layout.base), -np.inf, 0.0)
@@ -261,4 +266,4 @@ def _on_tree(
         except KeyboardInterrupt:
             if not done:
                 raise
-    return Fitted(logs, done, error, history, False)
+    return FittedMargins(logs, done, error, history, False)

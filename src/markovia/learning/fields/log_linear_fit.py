@@ -20,7 +20,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.potentials.log_linear import Feature, LogLinear
-from markovia.learning.fields.field_layout import Layout
+from markovia.learning.fields.field_layout import FieldLayout
 from markovia.learning.fields.identifiability import Identifiability, identifiability_of, most_free
 from markovia.learning.fields.penalties import Penalty
 from markovia.optimise.limited_memory_bfgs import minimise_smooth
@@ -67,7 +67,7 @@ class FieldFit:
         More, by method.
     """
 
-    layout: Layout = field(repr=False)
+    layout: FieldLayout = field(repr=False)
     weights: Array
     method: str
     log_likelihood: float
@@ -118,7 +118,7 @@ class FieldFit:
         )
 
 
-class Search:
+class LogLinearSearch:
     """An objective that remembers its best point and its history, and may show a bar.
 
     Parameters
@@ -190,7 +190,7 @@ class Search:
 
 
 def likelihood(
-    layout: Layout, expectations: Expectations, observed: Array
+    layout: FieldLayout, expectations: Expectations, observed: Array
 ) -> Callable[[Array], tuple[float, Array]]:
     """Return the mean negative log likelihood of a row and its gradient as a function of the weights.
 
@@ -225,7 +225,7 @@ def likelihood(
     return loss
 
 
-def unseen_cells(layout: Layout, observed: Array) -> Array:
+def unseen_cells(layout: FieldLayout, observed: Array) -> Array:
     """Return minus infinity for cells that no row shows and that have a weight of their own, zero for others.
 
     For free tables without a penalty this is the maximum of the likelihood and of the pseudo-likelihood: the slope towards

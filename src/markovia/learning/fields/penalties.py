@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.learning.fields.field_layout import Layout
+from markovia.learning.fields.field_layout import FieldLayout
 from markovia.runtime.array_types import Array, Ints
 
 
@@ -92,7 +92,7 @@ class Penalty:
 
 
 def read_penalty(
-    layout: Layout, total: float, l2: Any = 0.0, l1: Any = 0.0, group_l1: Any = 0.0, groups: Any = None
+    layout: FieldLayout, total: float, l2: Any = 0.0, l1: Any = 0.0, group_l1: Any = 0.0, groups: Any = None
 ) -> Penalty:
     """Read penalties as a user writes them.
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.kernels.plain_code import either
-from markovia.learning.fields.field_layout import Layout, require_rows
+from markovia.learning.fields.field_layout import FieldLayout, require_rows
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
@@ -47,7 +47,7 @@ class PseudoLikelihood:
     (1.386294, [-0.333333])
     """
 
-    def __init__(self, layout: Layout, data: CodedTable) -> None:
+    def __init__(self, layout: FieldLayout, data: CodedTable) -> None:
         require_rows(data)
         self.layout, self.total = layout, data.total
         self.codes = ordered_codes(layout, data)
@@ -178,7 +178,7 @@ class PseudoLikelihood:
         assert n == len(listed) + len(self._direct)
 
 
-def ordered_codes(layout: Layout, data: CodedTable) -> NDArray[Any]:
+def ordered_codes(layout: FieldLayout, data: CodedTable) -> NDArray[Any]:
     """Return the rows' codes, one row a variable in the layout's order, in one small integer type."""
     names = [v.name for v in layout.variables]
     kind = np.int8 if layout.cards.max(initial=1) < 128 else np.int32

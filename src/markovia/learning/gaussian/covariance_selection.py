@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.moments import Moments, checked_moments
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.moments import Moments, checked_moments
+from markovia.data.tables.reading_mixed import read_mixed
 from markovia.errors import InvalidArgument
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array
 
 SWEEPS, TOLERANCE = 1000, 1e-12

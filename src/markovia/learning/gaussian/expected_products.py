@@ -24,7 +24,7 @@ LISTED = 4096
 
 
 @dataclass(frozen=True)
-class Rows:
+class ProductRows:
     """Complete or incomplete rows: codes (-1 is missing) of states, numbers (NaN is missing), and weights."""
 
     codes: dict[str, Any]
@@ -42,7 +42,7 @@ class NumberFamily:
 
 
 @dataclass
-class Sums:
+class ProductSums:
     """Counts of table families, sums of products of number families, and the log likelihood of what is seen."""
 
     counts: dict[str, Array]
@@ -60,9 +60,9 @@ class Summing:
         self.names = list(numbers)
         self.place = {n: k + 1 for k, n in enumerate(self.names)}
 
-    def empty(self) -> Sums:
+    def empty(self) -> ProductSums:
         """Return sums of no rows."""
-        return Sums(
+        return ProductSums(
             {n: np.zeros(tuple(len(v) for v in scope)) for n, scope in self.tables.items()},
             {
                 n: np.zeros((*(len(v) for v in f.discrete), len(f.continuous) + 2, len(f.continuous) + 2))
@@ -70,7 +70,7 @@ class Summing:
             },
         )
 
-    def complete(self, rows: Rows) -> Sums:
+    def complete(self, rows: ProductRows) -> ProductSums:
         """Add up rows without gaps."""
         found = self.empty()
         for n, scope in self.tables.items():
@@ -92,7 +92,7 @@ class Summing:
             found.products[n] = flat.reshape(shape)
         return found
 
-    def expected(self, rows: Rows, nodes: Mapping[str, Conditional]) -> Sums:
+    def expected(self, rows: ProductRows, nodes: Mapping[str, Conditional]) -> ProductSums:
         """Add up rows with gaps, each completed as the present distributions say."""
         found = self.empty()
         order = _parents_first(nodes)
@@ -111,14 +111,14 @@ class Summing:
 
     def _pattern(
         self,
-        rows: Rows,
+        rows: ProductRows,
         mine: Any,
         lost: Any,
         states: Mapping[str, Variable],
         nodes: Mapping[str, Conditional],
         order: Sequence[str],
         moments: dict[tuple[int, ...], tuple[Array, Array]],
-        found: Sums,
+        found: ProductSums,
     ) -> None:
         seen = {n: int(rows.codes[n][mine[0]]) for n in states}
         open_states = [n for n, c in seen.items() if c < 0]

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.in_memory import Columns, coded_columns, eager_columns, wanted_columns
-from markovia.data.number_columns import column_numbers
-from markovia.data.reading_mixed import read_mixed
-from markovia.data.row_sources import row_weights
+from markovia.data.tables.in_memory import Columns, coded_columns, eager_columns, wanted_columns
+from markovia.data.tables.number_columns import column_numbers
+from markovia.data.tables.reading_mixed import read_mixed
+from markovia.data.tables.row_sources import row_weights
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable, UnsupportedModel, outside
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import State, Variable
-from markovia.learning.gaussian.expected_products import NumberFamily, Rows, Summing, Sums
+from markovia.learning.gaussian.expected_products import NumberFamily, ProductRows, ProductSums, Summing
 from markovia.learning.gaussian.linear_regressions import (
     RegressionPosterior,
     centred,
@@ -33,7 +33,7 @@ from markovia.learning.incomplete.em import EM, as_em
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.priors import NormalInverseGamma, as_prior
 from markovia.learning.tables.row_counts import family_log_likelihood
-from markovia.learning.tables.table_learner import Family, TableLearner
+from markovia.learning.tables.table_learner import NodeFamily, TableLearner
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import generator
 
@@ -42,7 +42,7 @@ COLLAPSED = 1e-9
 
 
 @dataclass(frozen=True)
-class Structure:
+class NetworkStructure:
     """What a fit knows of a network: parents, present distributions, and which variables nobody described."""
 
     variables: Mapping[str, Variable]
@@ -63,7 +63,7 @@ class NumberFit:
     """Dirichlet parameters of the tables, under a prior on complete data."""
 
 
-def has_numbers(structure: Structure, data: Any, states: Mapping[str, Any] | None) -> bool:
+def has_numbers(structure: NetworkStructure, data: Any, states: Mapping[str, Any] | None) -> bool:
     """Say whether a network is about numbers, or becomes so by the columns of the data."""
     if any(isinstance(v, Quantity) for v in structure.variables.values()):
         return True
@@ -82,7 +82,7 @@ def has_numbers(structure: Structure, data: Any, states: Mapping[str, Any] | Non
 
 
 def fit_numbers(
-    structure: Structure,
+    structure: NetworkStructure,
     data: Any,
     prior: Any,
     weights: Any,
@@ -137,7 +137,7 @@ class _Learner:
     """Turns sums into distributions."""
 
     def __init__(
-        self, structure: Structure, variables: dict[str, Variable], prior: Any, fixed: set[str]
+        self, structure: NetworkStructure, variables: dict[str, Variable], prior: Any, fixed: set[str]
     ) -> None:
         self.variables, self.fixed, self.before = variables, fixed, structure.before
         numbers = [n for n in structure.parents if isinstance(variables[n], Quantity)]
@@ -164,13 +164,13 @@ class _Learner:
         if prior is not None and self.prior is None:
             self.prior = NormalInverseGamma(float(prior) if isinstance(prior, int | float) else 1.0)
         self.table_learner = TableLearner(
-            [Family(s[-1], s[:-1], self.before.get(n), n in fixed) for n, s in scopes.items()],
+            [NodeFamily(s[-1], s[:-1], self.before.get(n), n in fixed) for n, s in scopes.items()],
             as_prior(tables),
         )
         self.posteriors: dict[str, dict[tuple[int, ...], RegressionPosterior]] = {}
         self.unseen: dict[str, int] = {}
 
-    def estimate(self, sums: Sums) -> dict[str, Conditional]:
+    def estimate(self, sums: ProductSums) -> dict[str, Conditional]:
         made: dict[str, Conditional] = dict(
             zip(sums.counts, self.table_learner.estimate(list(sums.counts.values())), strict=True)
         )
@@ -187,7 +187,7 @@ class _Learner:
                 self.unseen[n] = unseen
         return {n: made[n] for n in self.order}
 
-    def by_family(self, tables: Mapping[str, Conditional], sums: Sums) -> dict[str, float]:
+    def by_family(self, tables: Mapping[str, Conditional], sums: ProductSums) -> dict[str, float]:
         found = {}
         for n, node in tables.items():
             if isinstance(node, GaussianConditional):
@@ -201,7 +201,7 @@ class _Learner:
                 found[n] = family_log_likelihood(sums.counts[n], node)
         return found
 
-    def alphas(self, sums: Sums) -> dict[str, Any]:
+    def alphas(self, sums: ProductSums) -> dict[str, Any]:
         """Return the Dirichlet parameters of the tables, where they have a prior."""
         prior = self.table_learner.prior
         if prior is None:
@@ -214,12 +214,12 @@ class _Learner:
 
 
 def _read(
-    structure: Structure,
+    structure: NetworkStructure,
     data: Any,
     weights: Any,
     states: Mapping[str, int | Sequence[State]] | None,
     latent: Mapping[str, Variable],
-) -> tuple[dict[str, Variable], Rows]:
+) -> tuple[dict[str, Variable], ProductRows]:
     columns = eager_columns(data)
     names = [n for n in structure.parents if n not in latent]
     lacking = next((n for n in names if n not in columns.names), None)
@@ -262,10 +262,10 @@ def _read(
     for n, column in values.items():
         if n not in latent and np.isnan(column).all():
             raise InvalidArgument(f"the column {n!r} has no cell; say latent=[{n!r}] if it is never observed")
-    return variables, Rows(codes, values, np.ones(n_rows) if given is None else given)
+    return variables, ProductRows(codes, values, np.ones(n_rows) if given is None else given)
 
 
-def _without_gaps(rows: Rows) -> Rows:
+def _without_gaps(rows: ProductRows) -> ProductRows:
     whole = np.ones(len(rows.weights), bool)
     for column in rows.codes.values():
         whole &= column >= 0
@@ -273,7 +273,7 @@ def _without_gaps(rows: Rows) -> Rows:
         whole &= ~np.isnan(numbers)
     if not whole.any():
         raise InvalidArgument("every row misses a cell; use missing='em'")
-    return Rows(
+    return ProductRows(
         {n: c[whole] for n, c in rows.codes.items()},
         {n: c[whole] for n, c in rows.numbers.items()},
         rows.weights[whole],
@@ -281,12 +281,12 @@ def _without_gaps(rows: Rows) -> Rows:
 
 
 def _by_em(
-    learner: _Learner, rows: Rows, settings: EM, latent: Mapping[str, Variable]
-) -> tuple[dict[str, Conditional], Sums, Fit]:
+    learner: _Learner, rows: ProductRows, settings: EM, latent: Mapping[str, Variable]
+) -> tuple[dict[str, Conditional], ProductSums, Fit]:
     rng = generator(settings.seed)
     # a cell: log densities have any size, by the unit of the columns
     least = settings.tolerance * max(1.0, float(rows.weights.sum()) * (len(rows.codes) + len(rows.numbers)))
-    best: tuple[float, dict[str, Conditional], Sums, list[float], bool] | None = None
+    best: tuple[float, dict[str, Conditional], ProductSums, list[float], bool] | None = None
     for run in range(settings.restarts):
         nodes = learner.estimate(learner.summing.complete(_filled(rows, learner.variables, rng, run > 0)))
         if latent:
@@ -319,7 +319,7 @@ def _by_em(
     return nodes, sums, record
 
 
-def _refuse_collapse(learner: _Learner, nodes: Mapping[str, Conditional], sums: Sums) -> None:
+def _refuse_collapse(learner: _Learner, nodes: Mapping[str, Conditional], sums: ProductSums) -> None:
     """Stop where a variance goes to zero: the likelihood then grows without bound."""
     for n, f in learner.summing.numbers.items():
         node = nodes[n]
@@ -336,7 +336,9 @@ def _refuse_collapse(learner: _Learner, nodes: Mapping[str, Conditional], sums: 
             )
 
 
-def _filled(rows: Rows, variables: Mapping[str, Variable], rng: np.random.Generator, random: bool) -> Rows:
+def _filled(
+    rows: ProductRows, variables: Mapping[str, Variable], rng: np.random.Generator, random: bool
+) -> ProductRows:
     """Return rows whose gaps are filled with cells drawn from their columns, for a start."""
     codes, numbers = {}, {}
     for n, column in rows.codes.items():
@@ -358,11 +360,14 @@ def _filled(rows: Rows, variables: Mapping[str, Variable], rng: np.random.Genera
             numbers[n][gone] = rng.standard_normal(len(gone))
         else:
             numbers[n][gone] = rng.choice(seen, len(gone)) if random else seen.mean()
-    return Rows(codes, numbers, rows.weights)
+    return ProductRows(codes, numbers, rows.weights)
 
 
 def _apart(
-    nodes: Mapping[str, Conditional], latent: Mapping[str, Variable], rows: Rows, rng: np.random.Generator
+    nodes: Mapping[str, Conditional],
+    latent: Mapping[str, Variable],
+    rows: ProductRows,
+    rng: np.random.Generator,
 ) -> dict[str, Conditional]:
     """Move the regressions of hidden states apart, so that EM can tell them from each other."""
     moved = dict(nodes)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, Unanswered
-from markovia.graphs.chordal import is_chordal, perfect_elimination_order
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.triangulation.chordal import is_chordal, perfect_elimination_order
 from markovia.learning.gaussian.covariance_selection import field_moments, selected_precision
 from markovia.learning.tables.priors import Wishart
 from markovia.runtime.array_types import Array

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading import column_names, read_data
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading import column_names, read_data
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.engine import Engine, get_engine
 from markovia.learning.incomplete.incomplete_rows import LARGEST, IncompleteRows
-from markovia.learning.tables.table_learner import Family, weighted_log
+from markovia.learning.tables.table_learner import NodeFamily, weighted_log
 from markovia.runtime.array_types import Array
 
 EXACT = ("junction-tree", "variable-elimination", "enumeration", "conditioning")
@@ -70,7 +70,11 @@ class ExpectedCounter:
     """
 
     def __init__(
-        self, families: Sequence[Family], table: CodedTable, engine: str | Engine = "auto", seed: Any = None
+        self,
+        families: Sequence[NodeFamily],
+        table: CodedTable,
+        engine: str | Engine = "auto",
+        seed: Any = None,
     ) -> None:
         self.families = tuple(families)
         self.engine = get_engine(engine)
@@ -193,7 +197,7 @@ def expected_counts(
     known = list(tables)
     if not all(isinstance(t, Conditional) for t in known):
         raise InvalidArgument("expected counts are those of a directed network with a table at every node")
-    families = [Family(t.variable, t.parents, t) for t in known]
+    families = [NodeFamily(t.variable, t.parents, t) for t in known]
     variables = {t.variable.name: t.variable for t in known}
     if hasattr(data, "in_memory"):
         table = data.in_memory()

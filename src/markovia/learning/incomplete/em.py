@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import (
     ApproximateWarning,
     ConvergenceWarning,

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import CodedTable, count_shape
+from markovia.data.tables.row_sources import CodedTable, count_shape
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import Conditional
 from markovia.kernels.plain_code import either
 from markovia.learning.incomplete.missing_groups import number_cases, places_of, split_rows, starts_of
 from markovia.learning.incomplete.pattern_maps import pattern_maps
-from markovia.learning.tables.table_learner import Family
+from markovia.learning.tables.table_learner import NodeFamily
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
@@ -36,10 +36,10 @@ QUICK = 2e5
 """Work below which threads do not pay."""
 
 
-class Layout:
+class TableLayout:
     """The families of a network as flat arrays; variable i has family i."""
 
-    def __init__(self, families: Sequence[Family]) -> None:
+    def __init__(self, families: Sequence[NodeFamily]) -> None:
         self.families = tuple(families)
         number = {f.variable.name: i for i, f in enumerate(families)}
         self.names = list(number)
@@ -85,8 +85,8 @@ class IncompleteRows:
         Entries of the largest clique that is summed exactly; components that need a larger one are `wide`.
     """
 
-    def __init__(self, families: Sequence[Family], table: CodedTable, largest: int = LARGEST) -> None:
-        self.layout = at = Layout(families)
+    def __init__(self, families: Sequence[NodeFamily], table: CodedTable, largest: int = LARGEST) -> None:
+        self.layout = at = TableLayout(families)
         self.codes = full_codes(families, table)
         self.given_weights = table.weights
         self.weights = np.ones(table.n_rows) if table.weights is None else table.weights
@@ -226,7 +226,7 @@ class IncompleteRows:
         return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-def full_codes(families: Sequence[Family], table: CodedTable) -> NDArray[Any]:
+def full_codes(families: Sequence[NodeFamily], table: CodedTable) -> NDArray[Any]:
     """Return the codes of all families' variables, one row a variable; those without a column are missing."""
     names = [f.variable.name for f in families]
     kind = np.int8 if max(len(f.variable) for f in families) < 2**7 else np.int32

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from markovia.runtime.array_types import Array, Ints
 
 
-class Groups(NamedTuple):
+class MissingGroups(NamedTuple):
     """The row and pattern of each group of missing cells, and the patterns as lists of variables."""
 
     row: Ints
@@ -24,7 +24,7 @@ class Groups(NamedTuple):
     member: Ints
 
 
-class Cases(NamedTuple):
+class GroupCases(NamedTuple):
     """Each group's case (-1 without a tree); each case's pattern, weight, and offsets in all tables, `base[at:]`."""
 
     of: Ints
@@ -76,7 +76,9 @@ def number_lists(start: Ints, words: Ints, kind: Ints | None = None) -> tuple[In
     return rank[number], first[order]
 
 
-def split_rows(codes: NDArray[Any], used: NDArray[np.bool_], scopes: Sequence[Sequence[int]]) -> Groups:
+def split_rows(
+    codes: NDArray[Any], used: NDArray[np.bool_], scopes: Sequence[Sequence[int]]
+) -> MissingGroups:
     """Return the groups of missing cells of all used rows; `codes[i, r]` is variable i's state, negative if missing."""
     missing = (codes < 0) & used
     row, variable = np.nonzero(missing.T)
@@ -101,20 +103,20 @@ def split_rows(codes: NDArray[Any], used: NDArray[np.bool_], scopes: Sequence[Se
     start = np.append(np.flatnonzero(fresh), len(row))
     pattern, first = number_lists(start, variable)
     sizes = np.diff(start)[first]
-    return Groups(row[start[:-1]], pattern, starts_of(sizes), variable[places_of(start[first], sizes)])
+    return MissingGroups(row[start[:-1]], pattern, starts_of(sizes), variable[places_of(start[first], sizes)])
 
 
 def number_cases(
     codes: NDArray[Any],
     weights: Array,
-    groups: Groups,
+    groups: MissingGroups,
     first_slot: Ints,
     family: Ints,
     scope_start: Ints,
     scope: Ints,
     stride: Ints,
     table_at: Ints,
-) -> Cases:
+) -> GroupCases:
     """Give numbers to the distinct cases of all groups, those of one pattern side by side.
 
     The tables of pattern p belong to the families `family[first_slot[p] : first_slot[p + 1]]`; a pattern without any has
@@ -143,7 +145,7 @@ def number_cases(
     of[order] = number
     chosen = sizes[first]
     total = np.bincount(number, weights[row], minlength=len(first)).astype(np.float64)
-    return Cases(of, pattern[first], total, starts_of(chosen), words[places_of(start[first], chosen)])
+    return GroupCases(of, pattern[first], total, starts_of(chosen), words[places_of(start[first], chosen)])
 
 
 def _mixed(numbers: NDArray[Any], seed: int) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.checks import Choice, Whole, check

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.threads import in_parallel
 

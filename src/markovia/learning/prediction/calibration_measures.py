@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import row_weights
+from markovia.data.tables.row_sources import row_weights
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array

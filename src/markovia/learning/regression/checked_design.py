@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from markovia.errors import InvalidArgument
 from markovia.learning.regression.families import family_and_link
-from markovia.learning.regression.solving import SOLVERS, Problem, Settings
+from markovia.learning.regression.solving import SOLVERS, RegressionProblem, SolverSettings
 from markovia.runtime.array_types import Array
 
 CLASSIFIERS = ("bernoulli", "categorical")
@@ -20,7 +20,7 @@ def link_name(model: Any) -> str:
     return "softmax" if model.family == "categorical" else family_and_link(model.family, model.link)[1].name
 
 
-def settings_of(model: Any) -> Settings:
+def settings_of(model: Any) -> SolverSettings:
     """Return the checked parameters of an estimator."""
     if model.solver not in SOLVERS:
         raise InvalidArgument(f"solver={model.solver!r} is none of {', '.join(SOLVERS)}")
@@ -53,7 +53,7 @@ def settings_of(model: Any) -> Settings:
         _, link = family_and_link(model.family, model.link)
         if model.solver == "lbfgs" and link.valid is not None:
             raise InvalidArgument(f"solver='lbfgs' cannot stay inside the link {link.name!r}; use 'irls'")
-    return Settings(
+    return SolverSettings(
         model.solver,
         float(model.l2),
         float(model.l1),
@@ -133,7 +133,7 @@ def _numbers(values: Any, what: str) -> Array:
 
 def problem_of(
     model: Any, rows: Array, targets: Any, sample_weight: Any, offset: Any, exposure: Any
-) -> Problem:
+) -> RegressionProblem:
     """Return the checked design, responses, weights and offsets."""
     weights = np.asarray(
         _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
@@ -148,7 +148,9 @@ def problem_of(
             raise InvalidArgument("a categorical model takes no offset or exposure")
         counts = np.zeros((len(rows), len(model.classes_)))
         counts[np.arange(len(rows)), targets] = weights
-        return Problem(design, counts, weights, np.zeros_like(counts), None, None, model.fit_intercept, names)
+        return RegressionProblem(
+            design, counts, weights, np.zeros_like(counts), None, None, model.fit_intercept, names
+        )
     y = np.asarray(targets, dtype=np.float64)
     if y.ndim == 2:  # successes and failures
         if not np.all(y >= 0):
@@ -164,4 +166,4 @@ def problem_of(
             f"y must hold {response.support} for the family {model.family!r}, not {y[~response.inside(y)][0]}"
         )
     moved = row_offset(model, offset, exposure, len(rows))
-    return Problem(design, y, weights, moved, response, link, model.fit_intercept, names)
+    return RegressionProblem(design, y, weights, moved, response, link, model.fit_intercept, names)

@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
-from markovia.learning.regression.objectives import Objective, SoftmaxObjective
+from markovia.learning.regression.objectives import RegressionObjective, SoftmaxObjective
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 
 
 @dataclass(frozen=True)
-class Solution:
+class WeightedSolution:
     """Where the iterations ended.
 
     Attributes
@@ -46,14 +46,14 @@ class Solution:
 
 
 def newton(
-    objective: Objective,
+    objective: RegressionObjective,
     start: Array,
     *,
     l1: Array | None = None,
     observed: bool = False,
     max_iter: int = 100,
     tol: float = 1e-14,
-) -> Solution:
+) -> WeightedSolution:
     """Minimise an objective (plus an L1 penalty) by damped Newton steps.
 
     Parameters
@@ -98,7 +98,7 @@ def newton(
             step = _lasso_step(b, gradient, objective.hessian(b, False), penalty)
             promised = -float(gradient @ step) - float(penalty @ (np.abs(b + step) - np.abs(b)))
         if not np.isfinite(promised):
-            return Solution(b, iteration, False, tuple(path))
+            return WeightedSolution(b, iteration, False, tuple(path))
         small = promised <= tol * size_of(value)
         rounding = 1e-15 * size_of(value)
         size, tried, found = 1.0, b, np.inf
@@ -109,12 +109,14 @@ def newton(
                 break
             size *= 0.5
         else:
-            return Solution(b, iteration, bool(promised <= max(tol, 1e-8) * size_of(value)), tuple(path))
+            return WeightedSolution(
+                b, iteration, bool(promised <= max(tol, 1e-8) * size_of(value)), tuple(path)
+            )
         b, value = tried, found
         path.append(value)
         if small:
-            return Solution(b, iteration, True, tuple(path))
-    return Solution(b, max_iter, False, tuple(path))
+            return WeightedSolution(b, iteration, True, tuple(path))
+    return WeightedSolution(b, max_iter, False, tuple(path))
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ class SoftmaxFit(InNotebooks):
     log_likelihood
         The sum of counts times log probabilities, without the penalty.
     n_iter, converged, path
-        As in `Solution`.
+        As in `WeightedSolution`.
     """
 
     coef: Array

@@ -13,7 +13,7 @@ from markovia.learning.regression.families import Link, Response
 from markovia.runtime.array_types import Array
 
 
-class Objective(Protocol):
+class RegressionObjective(Protocol):
     """A smooth convex (or locally convex) function with curvature; `newton` minimises it."""
 
     def value(self, b: Array) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.learning.regression.families import Link, Response
-from markovia.learning.regression.iteratively_reweighted import Solution, newton
+from markovia.learning.regression.iteratively_reweighted import WeightedSolution, newton
 from markovia.learning.regression.objectives import GlmObjective, SoftmaxObjective
 from markovia.learning.regression.online import lms_pass, safe_rate, sgd_pass
 from markovia.learning.regression.separated_data import dependent_columns, separated_classes, separated_counts
@@ -22,7 +22,7 @@ SOLVERS = ("irls", "newton", "lbfgs", "lms", "sgd")
 
 
 @dataclass(frozen=True)
-class Problem:
+class RegressionProblem:
     """What is fitted: `y` are responses, or counts of classes where `response` is None (softmax)."""
 
     x: Array
@@ -36,7 +36,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SolverSettings:
     """How it is fitted; see `glm.GLM`."""
 
     solver: str
@@ -50,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Solved:
+class SolvedRegression:
     """The answer: all coefficients (intercept first), the free ones flat, statistics by attribute name, and warnings."""
 
     coef: Array
@@ -65,8 +65,11 @@ class Solved:
 
 
 def solve(
-    problem: Problem, settings: Settings, passes: int | None = None, state: tuple[Array, int] | None = None
-) -> Solved:
+    problem: RegressionProblem,
+    settings: SolverSettings,
+    passes: int | None = None,
+    state: tuple[Array, int] | None = None,
+) -> SolvedRegression:
     """Fit a model; `passes` and `state` continue an online fit."""
     d = problem.x.shape[1]
     penalised = np.ones(d)
@@ -91,7 +94,7 @@ def solve(
     coef = objective.full(found.coef) if isinstance(objective, SoftmaxObjective) else found.coef
     statistics = _statistics(problem, objective, found.coef, settings)
     messages = () if passes is not None else _messages(problem, objective, found, settings)
-    return Solved(
+    return SolvedRegression(
         coef,
         found.coef,
         clock,
@@ -104,7 +107,9 @@ def solve(
     )
 
 
-def _batch(objective: GlmObjective | SoftmaxObjective, settings: Settings, l1: Array, size: int) -> Solution:
+def _batch(
+    objective: GlmObjective | SoftmaxObjective, settings: SolverSettings, l1: Array, size: int
+) -> WeightedSolution:
     tol = (1e-10 if settings.solver == "lbfgs" else 1e-14) if settings.tol is None else settings.tol
     if isinstance(objective, GlmObjective) and (
         settings.solver != "lbfgs" or objective.link.valid is not None
@@ -129,7 +134,7 @@ def _batch(objective: GlmObjective | SoftmaxObjective, settings: Settings, l1: A
         begin = objective.value(np.zeros(size))
         better = start + objective.step(start)
         best = min((start, better), key=objective.value)
-        return Solution(best, 1, True, (begin, objective.value(best)))
+        return WeightedSolution(best, 1, True, (begin, objective.value(best)))
     if settings.solver == "lbfgs":
         return _lbfgs(objective, start, settings, tol)
     return newton(
@@ -143,8 +148,8 @@ def _batch(objective: GlmObjective | SoftmaxObjective, settings: Settings, l1: A
 
 
 def _lbfgs(
-    objective: GlmObjective | SoftmaxObjective, start: Array, settings: Settings, tol: float
-) -> Solution:
+    objective: GlmObjective | SoftmaxObjective, start: Array, settings: SolverSettings, tol: float
+) -> WeightedSolution:
     from scipy.optimize import minimize
 
     path = [objective.value(start)]
@@ -172,7 +177,7 @@ def _lbfgs(
         },
     )
     converged = bool(found.success) or float(np.abs(look(found.x)[1]).max()) < 1e-6
-    return Solution(unit * found.x, max(1, int(found.nit)), converged, tuple(path))
+    return WeightedSolution(unit * found.x, max(1, int(found.nit)), converged, tuple(path))
 
 
 def _bend(objective: GlmObjective | SoftmaxObjective, b: Array) -> Array:
@@ -186,13 +191,13 @@ def _bend(objective: GlmObjective | SoftmaxObjective, b: Array) -> Array:
 
 
 def _online(
-    problem: Problem,
+    problem: RegressionProblem,
     objective: GlmObjective | SoftmaxObjective,
-    settings: Settings,
+    settings: SolverSettings,
     l2: Array,
     passes: int | None,
     state: tuple[Array, int] | None,
-) -> tuple[Solution, int]:
+) -> tuple[WeightedSolution, int]:
     from sklearn.utils import check_random_state
 
     rng = np.random.default_rng(check_random_state(settings.random_state).randint(2**31))
@@ -230,10 +235,10 @@ def _online(
         if abs(path[-2] - value) <= tol * (abs(value) + 1e-8 * abs(path[0])):
             done = True
             break
-    return Solution(best, rounds, done, tuple(path)), clock
+    return WeightedSolution(best, rounds, done, tuple(path)), clock
 
 
-def _steepest(problem: Problem) -> float:
+def _steepest(problem: RegressionProblem) -> float:
     """Bound the curvature of a row of length one."""
     if problem.response is None:
         return 0.5
@@ -248,7 +253,7 @@ def _steepest(problem: Problem) -> float:
 
 
 def _statistics(
-    problem: Problem, objective: GlmObjective | SoftmaxObjective, b: Array, settings: Settings
+    problem: RegressionProblem, objective: GlmObjective | SoftmaxObjective, b: Array, settings: SolverSettings
 ) -> dict[str, Any]:
     """Return everything that is read off the solution."""
     mass = float(problem.weights.sum())
@@ -295,7 +300,7 @@ def _statistics(
     return statistics
 
 
-def _null_deviance(problem: Problem, response: Response, link: Link) -> float:
+def _null_deviance(problem: RegressionProblem, response: Response, link: Link) -> float:
     """Return the deviance of the model with the intercept (if there is one) and the offset alone."""
     used = problem.weights > 0
     y, w, offset = problem.y[used], problem.weights[used], problem.offset[used]
@@ -309,7 +314,10 @@ def _null_deviance(problem: Problem, response: Response, link: Link) -> float:
 
 
 def _messages(
-    problem: Problem, objective: GlmObjective | SoftmaxObjective, found: Solution, settings: Settings
+    problem: RegressionProblem,
+    objective: GlmObjective | SoftmaxObjective,
+    found: WeightedSolution,
+    settings: SolverSettings,
 ) -> tuple[str, ...]:
     """Return one plain sentence for each thing that is wrong with the fit."""
     messages = []
@@ -343,7 +351,9 @@ def _messages(
     return tuple(messages)
 
 
-def _suspicious(problem: Problem, objective: GlmObjective | SoftmaxObjective, found: Solution) -> bool:
+def _suspicious(
+    problem: RegressionProblem, objective: GlmObjective | SoftmaxObjective, found: WeightedSolution
+) -> bool:
     """Say whether the data may be separated: along some direction next to no information is left."""
     if problem.response is not None and problem.response.name not in ("bernoulli", "binomial", "poisson"):
         return False
@@ -363,7 +373,9 @@ def _suspicious(problem: Problem, objective: GlmObjective | SoftmaxObjective, fo
     return bool(left[0] < 1e-6 * usual)
 
 
-def _separated(problem: Problem, objective: GlmObjective | SoftmaxObjective, found: Solution) -> bool | None:
+def _separated(
+    problem: RegressionProblem, objective: GlmObjective | SoftmaxObjective, found: WeightedSolution
+) -> bool | None:
     """Say whether the data are separated; None where that would take too long to decide."""
     used = problem.weights > 0
     x = problem.x[used]
@@ -385,7 +397,7 @@ def _separated(problem: Problem, objective: GlmObjective | SoftmaxObjective, fou
     return separated_classes(both, labels, 2)
 
 
-def _column(j: int, problem: Problem) -> str:
+def _column(j: int, problem: RegressionProblem) -> str:
     if problem.intercept and j == 0:
         return "the intercept"
     place = j - problem.intercept

@@ -120,7 +120,7 @@ def row_prior(probs: Array, concentration: Any) -> float:
     return dirichlet(np.where(probs > 0.0, probs, 1.0), {"concentration": concentration})
 
 
-class Training(NamedTuple):
+class BaumWelchSettings(NamedTuple):
     """What learning found: the model, the objective before each iteration, whether it settled, states without data."""
 
     model: Any
@@ -144,7 +144,7 @@ def learn(
     tol: float = 1e-2,
     progress: bool | None = False,
     where: Callable[[int], str] = str,
-) -> Training:
+) -> BaumWelchSettings:
     """Learn from starting values until an iteration gains less than `tol`."""
     history: list[float] = []
     converged = False
@@ -160,17 +160,17 @@ def learn(
             if len(history) > 1 and history[-1] - history[-2] < tol:
                 converged = True
                 break
-    return Training(model, history, converged, np.flatnonzero(~fed).tolist())
+    return BaumWelchSettings(model, history, converged, np.flatnonzero(~fed).tolist())
 
 
-def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> Training:
+def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> BaumWelchSettings:
     """Learn from sequences whose states are all known: by counting."""
     states = model.path_of(states, seen.offsets) if hasattr(model, "path_of") else states
     expected = counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
     found = made.chain_over(seen).expect(seen.seen_by(made.emission))
     objective = seen.total(found.log_probs) + priors.log_density(made)
-    return Training(made, [objective], True, np.flatnonzero(_visits(expected) <= NOTHING).tolist())
+    return BaumWelchSettings(made, [objective], True, np.flatnonzero(_visits(expected) <= NOTHING).tolist())
 
 
 def expect(

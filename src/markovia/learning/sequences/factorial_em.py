@@ -9,16 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.sequences.factorial_mean_field import MeanField, SeenSum, structured_mean_field
+from markovia.inference.sequences.factorial_mean_field import (
+    FactorialMeanField,
+    SeenSum,
+    structured_mean_field,
+)
 from markovia.inference.sequences.hidden_chain import HiddenChain
 from markovia.learning.components.families import NOTHING, Observations
 from markovia.learning.components.normal_sums import regular
-from markovia.learning.sequences.baum_welch import Training, counted_rows
+from markovia.learning.sequences.baum_welch import BaumWelchSettings, counted_rows
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
 from markovia.runtime.progress import progress_bar
 
 
-def mean_field(model: JointChains, seen: Observations, begin: Any = None) -> MeanField:
+def mean_field(model: JointChains, seen: Observations, begin: Any = None) -> FactorialMeanField:
     """Return what chains know, each for itself; `begin` are posteriors to begin with."""
     chains = [HiddenChain(s, t) for s, t in zip(model.starts, model.transitions, strict=True)]
     return structured_mean_field(chains, _seen_sum(model, seen), begin=begin)
@@ -33,7 +37,7 @@ def _seen_sum(model: JointChains, seen: Observations) -> SeenSum:
 
 def learn_by_mean_field(
     model: JointChains, seen: Observations, *, max_iter: int, tol: float, progress: bool | None
-) -> Training:
+) -> BaumWelchSettings:
     """Learn from starting values until an iteration raises the bound by less than `tol`."""
     history: list[float] = []
     converged, begin = False, None
@@ -50,10 +54,10 @@ def learn_by_mean_field(
                 converged = True
                 break
     sums = np.concatenate([one.sums.sum(axis=0) for one in found.counts])
-    return Training(model, history, converged, np.flatnonzero(sums <= NOTHING).tolist())
+    return BaumWelchSettings(model, history, converged, np.flatnonzero(sums <= NOTHING).tolist())
 
 
-def _learned(model: JointChains, seen: Observations, found: MeanField) -> JointChains:
+def _learned(model: JointChains, seen: Observations, found: FactorialMeanField) -> JointChains:
     """Return the model that makes expected counts most probable."""
     starts, transitions = [], []
     for start, table, one in zip(model.starts, model.transitions, found.counts, strict=True):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
 from markovia.learning.components.families import Components, Observations
 from markovia.learning.components.gaussian import Gaussian

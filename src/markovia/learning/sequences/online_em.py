@@ -16,13 +16,13 @@ from markovia.learning.components.discrete import Bernoulli, Categorical, Multin
 from markovia.learning.components.families import NOTHING, Observations
 from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.components.tied import untied
-from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, Training, expect, maximise
+from markovia.learning.sequences.baum_welch import BaumWelchSettings, HiddenMarkov, Priors, expect, maximise
 from markovia.runtime.array_types import Array
 from markovia.runtime.progress import progress_bar
 
 
 @dataclass(frozen=True)
-class Sums:
+class OnlineSums:
     """Expected sums, per sequence: starts, moves, and for each state the size, sum and products of rows."""
 
     starts: Array
@@ -33,24 +33,26 @@ class Sums:
     sequences: float
     pieces: int
 
-    def mixed(self, other: "Sums", share: float) -> "Sums":
+    def mixed(self, other: "OnlineSums", share: float) -> "OnlineSums":
         """Return these sums with a share of them replaced."""
         second = None
         if self.second is not None and other.second is not None:
             second = (1.0 - share) * self.second + share * other.second
         named = ("starts", "pairs", "size", "first")
         new = {n: (1.0 - share) * getattr(self, n) + share * getattr(other, n) for n in named}
-        return Sums(**new, second=second, sequences=self.sequences + other.sequences, pieces=self.pieces + 1)
+        return OnlineSums(
+            **new, second=second, sequences=self.sequences + other.sequences, pieces=self.pieces + 1
+        )
 
 
-def sums_of(model: HiddenMarkov, seen: Observations, expected: Expected) -> Sums:
+def sums_of(model: HiddenMarkov, seen: Observations, expected: Expected) -> OnlineSums:
     """Return the expected sums of one piece."""
     weights, n = seen.weights(expected.sums), len(seen.offsets) - 1
     rows = _rows(model.emission, seen.rows)
     second = None
     if isinstance(untied(model.emission), Gaussian):
         second = np.array([(rows * w[:, None]).T @ rows for w in weights.T]) / n
-    return Sums(
+    return OnlineSums(
         expected.starts / n,
         expected.pairs / n,
         weights.sum(axis=0) / n,
@@ -61,7 +63,7 @@ def sums_of(model: HiddenMarkov, seen: Observations, expected: Expected) -> Sums
     )
 
 
-def follow(model: HiddenMarkov, sums: Sums, priors: Priors) -> HiddenMarkov:
+def follow(model: HiddenMarkov, sums: OnlineSums, priors: Priors) -> HiddenMarkov:
     """Return the model that makes sums most probable; rows that have the same sums stand for the data."""
     n = sums.sequences
     k, d = sums.first.shape
@@ -89,8 +91,13 @@ def follow(model: HiddenMarkov, sums: Sums, priors: Priors) -> HiddenMarkov:
 
 
 def online_step(
-    model: HiddenMarkov, sums: Sums | None, seen: Observations, priors: Priors, decay: float, where: Any = str
-) -> tuple[HiddenMarkov, Sums, float]:
+    model: HiddenMarkov,
+    sums: OnlineSums | None,
+    seen: Observations,
+    priors: Priors,
+    decay: float,
+    where: Any = str,
+) -> tuple[HiddenMarkov, OnlineSums, float]:
     """Return the model and sums after one more piece, and the piece's log p before it."""
     expected = expect(model, seen, "baum-welch", where)
     own = sums_of(model, seen, expected)
@@ -110,11 +117,11 @@ def learn_by_batches(
     seed: Any,
     progress: bool | None = False,
     where: Any = str,
-) -> Training:
+) -> BaumWelchSettings:
     """Learn in passes over sequences in a random order, some at a time, until a pass gains less than `tol`."""
     rng = np.random.default_rng(seed)
     count = len(seen.offsets) - 1
-    sums: Sums | None = None
+    sums: OnlineSums | None = None
     history: list[float] = []
     converged = False
     with progress_bar(progress, max_iter, unit="pass") as advance:
@@ -132,7 +139,7 @@ def learn_by_batches(
                 converged = True
                 break
     assert sums is not None
-    return Training(model, history, converged, np.flatnonzero(sums.size <= NOTHING).tolist())
+    return BaumWelchSettings(model, history, converged, np.flatnonzero(sums.size <= NOTHING).tolist())
 
 
 def part_of(seen: Observations, which: Any) -> Observations:

@@ -10,7 +10,7 @@ from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.inference.sequences.kalman_filter import KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_em import StateSpaceFit, free_entries
-from markovia.learning.sequences.state_space_likelihood import Parameter, fit_likelihood
+from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter, fit_likelihood
 from markovia.runtime.array_types import Array, Flags, Ints
 
 
@@ -123,9 +123,9 @@ def _now(space: StateSpace, name: str) -> Array:
 
 def _parts(
     space: StateSpace, free: Mapping[str, Flags], y: Array
-) -> list[tuple[str, tuple[Ints, ...], Parameter]]:
+) -> list[tuple[str, tuple[Ints, ...], LikelihoodParameter]]:
     """Return the free entries of each matrix, covariances block by block, as parameters."""
-    found: list[tuple[str, tuple[Ints, ...], Parameter]] = []
+    found: list[tuple[str, tuple[Ints, ...], LikelihoodParameter]] = []
     units = _units(space, y)
     for name, mask in free.items():
         now = _now(space, name)
@@ -151,5 +151,5 @@ def _parts(
                 "real" if not name.endswith("_cov") else "positive" if len(names) == 1 else "covariance"
             )
             sizes = tuple(units[name][at].tolist()) if name in units else ()
-            found.append((name, at, Parameter(names, tuple(now[at].tolist()), domain, sizes=sizes)))
+            found.append((name, at, LikelihoodParameter(names, tuple(now[at].tolist()), domain, sizes=sizes)))
     return found

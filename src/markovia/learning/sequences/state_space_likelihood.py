@@ -31,7 +31,7 @@ EDGE, BUMP = 1e-7, 1e-3
 
 
 @dataclass(frozen=True)
-class Parameter:
+class LikelihoodParameter:
     """Some parameters of one kind: their names, where they start, and where they may be.
 
     `sizes` say how large they are about, in the unit of the data, where their start does not: numbers that start at zero.
@@ -52,7 +52,7 @@ class Parameter:
         if self.domain == "covariance":
             i, j = _triangle(len(values))
             spread = np.sqrt(
-                Parameter((), (), "positive").sized(
+                LikelihoodParameter((), (), "positive").sized(
                     values[i == j], None if before is None else before[i == j]
                 )
             )
@@ -127,7 +127,7 @@ class LikelihoodFit:
 
 def fit_likelihood(
     log_likelihood: Callable[[Array], float],
-    parameters: Sequence[Parameter],
+    parameters: Sequence[LikelihoodParameter],
     start: Array,
     *,
     count: int = 1,

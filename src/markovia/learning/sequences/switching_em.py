@@ -13,7 +13,7 @@ import numpy as np
 from markovia.runtime.array_types import Array, Flags
 
 
-class Sums(NamedTuple):
+class SwitchingSums(NamedTuple):
     """For each regime: weight, and expected sums of x x', x, y x', y y', y."""
 
     mass: Array
@@ -25,7 +25,7 @@ class Sums(NamedTuple):
 
 
 def regressed(
-    sums: Sums,
+    sums: SwitchingSums,
     coefficients: Array,
     covs: Array,
     free: Flags,
@@ -84,7 +84,7 @@ def observed_sums(
     C: Array,
     d: Array,
     R: Array,
-) -> Sums:
+) -> SwitchingSums:
     """Return the sums for observations, missing numbers as they are expected given states and the step's other numbers.
 
     Parameters
@@ -97,7 +97,7 @@ def observed_sums(
         The matrices of the regimes as they are now.
     """
     K, p, n = C.shape
-    found = Sums(
+    found = SwitchingSums(
         np.zeros(K),
         np.zeros((K, n, n)),
         np.zeros((K, n)),

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from markovia.data.row_sources import CodedTable, RowSource
+from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.factors.tables.conditional import Conditional
 from markovia.runtime.array_types import Array, Codes
 
 if TYPE_CHECKING:
-    from markovia.learning.tables.table_learner import Family
+    from markovia.learning.tables.table_learner import NodeFamily
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class RowCounts:
 Counts = Array | RowCounts
 
 
-def family_counts(source: RowSource, families: Sequence["Family"]) -> list[Counts]:
+def family_counts(source: RowSource, families: Sequence["NodeFamily"]) -> list[Counts]:
     """Return the counts of every family, dense wherever its table is small."""
     dense = iter(source.counts([f.scope for f in families if not f.sparse]))
     table = source.in_memory() if any(f.sparse for f in families) else None

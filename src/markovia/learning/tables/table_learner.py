@@ -27,7 +27,7 @@ DENSE_LOCAL = 2**14
 
 
 @dataclass(frozen=True)
-class Family:
+class NodeFamily:
     """A node, its parents, and what it had before: None, a table, or a local model that keeps its form.
 
     `tied` names the group of nodes whose parameters are one and the same (the first of them); None for a node on its own.
@@ -79,7 +79,7 @@ class TableLearner:
         families, for local models (see `markovia.learning.tables.local_fits`), and where all of them are zero.
     """
 
-    def __init__(self, families: Sequence[Family], prior: Prior | None = None) -> None:
+    def __init__(self, families: Sequence[NodeFamily], prior: Prior | None = None) -> None:
         self.families = tuple(families)
         self.prior = prior
         if isinstance(prior, Dirichlet):
@@ -174,7 +174,7 @@ def weighted_log(weights: Array, p: Array) -> float:
         return float((weights[some] * np.log(p[some])).sum())
 
 
-def _groups(families: Sequence[Family]) -> list[list[int]]:
+def _groups(families: Sequence[NodeFamily]) -> list[list[int]]:
     """Return the positions of the families of each set of parameters; a group must have one shape and one form."""
     groups: dict[str, list[int]] = {}
     for i, f in enumerate(families):

@@ -21,7 +21,7 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.learning.tables.row_counts import Counts, RowCounts, family_log_likelihood, pooled
-from markovia.learning.tables.table_learner import Family, TableLearner, normalised_rows
+from markovia.learning.tables.table_learner import NodeFamily, TableLearner, normalised_rows
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class TablePosterior:
         except (KeyError, TypeError):
             raise UnknownVariable(name, self._at) from None
 
-    def _row_parameters(self, name: str) -> tuple[Family, Array]:
+    def _row_parameters(self, name: str) -> tuple[NodeFamily, Array]:
         i = self._index(name)
         alpha = self._alpha.get(self._lead[i])
         family = self._learner.families[i]

@@ -3,8 +3,7 @@
 Importing this module imports scikit-learn; only modules of estimators do so, and they are loaded on first use.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length
 
-from markovia.data.row_sources import row_weights
+from markovia.data.tables.row_sources import row_weights
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
@@ -48,18 +47,6 @@ class ProbabilisticClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-@contextmanager
-def kept_on_failure(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was if what is inside fails."""
-    before = dict(estimator.__dict__)
-    try:
-        yield
-    except BaseException:
-        estimator.__dict__.clear()
-        estimator.__dict__.update(before)
-        raise
 
 
 def zeros_and_ones(cells: Array, names: Sequence[str]) -> Array:

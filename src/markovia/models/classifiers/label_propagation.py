@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from markovia.errors import InvalidArgument
 from markovia.learning.prediction.label_propagation import propagate_labels, unreached
-from markovia.models.classifiers.input_checks import class_codes, kept_on_failure, labels
+from markovia.models.classifiers.input_checks import class_codes, labels
 from markovia.runtime.array_types import Array
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 
 GRAPHS = ("rbf", "knn", "precomputed")
 

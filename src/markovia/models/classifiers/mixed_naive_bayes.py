@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.feature_coding import coded_features
+from markovia.data.tables.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnknownVariable, did_you_mean
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import State, Variable

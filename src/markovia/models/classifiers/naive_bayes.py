@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.feature_coding import coded_features
+from markovia.data.tables.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import State, Variable
@@ -29,7 +29,6 @@ from markovia.models.classifiers.input_checks import (
     ProbabilisticClassifier,
     class_codes,
     class_variable,
-    kept_on_failure,
     labels,
     sample_weights,
     settled,
@@ -38,6 +37,7 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.estimator import kept_on_failure
 
 
 class NaiveBayesClassifier(ProbabilisticClassifier):

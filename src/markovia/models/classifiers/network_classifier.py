@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.feature_coding import coded_features
-from markovia.data.row_sources import MISSING, CodedTable
-from markovia.data.state_codes import code_type
+from markovia.data.tables.feature_coding import coded_features
+from markovia.data.tables.row_sources import MISSING, CodedTable
+from markovia.data.tables.state_codes import code_type
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.choosing.evidence_rows import answers, compiled_for
@@ -28,13 +28,13 @@ from markovia.models.classifiers.input_checks import (
     ProbabilisticClassifier,
     class_codes,
     class_variable,
-    kept_on_failure,
     labels,
     sample_weights,
     settled,
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.estimator import kept_on_failure
 from markovia.structure.learn import learn_structure
 from markovia.structure.methods import METHODS
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents

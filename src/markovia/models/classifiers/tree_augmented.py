@@ -9,7 +9,7 @@ tree (Prim) is quadratic in the features. Use it when naive Bayes is overconfide
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.factors.tables.variable import State
 from markovia.inference.engine import Engine
 from markovia.models.classifiers.network_classifier import NetworkClassifier

@@ -18,8 +18,8 @@ from markovia.errors import ApproximateWarning, ConvergenceWarning, IncompleteMo
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import Marginals, Method, field_marginals
-from markovia.learning.conditional_fields.reading import Graph, code_labels, read_labels
+from markovia.learning.conditional_fields.marginals import FieldMarginals, Method, field_marginals
+from markovia.learning.conditional_fields.reading import FieldGraph, code_labels, read_labels
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.estimator import Estimator
@@ -34,7 +34,7 @@ class Scored:
     fields: Fields
     scores: Array
     tables: Array
-    graph: Graph | None = None
+    graph: FieldGraph | None = None
 
 
 class Labeller(Estimator):
@@ -137,7 +137,7 @@ class ConditionalField(Labeller):
         named: Method = self.inference
         return named if named in ("loopy-bp", "tree-reweighted", "mean-field", "exact") else "auto"
 
-    def _marginals(self, scored: Scored) -> Marginals:
+    def _marginals(self, scored: Scored) -> FieldMarginals:
         method = self._evaluation()
         found = field_marginals(
             scored.fields, scored.scores, scored.tables, method, damping=getattr(self, "damping", 0.0)

@@ -22,7 +22,7 @@ from markovia.learning.conditional_fields.label_constraints import allowed_moves
 from markovia.learning.conditional_fields.online_chain import learn_online
 from markovia.learning.conditional_fields.reading import chain_edges
 from markovia.learning.conditional_fields.tokens import FewWeights, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import Training, descend, minimise
+from markovia.learning.conditional_fields.training import FieldTraining, descend, minimise
 from markovia.models.crf.base import Scored
 from markovia.models.crf.crf import CRF, log_weights
 from markovia.models.crf.tagger import Tagger, need_two
@@ -199,7 +199,7 @@ class ChainCRF(Tagger):
         self._take(objective.unpack(found.theta))
         return self
 
-    def _solve(self, objective: ChainObjective) -> Training:
+    def _solve(self, objective: ChainObjective) -> FieldTraining:
         rng = generator(self.random_state)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "progress": self.progress}
         start = np.zeros(objective.size)
@@ -219,7 +219,7 @@ class ChainCRF(Tagger):
             **limits,
         )
         value = objective(found.theta)[0] + float(objective.lasso @ np.abs(found.theta))
-        return Training(**{**vars(found), "value": value})
+        return FieldTraining(**{**vars(found), "value": value})
 
     def _take(self, weights: ChainWeights) -> None:
         self._weights = weights

@@ -20,10 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method
+from markovia.learning.conditional_fields.marginals import FieldSampler, Method, check_method
 from markovia.learning.conditional_fields.objective import EdgeWeights, PairwiseObjective, edge_tables
-from markovia.learning.conditional_fields.reading import Graph, Inputs, code_labels, read_inputs, read_labels
-from markovia.learning.conditional_fields.training import Training, descend, minimise
+from markovia.learning.conditional_fields.reading import (
+    FieldGraph,
+    Inputs,
+    code_labels,
+    read_inputs,
+    read_labels,
+)
+from markovia.learning.conditional_fields.training import FieldTraining, descend, minimise
 from markovia.models.crf.base import ConditionalField, Scored
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
@@ -179,7 +185,7 @@ class CRF(ConditionalField):
             l1=self.l1,
             intercept=self.fit_intercept,
             method=self.inference,
-            sampler=Sampler.of(fields, rng) if self.inference == "gibbs" else None,
+            sampler=FieldSampler.of(fields, rng) if self.inference == "gibbs" else None,
             damping=self.damping,
         )
         lower = np.where(objective.is_edge, 0.0, -np.inf) if self.attractive else None
@@ -305,7 +311,7 @@ class CRF(ConditionalField):
                 raise InvalidArgument(f"{what}= is a whole number, at least 1, not {count!r}")
 
     def _read_training(self, inputs: Any, labels: Any) -> tuple[Inputs, NDArray[Any], NDArray[Any]]:
-        graph = Graph.of(self.graph)
+        graph = FieldGraph.of(self.graph)
         read = read_inputs(inputs, graph, grow=True)
         flat = read_labels(self._flat_labels(labels), read.node_ptr, graph)
         return read, flat, np.unique(flat)
@@ -352,11 +358,11 @@ class CRF(ConditionalField):
 
     def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
         self._need_fit()
-        graph = Graph.of(self.graph)
+        graph = FieldGraph.of(self.graph)
         read = read_inputs(inputs, graph, self._vocabulary)
         return self._potentials(read, graph, own)
 
-    def _potentials(self, read: Inputs, graph: Graph | None, own: bool) -> Scored:
+    def _potentials(self, read: Inputs, graph: FieldGraph | None, own: bool) -> Scored:
         weights = self._node_weights()
         extra = self._extra(read)
         width = read.features.shape[1] + (0 if extra is None else extra.shape[1])
@@ -379,7 +385,7 @@ class CRF(ConditionalField):
         fields = self._fields(read, k, own)
         return Scored(fields, scores, edge_tables(fields.rows, self.edge_coef_), graph)
 
-    def _warn(self, found: Training, error: float) -> None:
+    def _warn(self, found: FieldTraining, error: float) -> None:
         if found.interrupted:
             message = (
                 f"training was interrupted after {found.iterations} steps; the best weights so far are kept"

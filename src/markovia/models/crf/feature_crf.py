@@ -23,7 +23,7 @@ from markovia.factors.local_models.local_model import number
 from markovia.factors.potentials.log_linear import Feature, LogLinear
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.conditional_fields.clique_plan import CliquePlan, clique_plan
-from markovia.learning.conditional_fields.training import Training, minimise
+from markovia.learning.conditional_fields.training import FieldTraining, minimise
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array
 from markovia.runtime.estimator import Estimator
@@ -174,7 +174,7 @@ class FeatureCRF(Estimator):
                 stacklevel=2,
             )
         self.coef_ = found.theta
-        self.training_: Training = found
+        self.training_: FieldTraining = found
         return self
 
     def gradient(self, X: Sequence[Any], Y: Sequence[Labelling], *, penalised: bool = True) -> Array:  # noqa: N803
@@ -256,16 +256,16 @@ class FeatureCRF(Estimator):
             )
         return self.coef_
 
-    def _layout(self) -> "_Layout":
+    def _layout(self) -> "_FeatureLayout":
         kept = getattr(self, "_made", None)
         if kept is None or kept[0] is not self.variables or kept[1] is not self.features:
-            kept = (self.variables, self.features, _Layout(self.variables, self.features))
+            kept = (self.variables, self.features, _FeatureLayout(self.variables, self.features))
             self._made = kept
-        made: _Layout = kept[2]
+        made: _FeatureLayout = kept[2]
         return made
 
     def _design(
-        self, layout: "_Layout", inputs: Sequence[Any], labels: Sequence[Labelling]
+        self, layout: "_FeatureLayout", inputs: Sequence[Any], labels: Sequence[Labelling]
     ) -> tuple[list[Array], Array]:
         """Return the tabulated features of all instances and their observed values."""
         if len(inputs) != len(labels):
@@ -276,7 +276,7 @@ class FeatureCRF(Estimator):
         return design, observed
 
 
-class _Layout:
+class _FeatureLayout:
     """The factors that features need, one a group of variables, and their clique tree."""
 
     def __init__(

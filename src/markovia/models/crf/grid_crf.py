@@ -20,7 +20,7 @@ from markovia.factors.distributions.checked_numbers import as_numbers, finite_nu
 from markovia.factors.potentials import grids
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.learning.conditional_fields.marginals import Method
-from markovia.learning.conditional_fields.reading import Graph, Inputs
+from markovia.learning.conditional_fields.reading import FieldGraph, Inputs
 from markovia.models.crf.base import LARGEST_LOG, Scored, largest_range
 from markovia.models.crf.crf import CRF
 from markovia.runtime.array_types import Array, Ints
@@ -140,7 +140,7 @@ class GridCRF(CRF):
         self._need_fit()
         read, shapes = self._read_images(inputs)
         one = len(shapes) == 1
-        graph = Graph(None, tuple(grids.grid_names(*shapes[0])), None) if one else None
+        graph = FieldGraph(None, tuple(grids.grid_names(*shapes[0])), None) if one else None
         return self._potentials(read, graph, own)
 
     def _flat_labels(self, labels: Any) -> Any:

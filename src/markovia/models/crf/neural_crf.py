@@ -18,8 +18,8 @@ import numpy as np
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import Method, Sampler, check_method, field_marginals
-from markovia.learning.conditional_fields.reading import Graph, code_labels, graph_edges, read_labels
+from markovia.learning.conditional_fields.marginals import FieldSampler, Method, check_method, field_marginals
+from markovia.learning.conditional_fields.reading import FieldGraph, code_labels, graph_edges, read_labels
 from markovia.models.crf.base import ConditionalField, Scored
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.double_precision import x64
@@ -155,7 +155,7 @@ class NeuralCRF(ConditionalField):
             if len(classes) < fields.k:
                 classes = _filled(classes, fields.k)
             labels = code_labels(flat, classes)
-            sampler = Sampler.of(fields, rng) if self.inference == "gibbs" else None
+            sampler = FieldSampler.of(fields, rng) if self.inference == "gibbs" else None
             trained, losses, stopped = self._train(jax, network, params, inputs, fields, labels, sampler, rng)
             self.params_ = jax.tree.map(np.asarray, trained)
             self._function = potentials
@@ -176,7 +176,7 @@ class NeuralCRF(ConditionalField):
         inputs: list[Any],
         fields: Fields,
         labels: Ints,
-        sampler: Sampler | None,
+        sampler: FieldSampler | None,
         rng: np.random.Generator,
     ) -> tuple[Any, list[float], str]:
         n = len(inputs)
@@ -223,7 +223,7 @@ class NeuralCRF(ConditionalField):
         which: Ints,
         scored: list[tuple[Array, Array]],
         labels: Ints,
-        sampler: Sampler | None,
+        sampler: FieldSampler | None,
     ) -> tuple[float, list[tuple[Array, Array]]]:
         """Return the negative log likelihood of some instances and its gradient by their scores."""
         scores = np.zeros((int(fields.node_ptr[-1]), fields.k))
@@ -261,15 +261,15 @@ class NeuralCRF(ConditionalField):
 
     def _graphs(
         self, scored: list[tuple[Array, Array]]
-    ) -> Callable[[list[Any]], tuple[Fields, Graph | None]]:
+    ) -> Callable[[list[Any]], tuple[Fields, FieldGraph | None]]:
         """Return what makes the graphs of inputs from the shapes of their scores."""
 
-        def make(inputs: list[Any]) -> tuple[Fields, Graph | None]:
+        def make(inputs: list[Any]) -> tuple[Fields, FieldGraph | None]:
             sizes, k = [len(node) for node, _ in scored], scored[0][0].shape[1]
             node_ptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
             chosen = self.graph
             given = callable(chosen)
-            graph = None if given else Graph.of(chosen)
+            graph = None if given else FieldGraph.of(chosen)
             own = [chosen(x) if given else None for x in inputs]
             tails, heads, edge_ptr = graph_edges(own, graph, node_ptr)
             for g, (_, edge) in enumerate(scored):

@@ -17,7 +17,7 @@ from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.marginals import Method
 from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import Training, minimise
+from markovia.learning.conditional_fields.training import FieldTraining, minimise
 from markovia.models.crf.base import ConditionalField, Labeller
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
@@ -159,7 +159,7 @@ class TokenLabeller(Labeller):
         check("max_iter", self.max_iter, Whole(1))
         check("tol", self.tol, POSITIVE)
 
-    def _minimise(self, objective: Convex, tokens: Tokens) -> Training:
+    def _minimise(self, objective: Convex, tokens: Tokens) -> FieldTraining:
         """Minimise a convex objective of tokens, and absolute values of all weights, by L-BFGS."""
         with tokens.often(objective.k):
             return minimise(
@@ -172,7 +172,7 @@ class TokenLabeller(Labeller):
                 progress=self.progress,
             )
 
-    def _learned(self, found: Training, tokens: Tokens, classes: NDArray[Any]) -> None:
+    def _learned(self, found: FieldTraining, tokens: Tokens, classes: NDArray[Any]) -> None:
         warn_of_training(found)
         self.classes_ = classes
         self.training_ = found
@@ -326,7 +326,7 @@ class Tagger(TokenLabeller, ConditionalField):
         return chain.best(seen)[0]
 
 
-def warn_of_training(found: Training) -> None:
+def warn_of_training(found: FieldTraining) -> None:
     """Warn where training did not converge."""
     if found.interrupted:
         message = f"training was interrupted after {found.iterations} steps; the best weights so far are kept"

@@ -15,8 +15,8 @@ from markovia.factors.potentials import grids
 from markovia.factors.tables.conditional import ConditionalTable, random_table
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.generators import random_dag, random_k_tree, random_tree
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.generators import random_dag, random_k_tree, random_tree
 from markovia.models.gallery.qmr import qmr
 from markovia.models.gallery.satisfiability import random_clauses, three_sat
 from markovia.models.graphical.bayesian_network import BayesianNetwork

@@ -10,8 +10,8 @@ from markovia.factors.gaussian.gaussian_field import GaussianField
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.separation import separated
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.separation.separation import separated
 from markovia.inference.gaussian.field_regressions import regressions
 from markovia.inference.problem import Piece
 from markovia.learning.gaussian.covariance_selection import covariance_selection

@@ -485,7 +485,7 @@ class GraphicalModel(ModelCore):
         for name, finding in problem.findings.items():
             if finding.code is not None:
                 codes[name] = np.full(n, finding.code, dtype=np.int64)
-        from markovia.data.frames import decode
+        from markovia.data.tables.frames import decode
 
         return decode(codes, self._variables.values(), int(n))
 

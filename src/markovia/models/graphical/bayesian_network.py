@@ -18,10 +18,10 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.independencies import Independence
-from markovia.graphs.separation import d_separated
-from markovia.graphs.trails import Trail, open_trails
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.trails import Trail, open_trails
+from markovia.graphs.separation.independencies import Independence
+from markovia.graphs.separation.separation import d_separated
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
 from markovia.models.graphical.arguments import list_of_names

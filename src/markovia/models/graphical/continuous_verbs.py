@@ -191,8 +191,8 @@ def sample(
 def _simulated(
     problem: Problem, known: Mapping[str, Any], n: int, rng: np.random.Generator
 ) -> dict[str, Any]:
-    from markovia.inference.differentiable.program import program_of
-    from markovia.inference.differentiable.simulation import predictive_draws
+    from markovia.inference.densities.program.program import program_of
+    from markovia.inference.densities.program.simulation import predictive_draws
 
     program = program_of(problem, only_drawn=True)
     return predictive_draws(program.density, program.nodes, known, n, int(rng.integers(2**31)))
@@ -202,8 +202,8 @@ def predicted(
     model: "GraphicalModel", post: Any, inputs: Mapping[str, Any] | None, n: int, rng: np.random.Generator
 ) -> tuple[Problem, dict[str, Any]]:
     """Return predictive draws of everything that was observed, at the draws of a posterior."""
-    from markovia.inference.differentiable.program import program_of
-    from markovia.inference.differentiable.simulation import kept_latents
+    from markovia.inference.densities.program.program import program_of
+    from markovia.inference.densities.program.simulation import kept_latents
 
     old = post.program.layout
     fresh = problem_of(model, inputs)

@@ -9,7 +9,7 @@ import numpy as np
 from markovia.errors import DuplicateName, InvalidArgument, TooLarge, UnknownVariable
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.independencies import (
+from markovia.graphs.separation.independencies import (
     Independence,
     all_independencies,
     local_independencies,

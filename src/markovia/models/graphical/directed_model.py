@@ -7,9 +7,9 @@ from markovia.errors import IncompleteModel, InvalidGraph, NotIdentifiable
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.inference.problem import Piece
 from markovia.models.graphical.base import GraphicalModel
 

@@ -21,7 +21,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, random_table, uniform_table
 from markovia.factors.tables.table_forms import LocalModel, argument_names, as_conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.models.graphical.differences import with_names, with_states
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided

@@ -10,11 +10,11 @@ from math import inf, prod
 from typing import Any, Literal
 
 from markovia.factors.tables.evidence import read_evidence
-from markovia.graphs.chordal import is_chordal
-from markovia.graphs.elimination import Heuristic, check_heuristic, eliminate
-from markovia.graphs.junction_tree import JunctionTree, junction_tree
-from markovia.graphs.treewidth import exact_treewidth
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.triangulation.chordal import is_chordal
+from markovia.graphs.triangulation.elimination import Heuristic, check_heuristic, eliminate
+from markovia.graphs.triangulation.junction_tree import JunctionTree, junction_tree
+from markovia.graphs.triangulation.treewidth import exact_treewidth
 from markovia.inference.choosing.auto import kernels_loaded, kernels_on_disk
 from markovia.models.graphical.arguments import list_of_names
 from markovia.models.graphical.base import GraphicalModel
@@ -192,9 +192,9 @@ def _compiled(graph: UndirectedGraph) -> bool:
 
 def _searched(scopes: Iterable[Sequence[str]], names: Sequence[str], sizes: Mapping[str, int]) -> list[str]:
     """Return the order that the compiled search finds; two states a variable where not given."""
-    from markovia.inference.exact.tree_plan import Structure, plan_for
+    from markovia.inference.exact.tree_plan import TreeStructure, plan_for
 
     ids = {n: i for i, n in enumerate(names)}
-    structure = Structure([sizes.get(n, 2) for n in names], [[ids[n] for n in scope] for scope in scopes])
+    structure = TreeStructure([sizes.get(n, 2) for n in names], [[ids[n] for n in scope] for scope in scopes])
     found: list[int] = plan_for(structure).order.tolist()
     return [names[v] for v in found]

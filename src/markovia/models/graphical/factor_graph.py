@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from markovia.factors.tables.factor import Factor
-from markovia.graphs.bipartite import BipartiteGraph
+from markovia.graphs.kinds.bipartite import BipartiteGraph
 from markovia.models.graphical.factor_model import FactorModel, Variables
 from markovia.runtime.keyword_advice import guided
 

@@ -12,9 +12,9 @@ from markovia.errors import DuplicateName, IncompleteModel, InvalidArgument, Inv
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.independencies import Independence
-from markovia.graphs.separation import separated
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.graphs.separation.independencies import Independence
+from markovia.graphs.separation.separation import separated
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Piece
 from markovia.models.graphical.arguments import Given, list_of_names

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from markovia.data.reading import read_data
-from markovia.data.row_sources import RowSource
+from markovia.data.tables.reading import read_data
+from markovia.data.tables.row_sources import RowSource
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
 from markovia.factors.potentials.log_linear import Feature
 from markovia.factors.tables.factor import Factor
@@ -20,7 +20,7 @@ from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
-    from markovia.learning.fields.field_layout import Layout
+    from markovia.learning.fields.field_layout import FieldLayout
     from markovia.learning.fields.log_linear_fit import FieldFit
 
 
@@ -195,7 +195,7 @@ def owned_feature(feature: Any, variables: dict[str, Variable]) -> Feature:
 
 def _tables(old: Sequence[Factor], found: "FieldFit") -> list[Factor]:
     """Return the factors with fitted entries."""
-    layout: Layout = found.layout
+    layout: FieldLayout = found.layout
     if found.method != "ipf":
         alive = np.asarray((layout.transposed != 0) @ np.isfinite(layout.base).astype(np.float64)) > 0
         entries = np.where(alive, np.exp(found.weights - _top(found.weights, old)), 0.0)

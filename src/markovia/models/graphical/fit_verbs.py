@@ -9,7 +9,7 @@ from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
-    from markovia.models.graphical.fitting import Fitted, Learned, NumbersLearned
+    from markovia.models.graphical.fitting import FittedModel, Learned, NumbersLearned
     from markovia.models.graphical.posterior_network import NetworkPosterior, NumberPosterior
 
 
@@ -170,7 +170,7 @@ class FitVerbs(DirectedModel):
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _take(self, found: "Fitted") -> Self:
+    def _take(self, found: "FittedModel") -> Self:
         """Take over what a fit found, all at once."""
         self.install(found.variables, found.tables)
         self._fit, self._learned = (found.record, dict(self._tables)), found.learned

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.data.in_memory import cheap_columns
-from markovia.data.reading import read_data
-from markovia.data.row_sources import RowSource
+from markovia.data.tables.in_memory import cheap_columns
+from markovia.data.tables.reading import read_data
+from markovia.data.tables.row_sources import RowSource
 from markovia.errors import IncompleteModel, InvalidArgument, UnknownVariable
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.learning.gaussian.network_fit import Structure, fit_numbers, has_numbers
+from markovia.learning.gaussian.network_fit import NetworkStructure, fit_numbers, has_numbers
 from markovia.learning.incomplete.em import as_em, fit_by_em
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.priors import as_prior
@@ -27,7 +27,7 @@ from markovia.learning.tables.row_counts import (
     pooled,
     scaled,
 )
-from markovia.learning.tables.table_learner import Family, TableLearner, tied_names
+from markovia.learning.tables.table_learner import NodeFamily, TableLearner, tied_names
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.models.graphical.posterior_network import NetworkPosterior
 from markovia.runtime.clock import now
@@ -52,7 +52,7 @@ class NumbersLearned:
     tables: list[Conditional]
 
 
-class Fitted(NamedTuple):
+class FittedModel(NamedTuple):
     """What a network takes over from a fit."""
 
     variables: dict[str, Variable]
@@ -71,7 +71,7 @@ def fit(
     tied: Sequence[Sequence[str]],
     missing: Any,
     latent: str | Iterable[str] | Mapping[str, int | Sequence[State]],
-) -> Fitted:
+) -> FittedModel:
     """Learn every node's distribution; see `BayesianNetwork.fit`."""
     start = now()
     structure = structure_of(network)
@@ -112,10 +112,10 @@ def fit(
     return _estimated(learner, counts, source.n_rows, source.total, gaps, start)
 
 
-def structure_of(network: DirectedModel) -> Structure:
+def structure_of(network: DirectedModel) -> NetworkStructure:
     """Return what a fit of numbers has to know of a network."""
     names = network.variables
-    return Structure(
+    return NetworkStructure(
         {n: network.variable(n) for n in names},
         {n: network.parents(n) for n in names},
         {n: network[n] if network.has_table(n) else None for n in names},
@@ -125,7 +125,7 @@ def structure_of(network: DirectedModel) -> Structure:
 
 def _fit_numbers(
     network: DirectedModel,
-    structure: Structure,
+    structure: NetworkStructure,
     data: Any,
     prior: Any,
     weights: Any,
@@ -134,7 +134,7 @@ def _fit_numbers(
     tied: Sequence[Sequence[str]],
     missing: Any,
     latent: str | Iterable[str] | Mapping[str, int | Sequence[State]],
-) -> Fitted:
+) -> FittedModel:
     """Learn a network of tables and linear Gaussians."""
     if tied:
         raise InvalidArgument("tied= is for networks of tables; nodes that are numbers are fitted one by one")
@@ -152,7 +152,7 @@ def _fit_numbers(
     learned = None
     if prior is not None and found.record.method != "em":
         learned = NumbersLearned(found.posteriors, found.alphas, list(found.tables.values()))
-    return Fitted(found.variables, found.tables, found.record, learned)
+    return FittedModel(found.variables, found.tables, found.record, learned)
 
 
 def _only(latent: Any, name: str) -> Any:
@@ -169,7 +169,7 @@ def partial_fit(
     fixed: str | Iterable[str] | None,
     tied: Sequence[Sequence[str]] | None,
     forget: float,
-) -> Fitted:
+) -> FittedModel:
     """Learn from more rows; see `BayesianNetwork.partial_fit`."""
     start = now()
     if not isinstance(forget, int | float | np.number) or not 0.0 <= float(forget) <= 1.0:
@@ -269,7 +269,7 @@ def families_of(
     variables: Mapping[str, Variable],
     fixed: str | Iterable[str],
     tied: Sequence[Sequence[str]] = (),
-) -> list[Family]:
+) -> list[NodeFamily]:
     """Return every node with its parents and what holds it: fixed tables, groups that share parameters."""
     held = set(_names(fixed, "fixed"))
     for name in held:
@@ -277,7 +277,7 @@ def families_of(
             raise IncompleteModel(f"{name!r} cannot stay fixed: it has no table yet")
     lead = tied_names(tied, dict.fromkeys(network.variables))
     return [
-        Family(
+        NodeFamily(
             variables[n],
             tuple(variables[q] for q in network.parents(n)),
             network[n] if network.has_table(n) else None,
@@ -290,7 +290,7 @@ def families_of(
 
 def _estimated(
     learner: TableLearner, counts: list[Counts], n_rows: int, total: float, missing_cells: int, start: float
-) -> Fitted:
+) -> FittedModel:
     """Estimate all distributions from counts."""
     tables = learner.estimate(counts)
     by_family = {
@@ -313,14 +313,14 @@ def _estimated(
 
 
 def _fitted(
-    families: Sequence[Family], tables: Sequence[Conditional], record: Fit, learned: Learned | None = None
-) -> Fitted:
+    families: Sequence[NodeFamily], tables: Sequence[Conditional], record: Fit, learned: Learned | None = None
+) -> FittedModel:
     names = [f.variable.name for f in families]
     variables = {f.variable.name: f.variable for f in families}
-    return Fitted(variables, dict(zip(names, tables, strict=True)), record, learned)
+    return FittedModel(variables, dict(zip(names, tables, strict=True)), record, learned)
 
 
-def _listed_groups(families: Sequence[Family]) -> list[list[str]]:
+def _listed_groups(families: Sequence[NodeFamily]) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for f in families:
         if f.tied is not None:

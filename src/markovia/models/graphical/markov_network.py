@@ -12,7 +12,7 @@ from markovia.factors.potentials.canonical import canonical_potentials
 from markovia.factors.potentials.log_linear import LogLinear
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.models.graphical.factor_model import FactorModel
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from markovia.errors import ImpossibleEvidence, InvalidArgument, Unanswered, UnknownVariable
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.bipartite import BipartiteGraph
-from markovia.graphs.directed import DAG
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.bipartite import BipartiteGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.inference.engine import Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.flat_graphs.unfolding import unfolded

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.reading import read_data
+from markovia.data.tables.reading import read_data
 from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.conditional import Conditional, ConditionalTable

@@ -22,8 +22,8 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Jeffrey
 from markovia.factors.tables.table_forms import argument_names
 from markovia.factors.tables.variable import State
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior, drawn_expectation
-from markovia.inference.differentiable.state_draws import PlatedPosterior
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior, drawn_expectation
+from markovia.inference.densities.program.state_draws import PlatedPosterior
 from markovia.inference.engine import CLOSED, Engine, asking, engine_for, get_engine, without_cure
 from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.gaussian import mixture_questions

@@ -16,7 +16,7 @@ from markovia.runtime.seeds import Seed
 if TYPE_CHECKING:
     import pandas as pd
 
-    from markovia.data.row_sources import CodedTable
+    from markovia.data.tables.row_sources import CodedTable
     from markovia.factors.tables.variable import Variable
 
 
@@ -86,8 +86,8 @@ class ScoreVerbs(DirectedModel):
         >>> round(bn.log_likelihood(rows), 2)
         -207.31
         """
-        from markovia.data.reading import ordered_rows
-        from markovia.data.row_sources import CodedTable
+        from markovia.data.tables.reading import ordered_rows
+        from markovia.data.tables.row_sources import CodedTable
         from markovia.learning.tables.row_counts import family_counts, family_log_likelihood
         from markovia.models.graphical.fitting import families_of, read_rows
 
@@ -185,7 +185,7 @@ class ScoreVerbs(DirectedModel):
 
     def _latent(self, latent: str | Iterable[str] | None, data: Any) -> "dict[str, Variable]":
         """Return the variables that have no column in the data."""
-        from markovia.data.reading import column_names
+        from markovia.data.tables.reading import column_names
 
         if latent is None:
             seen = set(getattr(data, "variables", None) or column_names(data))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from markovia.graphs.plot_options import Highlight, Positions
+from markovia.graphs.kinds.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime import ports

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 
 
 def steps_graph(

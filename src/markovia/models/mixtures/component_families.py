@@ -34,7 +34,7 @@ WHOLE_NUMBERS = (*COUNTS, "categorical")
 
 
 @dataclass(frozen=True)
-class NumberRows:
+class ComponentRows:
     """A family of rows of numbers, by its name."""
 
     name: str

@@ -13,6 +13,7 @@ from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedMode
 from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
 from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs
 from markovia.inference.collapsed.concentrations import Concentration
+from markovia.inference.collapsed.partition_posterior import PartitionPosterior, by_size
 from markovia.inference.collapsed.sampler_runs import SamplerRun, digest_of, run_sampler
 from markovia.learning.components.conjugate import PRIORS, ConjugateFamily, conjugate_family
 from markovia.learning.components.families import clusters
@@ -28,11 +29,10 @@ from markovia.models.classifiers.feature_rows import (
     feature_names,
     numbers,
 )
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.models.mixtures.base import MixtureModel
-from markovia.models.mixtures.partitions import PartitionPosterior, by_size
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import DAMPING, NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.estimator import kept_on_failure
 from markovia.runtime.seeds import generator
 
 METHODS = ("collapsed-gibbs", "algorithm-8", "blocked", "slice", "variational")

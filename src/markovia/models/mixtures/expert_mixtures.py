@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel, outside
 from markovia.learning.latent.expert_mixtures import Experts, Units, first_experts, learn_experts
 from markovia.models.classifiers.feature_rows import check_room, numbers
-from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
+from markovia.models.classifiers.input_checks import sample_weights
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import generator
 
 CURE = "a regression needs every cell: fill them or drop the row"

@@ -12,12 +12,12 @@ from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
 from markovia.learning.latent.factor_analysis import FactorFit, Factors, from_covariance, from_rows, rotated
 from markovia.models.classifiers.feature_rows import feature_names, numbers
-from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
+from markovia.models.classifiers.input_checks import sample_weights
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import generator
 
 

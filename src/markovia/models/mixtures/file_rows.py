@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.file_blocks import typed_blocks
+from markovia.data.tables.file_blocks import typed_blocks
 from markovia.errors import InvalidArgument
 from markovia.learning.latent.group_em import Sample
 from markovia.models.mixtures.base import read_labels, read_weights
-from markovia.models.mixtures.component_families import NumberRows
+from markovia.models.mixtures.component_families import ComponentRows
 from markovia.runtime.array_types import Array, Ints
 
 FEW = 20_000
@@ -63,7 +63,7 @@ def open_sample(
     files: Any, family: Any, estimator: Any, y: Any, sample_weight: Any, rng: np.random.Generator
 ) -> FileSample:
     """Return the rows of files, after a first look at all of them."""
-    if not isinstance(family, NumberRows) or family.name == "student-t":
+    if not isinstance(family, ComponentRows) or family.name == "student-t":
         raise InvalidArgument(
             "a file is learned from block by block by gaussian, bernoulli, poisson and multinomial components; "
             "read it into a frame for others"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from markovia.data.distant_rows import is_files
-from markovia.data.file_blocks import typed_blocks
-from markovia.data.sequences import read_sequences
+from markovia.data.sequences.sequences import read_sequences
+from markovia.data.tables.distant_rows import is_files
+from markovia.data.tables.file_blocks import typed_blocks
 from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean, outside
 from markovia.learning.components.columns import Parts
 from markovia.learning.components.families import k_means
@@ -28,10 +28,9 @@ from markovia.learning.latent.group_em import (
 )
 from markovia.learning.latent.group_starts import few_rows, groups_of, tried_groups
 from markovia.models.classifiers.feature_rows import feature_names
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.models.mixtures import posterior_mixtures
 from markovia.models.mixtures.base import MixtureModel, read_labels, read_weights, refuse_few
-from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS, NumberRows
+from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS, ComponentRows
 from markovia.models.mixtures.file_rows import open_sample
 from markovia.models.mixtures.other_families import ColumnRows, Models, family_of
 from markovia.models.temporal.hmm import HMM
@@ -40,6 +39,7 @@ from markovia.models.temporal.sequence_mixture import learn_sequences
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import LEVEL, NOT_NEGATIVE, POSITIVE, SECONDS, Choice, Flag, Whole, check
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import kept_on_failure
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ class GroupMixture(_Unsaid):
         return self._family().read(self, X, reset=reset)
 
     def _seen(self, X: Any) -> Array:  # noqa: N803
-        if not (is_files(X) and isinstance(self._family(), NumberRows)):
+        if not (is_files(X) and isinstance(self._family(), ComponentRows)):
             return super()._seen(X)
         return np.concatenate([super(GroupMixture, self)._seen(block) for block in typed_blocks(X)])
 

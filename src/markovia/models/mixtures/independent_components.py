@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.models.classifiers.feature_rows import feature_names, numbers
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import POSITIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import generator
 from markovia.structure.functional.independent_components import FUNCTIONS, independent_components
 

@@ -15,12 +15,12 @@ from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sampl
 from markovia.learning.latent.group_starts import groups_of
 from markovia.learning.latent.k_means import Clustering, Partition, improved, lloyd, plus_plus, running_means
 from markovia.models.classifiers.feature_rows import check_room, numbers
-from markovia.models.classifiers.input_checks import kept_on_failure, sample_weights
+from markovia.models.classifiers.input_checks import sample_weights
 from markovia.models.mixtures.named_mixtures import GaussianMixture
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import generator
 
 CURE = "k-means needs every cell: fill them, drop the row, or use mk.GaussianMixture, which sums missing cells out"

@@ -12,11 +12,10 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.indian_buffet_gibbs import IndianBuffetGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
 from markovia.models.classifiers.feature_rows import numbers
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, Interval, Whole, check
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import Seed, generator
 
 MOST_ENUMERATED = 12

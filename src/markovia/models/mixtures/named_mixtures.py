@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.models.mixtures.component_families import NumberRows
+from markovia.models.mixtures.component_families import ComponentRows
 from markovia.models.mixtures.group_mixture import GroupMixture
 from markovia.models.mixtures.other_families import ColumnRows
 from markovia.models.temporal.markov_chain import MarkovChain
@@ -140,7 +140,7 @@ class BernoulliMixture(_Preset):
     binarize: float | None = None
 
     def _family(self) -> Any:
-        return NumberRows("bernoulli", threshold=self.binarize)
+        return ComponentRows("bernoulli", threshold=self.binarize)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import IgnoredColumnWarning, InvalidArgument, UnknownVariable, UnsupportedModel
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.learning.components.columns import CategoricalColumns, Parts, Product
@@ -19,9 +19,9 @@ from markovia.learning.latent.group_starts import TRIES
 from markovia.learning.latent.nested_groups import NestedGroups
 from markovia.models.classifiers.feature_rows import category_codes, columns, feature_names, numbers
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.hidden.network_emissions import NetworkEmission, NetworkFamily
 from markovia.models.mixtures.base import CATEGORIES, MixtureModel
-from markovia.models.mixtures.component_families import NUMBERS, START_PRIOR, NumberRows
+from markovia.models.mixtures.component_families import NUMBERS, START_PRIOR, ComponentRows
+from markovia.models.temporal.hidden_states.network_emissions import NetworkEmission, NetworkFamily
 from markovia.runtime.array_types import Array, Ints
 
 MOST_SYMBOLS = 20
@@ -106,7 +106,7 @@ class ColumnRows:
                 )
             else:
                 wide = part.shape[1] > 1
-                made.append(NumberRows(name, self.kind if wide else "diag").blank(part, k))
+                made.append(ComponentRows(name, self.kind if wide else "diag").blank(part, k))
         return Product(tuple(made), tuple(members for members, _, _ in rows.about))
 
     def of(self, k: int, params: Mapping[str, Any]) -> Any:
@@ -118,7 +118,7 @@ class ColumnRows:
         found = []
         for (_, name, _), part in zip(rows.about, rows.parts, strict=True):
             if name != "categorical":
-                found.append(NumberRows(name).points(part))
+                found.append(ComponentRows(name).points(part))
                 continue
             for column in part.T:
                 there = (column[:, None] == np.arange(max(int(column.max()) + 1, 1))).astype(np.float64)
@@ -195,7 +195,7 @@ class FunctionRows:
 
     def points(self, rows: Any) -> Array:
         """Return numbers that stand for the rows."""
-        return NumberRows("gaussian").points(rows)
+        return ComponentRows("gaussian").points(rows)
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class NetworkRows:
         wide = pd.get_dummies(
             rows.astype({n: object for n in rows if rows[n].dtype.kind not in "f"}), dtype=float
         )
-        return NumberRows("gaussian").points(wide.to_numpy(dtype=np.float64))
+        return ComponentRows("gaussian").points(wide.to_numpy(dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ class MemberRows:
     def points(self, rows: Any) -> Array:
         """Return numbers that stand for the rows."""
         found = np.asarray(self.member.sufficient_statistics(values(rows))).reshape(len(rows), -1)
-        return NumberRows("gaussian").points(found)
+        return ComponentRows("gaussian").points(found)
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ class ModelRows:
     def points(self, rows: Any) -> Array:
         """Return numbers that stand for the rows, or noise where they are no numbers."""
         try:
-            return NumberRows("gaussian").points(np.asarray(rows, dtype=np.float64))
+            return ComponentRows("gaussian").points(np.asarray(rows, dtype=np.float64))
         except (TypeError, ValueError):
             return np.random.default_rng(0).random((len(rows), 1))
 
@@ -410,7 +410,7 @@ def family_of(component: Any, kind: str, given: Mapping[str, Any] | None = None,
     """Return the family that a component stands for."""
     if isinstance(component, str):
         if component in NUMBERS:
-            return NumberRows(component, kind, rank=rank)
+            return ComponentRows(component, kind, rank=rank)
         if component == "categorical":
             return ColumnRows("categorical", kind)
     elif isinstance(component, Mapping):

@@ -11,12 +11,12 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.collapsed_gibbs import FiniteCollapsedGibbs
+from markovia.inference.collapsed.partition_posterior import PartitionPosterior
 from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.learning.components.conjugate import ConjugateFamily, Params, conjugate_family
 from markovia.learning.components.families import clusters
 from markovia.learning.latent.uncollapsed_gibbs import FiniteGibbs, one_hot
 from markovia.learning.latent.variational_mixture import DirichletWeights, variational_mixture
-from markovia.models.mixtures.partitions import PartitionPosterior
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, check
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
-from markovia.learning.sequences.state_space_likelihood import Parameter
+from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.keyword_advice import guided
@@ -62,7 +62,7 @@ class ARIMA(ParametricSeries):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
         for name, given, size in (("order", self.order, 3), ("seasonal_order", self.seasonal_order, 4)):
             if len(given) != size or any(not isinstance(k, int | np.integer) or k < 0 for k in given):
                 raise InvalidArgument(f"{name}= is {size} whole numbers, 0 or more, not {given!r}")
@@ -75,12 +75,16 @@ class ARIMA(ParametricSeries):
             ("seasonal_ar", sp, "stationary"), ("seasonal_ma", sq, "invertible"),
         ]  # fmt: skip
         spread = 1.0 if values is None else variance_of(self._differenced(values[:, 0]), values[:, 0])
-        found = [Parameter(("constant",), (0.0,), sizes=(spread**0.5,))] if self.constant else []
+        found = [LikelihoodParameter(("constant",), (0.0,), sizes=(spread**0.5,))] if self.constant else []
         for name, count, domain in groups:
             if count:
                 names = tuple(f"{name}{i + 1}" for i in range(count))
-                found.append(Parameter(names, (0.0,) * count, domain))  # type: ignore[arg-type]
-        return [*found, Parameter(("variance",), (spread,), "positive"), *input_parameters(inputs, spread)]
+                found.append(LikelihoodParameter(names, (0.0,) * count, domain))  # type: ignore[arg-type]
+        return [
+            *found,
+            LikelihoodParameter(("variance",), (spread,), "positive"),
+            *input_parameters(inputs, spread),
+        ]
 
     def _centred(self, values: Array, offsets: Ints) -> tuple[Array, float]:
         """Take out the polynomial whose differences are their mean: far from zero, constant and ar1 are told together."""

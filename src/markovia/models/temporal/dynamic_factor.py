@@ -8,7 +8,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
-from markovia.learning.sequences.state_space_likelihood import Parameter
+from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, variance_of
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
@@ -53,7 +53,7 @@ class DynamicFactor(ParametricSeries):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
         for name in ("n_series", "n_factors", "order"):
             check_count(name, getattr(self, name), 1)
         if inputs is not None:
@@ -74,13 +74,13 @@ class DynamicFactor(ParametricSeries):
             0.5 if l == 0 and i == j else 0.0 for i in range(k) for l in range(self.order) for j in range(k)
         ]
         return [
-            Parameter(
+            LikelihoodParameter(
                 tuple(f"loading{i}.{j}" for i in range(p) for j in range(k)),
                 tuple(loadings.ravel().tolist()),
                 sizes=tuple(np.repeat(size, k).tolist()),
             ),
-            Parameter(tuple(f"variance{i}" for i in range(p)), tuple(spread.tolist()), "positive"),
-            Parameter(tuple(lag), tuple(start), "stationary" if k == 1 else "real"),
+            LikelihoodParameter(tuple(f"variance{i}" for i in range(p)), tuple(spread.tolist()), "positive"),
+            LikelihoodParameter(tuple(lag), tuple(start), "stationary" if k == 1 else "real"),
         ]
 
     def _matrices(self, params: Mapping[str, float]) -> StateSpace:

@@ -23,13 +23,13 @@ from markovia.errors import (
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.plot_options import Highlight, Positions
+from markovia.graphs.kinds.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.processes.dynamic_answers import Beliefs, BestPaths
-from markovia.models.temporal.processes.dynamic_language import (
+from markovia.models.temporal.dynamic.dynamic_answers import Beliefs, BestPaths
+from markovia.models.temporal.dynamic.dynamic_language import (
     Declaration,
     declared,
     missing_parents,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from markovia.models.temporal.dynamic.dynamic_stream import DynamicStream
     from markovia.models.temporal.linear_state_space import LinearStateSpace
-    from markovia.models.temporal.processes.dynamic_stream import DynamicStream
     from markovia.models.temporal.switching_state_space import SwitchingStateSpace
 
 
@@ -412,7 +412,7 @@ class DynamicBayesianNetwork:
         >>> best[0]["rain"].tolist(), round(float(best.log_prob[0]), 4)
         (['yes', 'yes', 'no', 'yes', 'yes'], -4.459)
         """
-        from markovia.models.temporal.processes.dynamic_inference import decode
+        from markovia.models.temporal.dynamic.dynamic_inference import decode
 
         return decode(self, evidence, lengths, by)
 
@@ -421,7 +421,7 @@ class DynamicBayesianNetwork:
         self, evidence: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
     ) -> Array:
         """Return the log probability of what was seen of each sequence; minus infinity where it is impossible."""
-        from markovia.models.temporal.processes.dynamic_inference import log_prob
+        from markovia.models.temporal.dynamic.dynamic_inference import log_prob
 
         return log_prob(self, evidence, lengths, by)
 
@@ -437,7 +437,7 @@ class DynamicBayesianNetwork:
         >>> round(stream.update({"umbrella": "yes"})["rain"]["yes"], 3), round(stream.update({})["rain"]["yes"], 3)
         (0.818, 0.627)
         """
-        from markovia.models.temporal.processes.dynamic_stream import DynamicStream
+        from markovia.models.temporal.dynamic.dynamic_stream import DynamicStream
 
         return DynamicStream(self)
 
@@ -448,8 +448,8 @@ class DynamicBayesianNetwork:
         step are its observations: hidden ones are missing. With variables that have states it is a `SwitchingStateSpace`:
         its regimes are the joint states of those that numbers and later steps look at.
         """
-        from markovia.models.temporal.processes.dynamic_gaussian import state_space_of
-        from markovia.models.temporal.processes.dynamic_switching import switching_model
+        from markovia.models.temporal.dynamic.dynamic_gaussian import state_space_of
+        from markovia.models.temporal.dynamic.dynamic_switching import switching_model
 
         networks = self.ready()
         mixed = any(not isinstance(networks[0].variable(n), Quantity) for n in self.variables)
@@ -466,7 +466,7 @@ class DynamicBayesianNetwork:
         settings: Mapping[str, Any],
         steps: int = 0,
     ) -> Beliefs:
-        from markovia.models.temporal.processes.dynamic_inference import beliefs
+        from markovia.models.temporal.dynamic.dynamic_inference import beliefs
 
         return beliefs(self, what, evidence, lengths, by, targets, engine, settings, steps)
 
@@ -552,7 +552,7 @@ class DynamicBayesianNetwork:
         >>> process.fit(weeks).transition["rain"].values.round(3).tolist()
         [[0.667, 0.333], [0.5, 0.5]]
         """
-        from markovia.models.temporal.processes.sequence_fitting import fit_sequences
+        from markovia.models.temporal.dynamic.sequence_fitting import fit_sequences
 
         if self._waiting:
             self.ready()

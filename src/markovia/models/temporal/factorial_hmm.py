@@ -12,14 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.result import Info
 from markovia.inference.sequences.hidden_chain import HiddenChain
 from markovia.learning.components.discrete import Categorical
 from markovia.learning.components.families import Components, Observations, parameter, probabilities
 from markovia.learning.components.gaussian import Gaussian
-from markovia.learning.sequences.baum_welch import Training
+from markovia.learning.sequences.baum_welch import BaumWelchSettings
 from markovia.learning.sequences.factorial_em import learn_by_mean_field, mean_field
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
@@ -180,7 +180,7 @@ class FactorialHMM(JointHMM):
                 f"answered exactly up to {MOST:,}, with method='exact' or 'auto'"
             )
 
-    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> Training:
+    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> BaumWelchSettings:
         if not self._approximate:
             return super()._learn(model, seen, data)
         return learn_by_mean_field(model, seen, max_iter=self.max_iter, tol=self.tol, progress=self.progress)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.inference.sequences.drawn_paths import DrawnForecast
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array

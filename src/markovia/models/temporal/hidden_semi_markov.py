@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import IncompleteModel, InvalidArgument, UnsupportedModel
 from markovia.learning.components.families import Components
 from markovia.learning.components.normal_sums import CovarianceType
@@ -21,8 +21,8 @@ from markovia.learning.sequences.durations import DURATIONS, Durations
 from markovia.learning.sequences.semi_markov import SemiMarkov
 from markovia.learning.sequences.transition_masks import Structure, allowed_moves, fixed_moves
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.hidden.state_questions import Asked
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.hidden_states.state_questions import ChainData
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.unrolled_hmm import two_slices_durations, unrolled_durations
 from markovia.runtime.array_types import Array
@@ -228,6 +228,6 @@ class HiddenSemiMarkov(HMM):
         found: int = self._model().n_free(self._fixed_moves())
         return found
 
-    def _ahead(self, asked: Asked, now: Array, steps: int, future: Any) -> Array:
+    def _ahead(self, asked: ChainData, now: Array, steps: int, future: Any) -> Array:
         found: Array = self._model().ahead(asked.seen, steps)
         return found

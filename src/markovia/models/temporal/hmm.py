@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
 from markovia.learning.components.families import (
     Observations,
@@ -25,9 +25,9 @@ from markovia.learning.components.normal_sums import CovarianceType
 from markovia.learning.components.tied import expanded, untied
 from markovia.learning.sequences.baum_welch import (
     Algorithm,
+    BaumWelchSettings,
     HiddenMarkov,
     Priors,
-    Training,
     learn,
     learn_told,
     refuse,
@@ -37,11 +37,16 @@ from markovia.learning.sequences.chain_laws import Driven
 from markovia.learning.sequences.online_em import learn_by_batches, require_sums
 from markovia.learning.sequences.transition_masks import Structure, free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.hidden.driving_inputs import asked_inputs, coming_inputs, drawn_after, read_inputs
-from markovia.models.hidden.hmm_settings import HMMSettings
-from markovia.models.hidden.known_values import KnownValues
-from markovia.models.hidden.state_questions import Asked, StateQuestions
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.hidden_states.driving_inputs import (
+    asked_inputs,
+    coming_inputs,
+    drawn_after,
+    read_inputs,
+)
+from markovia.models.temporal.hidden_states.hmm_settings import HMMSettings
+from markovia.models.temporal.hidden_states.known_values import KnownValues
+from markovia.models.temporal.hidden_states.state_questions import ChainData, StateQuestions
 from markovia.models.temporal.state_learning import StateLearning
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled_law
 from markovia.runtime import ports
@@ -304,7 +309,7 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         priors = self._priors()
         return seen, priors, _plain(self._begins(seen, options, priors, None, runs, rng))
 
-    def _take(self, found: Training, data: Sequences) -> None:
+    def _take(self, found: BaumWelchSettings, data: Sequences) -> None:
         self._keep(found.model)
         self.history_, self.converged_ = found.history, found.converged
         self.__dict__.pop("sums_", None)  # what pieces said before
@@ -392,7 +397,7 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         refuse(found.stuck, asked.data.at)
         return list(asked.states(self._ahead(asked, found.now, steps, future)))
 
-    def _ahead(self, asked: Asked, now: Array, steps: int, future: Any) -> Array:
+    def _ahead(self, asked: ChainData, now: Array, steps: int, future: Any) -> Array:
         model = self._model()
         driving = coming_inputs(future, model, len(asked.data), steps, "future=")
         found: Array = model.ahead(now[asked.data.offsets[1:] - 1], asked.data.lengths, steps, driving)
@@ -509,7 +514,7 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
 
     def _ask(
         self, sequences: Any, lengths: Iterable[int] | None, by: str | None, inputs: Any = None
-    ) -> Asked:
+    ) -> ChainData:
         model = self._model()
         data = read_sequences(sequences, lengths, by=by)
         emission: Any = untied(model.emission)
@@ -520,7 +525,7 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         wanted = emission.width
         if wanted is not None and width != wanted:
             raise InvalidArgument(f"the sequences have {width} columns, the model's emissions {wanted}")
-        return Asked(data, model.chain_over(seen), seen.seen_by(model.emission), model.last)
+        return ChainData(data, model.chain_over(seen), seen.seen_by(model.emission), model.last)
 
 
 def _plain(begins: list[Any]) -> list[HiddenMarkov]:

@@ -11,12 +11,12 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import Categorical, chosen
 from markovia.learning.components.families import Components, Observations, distinct, probabilities
 from markovia.learning.components.gaussian import Gaussian
-from markovia.learning.sequences.baum_welch import Priors, Training, learn, refuse
+from markovia.learning.sequences.baum_welch import BaumWelchSettings, Priors, learn, refuse
 from markovia.learning.sequences.joint_chains import ByChain, JointChains, members
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
@@ -86,7 +86,7 @@ class JointHMM(Estimator):
             )
         return self
 
-    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> Training:
+    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> BaumWelchSettings:
         none = Priors(1.0, 1.0, {})
         return learn(
             model, seen, none, max_iter=self.max_iter, tol=self.tol, progress=self.progress, where=data.at

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.information_filter import FilteredInformation, information_filter
 from markovia.inference.sequences.kalman_filter import FORMS, Form, KalmanFilter, offsets_by_row, simulate

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import IncompleteModel, InvalidArgument, InvalidTable, UnsupportedModel
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.inference.theory.markov_chain import FiniteChain

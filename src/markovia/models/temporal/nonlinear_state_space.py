@@ -13,13 +13,13 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.sequences.nonlinear_filter import (
     Known,
     Method,
-    Noise,
     Rule,
+    StateNoise,
     filter_program,
     sample_program,
     smoother_program,
@@ -354,12 +354,12 @@ class NonlinearStateSpace(Estimator):
         n = self._size
         mean = np.asarray(self.initial_mean, dtype=np.float64).reshape(-1)
         start = (
-            Noise(np.zeros(1), mean[None], covariance("initial_cov", self.initial_cov, n))
+            StateNoise(np.zeros(1), mean[None], covariance("initial_cov", self.initial_cov, n))
             if self.initial is None
             else _mixture("initial", self.initial, n)
         )
         noises = [
-            Noise(
+            StateNoise(
                 np.zeros(1),
                 np.zeros((1, size)),
                 covariance(f"{name}_cov", getattr(self, f"{name}_cov"), size),
@@ -391,13 +391,13 @@ class NonlinearStateSpace(Estimator):
         return found
 
 
-def _mixture(name: str, parts: Mixture, size: int) -> Noise:
+def _mixture(name: str, parts: Mixture, size: int) -> StateNoise:
     weights = np.array([float(w) for w, _, _ in parts])
     if not (weights > 0).all() or abs(weights.sum() - 1) > 1e-6:
         raise InvalidArgument(f"the weights of {name}= are positive and sum to 1, not {weights.tolist()}")
     means = np.array([np.broadcast_to(np.asarray(m, dtype=np.float64), (size,)) for _, m, _ in parts])
     covs = np.array([covariance(name, c, size)[0] for _, _, c in parts])
-    return Noise(np.log(weights / weights.sum()), means, covs)
+    return StateNoise(np.log(weights / weights.sum()), means, covs)
 
 
 def _key(rng: np.random.Generator) -> Any:

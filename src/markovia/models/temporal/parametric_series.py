@@ -6,11 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.inference.sequences.kalman_filter import Form, KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
-from markovia.learning.sequences.state_space_likelihood import Parameter, fit_likelihood
+from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter, fit_likelihood
 from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_count, check_number
@@ -37,7 +37,7 @@ class ParametricSeries(LinearStateSpace):
     tol: float
 
     @abstractmethod
-    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
         """Return the parameters of series like these, with where they start and how large they are."""
 
     @abstractmethod
@@ -143,13 +143,13 @@ class ParametricSeries(LinearStateSpace):
         )
 
 
-def input_parameters(inputs: Array | None, spread: float) -> list[Parameter]:
+def input_parameters(inputs: Array | None, spread: float) -> list[LikelihoodParameter]:
     """Return the weights of inputs as parameters, of a size that turns inputs into a series of such a variance."""
     if inputs is None:
         return []
     count = inputs.shape[1]
     sizes = tuple((spread / variance_of(u)) ** 0.5 for u in inputs.T)
-    return [Parameter(tuple(f"input{i}" for i in range(count)), (0.0,) * count, sizes=sizes)]
+    return [LikelihoodParameter(tuple(f"input{i}" for i in range(count)), (0.0,) * count, sizes=sizes)]
 
 
 def variance_of(*series: Array) -> float:

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.particles.laws import ALONE, value_of
 from markovia.inference.particles.model import Shape
-from markovia.inference.particles.moves import Seen
+from markovia.inference.particles.moves import SeenSteps
 from markovia.runtime.array_types import Array
 
 LEAST_ROOM = 16
@@ -30,16 +30,16 @@ class ParticleData:
         return max(LEAST_ROOM, 1 << (int(self.read.lengths.max()) - 1).bit_length())
 
     @property
-    def stacked(self) -> Seen:
+    def stacked(self) -> SeenSteps:
         """All sequences, one a row."""
         every = [self.of(i) for i in range(len(self.read))]
-        return Seen(*(_stacked([one[k] for one in every]) for k in range(3)))
+        return SeenSteps(*(_stacked([one[k] for one in every]) for k in range(3)))
 
     def at(self, i: int, t: int) -> str:
         """Return where step t of sequence i is, in words."""
         return self.read.at(int(self.read.offsets[i]) + t)
 
-    def of(self, i: int) -> Seen:
+    def of(self, i: int) -> SeenSteps:
         """Return one sequence, filled up to `room` steps."""
         a, b = self.read.offsets[i], self.read.offsets[i + 1]
 
@@ -48,7 +48,7 @@ class ParticleData:
 
         y = value_of({n: part(x) for n, x in self.y.items()})
         missing = value_of({n: part(x) for n, x in self.missing.items()})
-        return Seen(y, missing, None if self.u is None else part(self.u))
+        return SeenSteps(y, missing, None if self.u is None else part(self.u))
 
 
 def _stacked(parts: list[Any]) -> Any:

@@ -12,9 +12,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from markovia.data.sequences import read_sequences
+from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument
-from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 from markovia.inference.particles.filtering import Filter, fresh_seeds, step_keys
 from markovia.inference.particles.laws import by_name, value_of
 from markovia.inference.particles.model import ParticleModel, shape_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences import Sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument, UnknownState, UnknownVariable, UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import FunctionNode
@@ -166,6 +166,6 @@ def _parents(piece: Any) -> tuple[str, ...]:
 
 
 def _shown(piece: Any) -> bytes:
-    from markovia.inference.differentiable.function_digest import described
+    from markovia.inference.densities.program.function_digest import described
 
     return described((_parents(piece), {k: v for k, v in piece.__dict__.items() if k != "variable"}))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences import read_sequences
+from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument
-from markovia.inference.differentiable.compiled_functions import compiled
+from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Cloud, Filter, fresh_seeds, step_keys
 from markovia.inference.particles.laws import ALONE, by_name, value_of
 from markovia.inference.particles.model import Shape
-from markovia.inference.particles.moves import Seen
+from markovia.inference.particles.moves import SeenSteps
 from markovia.inference.particles.results import ParticleStep, check_trouble, one_step
 from markovia.models.temporal.particle_data import particle_data
 from markovia.runtime.array_types import Array
@@ -101,7 +101,7 @@ def after(
     return found, one_step(t, cloud, record)
 
 
-def _seen(y: Any, u: Any, shape: Shape) -> Seen:
+def _seen(y: Any, u: Any, shape: Shape) -> SeenSteps:
     """Return one observation, given as a number, a vector, or a mapping by name."""
     if isinstance(y, Mapping):
         gone = [n for n in shape.observed if n not in y]
@@ -111,7 +111,7 @@ def _seen(y: Any, u: Any, shape: Shape) -> Seen:
     read = read_sequences(np.reshape(np.asarray(y, dtype=np.float64), (1, -1)))
     data = particle_data(read, shape, None)
     given = None if u is None else np.asarray(u, dtype=np.float64)
-    return Seen(
+    return SeenSteps(
         value_of({n: x[0] for n, x in data.y.items()}),
         value_of({n: x[0] for n, x in data.missing.items()}),
         given,

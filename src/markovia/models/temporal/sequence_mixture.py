@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import chosen
 from markovia.learning.components.families import Components, Observations
 from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, best_run, learn_groups
 from markovia.learning.latent.group_starts import groups_of
-from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, Training, maximise
+from markovia.learning.sequences.baum_welch import BaumWelchSettings, HiddenMarkov, Priors, maximise
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.array_types import Array, Ints
@@ -180,7 +180,7 @@ class SequenceMixture(Estimator):
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _GroupChain:
     """A Markov chain that learns from weighted sequences, which it counts to the end."""
 
     chain: MarkovChain
@@ -202,7 +202,7 @@ class _Chain:
             joint = shorter
         return alpha * found
 
-    def improved(self, weights: Array) -> "_Chain":
+    def improved(self, weights: Array) -> "_GroupChain":
         chain = clone(self.chain)
         chain._learn(self.codes, self.offsets, weights, list(self.symbols))
         return replace(self, chain=chain)
@@ -290,16 +290,16 @@ def _begun(template: HMM | MarkovChain, data: Sequences, k: int, rng: np.random.
     """Return components that have not seen which sequences are theirs."""
     if isinstance(template, MarkovChain):
         symbols, codes = template._coded(data)
-        return _SequenceModels((_Chain(clone(template), codes, data.offsets, tuple(symbols)),) * k)
+        return _SequenceModels((_GroupChain(clone(template), codes, data.offsets, tuple(symbols)),) * k)
     seen, priors, begins = template._prepared(data, k, rng)
     return _SequenceModels(tuple(_Hidden(model, seen, priors) for model in begins))
 
 
 def _model(template: HMM | MarkovChain, part: Any, data: Sequences) -> Any:
-    if isinstance(part, _Chain):
+    if isinstance(part, _GroupChain):
         return part.chain
     model = clone(template)
-    model._take(Training(part.model, [float(part.log_probs().sum())], True, []), data)
+    model._take(BaumWelchSettings(part.model, [float(part.log_probs().sum())], True, []), data)
     return model
 
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.result import Info
 from markovia.learning.components.families import Observations
-from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, Training, learn
+from markovia.learning.sequences.baum_welch import BaumWelchSettings, HiddenMarkov, Priors, learn
 from markovia.learning.sequences.blocked_gibbs import GibbsRun, gibbs_chain
-from markovia.learning.sequences.online_em import Sums, online_step, require_sums
+from markovia.learning.sequences.online_em import OnlineSums, online_step, require_sums
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Whole, check
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
-    from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+    from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 
 FIRST_PIECE = 10
 """Iterations on the first piece, so that what follows begins near something."""
@@ -75,8 +75,8 @@ class StateLearning:
             seen, priors = model.emission.read(data), self._priors()  # type: ignore[attr-defined]
         model, sums, log_prob = online_step(model, before, seen, priors, self.learning_decay, data.at)
         history = [*(getattr(self, "history_", []) if before is not None else []), log_prob]
-        self._take(Training(model, history, True, []), data)
-        self.sums_: Sums = sums
+        self._take(BaumWelchSettings(model, history, True, []), data)
+        self.sums_: OnlineSums = sums
         self.n_pieces_ = sums.pieces
         return self
 
@@ -122,7 +122,7 @@ class StateLearning:
         >>> told.mean("transition").round(1).tolist()  # (1 + counts) / totals
         [[0.3, 0.7], [0.5, 0.5]]
         """
-        from markovia.inference.differentiable.drawn_posterior import DrawnPosterior
+        from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 
         for name, value, least in (("draws", draws, 1), ("warmup", warmup, 0), ("chains", chains, 1)):
             check(name, value, Whole(least))

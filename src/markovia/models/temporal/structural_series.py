@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
-from markovia.learning.sequences.state_space_likelihood import Parameter
+from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
@@ -68,7 +68,7 @@ class StructuralSeries(ParametricSeries):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _parameters(self, values: Array | None, inputs: Array | None) -> list[Parameter]:
+    def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
         check_choice("trend", self.trend, TRENDS)
         check_count("seasonal", self.seasonal, 2, none=True)
         names = [
@@ -79,7 +79,7 @@ class StructuralSeries(ParametricSeries):
             *(["cycle"] if self.cycle else []),
         ]
         spread = 1.0 if values is None else variance_of(np.diff(values[:, 0]), values[:, 0])
-        found = [Parameter(tuple(names), (spread / len(names),) * len(names), "positive")]
+        found = [LikelihoodParameter(tuple(names), (spread / len(names),) * len(names), "positive")]
         if self.cycle:
             short, long = self.cycle_bounds
             if not 2 <= short < long:
@@ -87,8 +87,8 @@ class StructuralSeries(ParametricSeries):
                     f"cycle_bounds= are two periods from 2 on, the shorter first, not {self.cycle_bounds!r}"
                 )
             low, high = 2 * np.pi / long, 2 * np.pi / short
-            found.append(Parameter(("frequency",), ((low * high) ** 0.5,), "interval", low, high))
-            found.append(Parameter(("damping",), (0.9,), "interval", 0.0, 1.0))
+            found.append(LikelihoodParameter(("frequency",), ((low * high) ** 0.5,), "interval", low, high))
+            found.append(LikelihoodParameter(("damping",), (0.9,), "interval", 0.0, 1.0))
         return found + input_parameters(inputs, spread)
 
     def _matrices(self, params: Mapping[str, float]) -> StateSpace:

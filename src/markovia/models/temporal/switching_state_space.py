@@ -14,7 +14,7 @@ from typing import Any, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
 from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
@@ -26,7 +26,7 @@ from markovia.inference.sequences.switching_runs import (
     filter_runs,
     smoother_runs,
 )
-from markovia.learning.sequences.switching_em import Sums, observed_sums, regressed
+from markovia.learning.sequences.switching_em import SwitchingSums, observed_sums, regressed
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.forecast import Forecast, longer
 from markovia.models.temporal.unrolled_gaussian import add_vector
@@ -406,7 +406,9 @@ observation_offset_, regime_start_, regime_transition_
         pairs: list[Any] = [np.sum([one.pairs[i] for one in found], axis=0) for i in range(6)]
         w = [np.exp(one.logs) for one in found]
 
-        def trio(part: str, sums: Sums, now: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        def trio(
+            part: str, sums: SwitchingSums, now: tuple[Array, Array, Array]
+        ) -> tuple[Array, Array, Array]:
             matrix, offset, cov = now
             n = matrix.shape[2]
             free = np.array([part in learn] * n + [f"{part}_offset" in learn])
@@ -419,7 +421,7 @@ observation_offset_, regime_start_, regime_transition_
 
         moved: Any = (model.A, model.b, model.Q)
         if pairs[0].sum() > 0:
-            moved = trio("transition", Sums(pairs[0].sum(axis=0), *pairs[1:]), moved)
+            moved = trio("transition", SwitchingSums(pairs[0].sum(axis=0), *pairs[1:]), moved)
         x, V = np.concatenate([one.mean for one in found]), np.concatenate([one.cov for one in found])
         shown: Any = trio(
             "observation",

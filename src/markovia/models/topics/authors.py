@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.models.topics.sampled import SampledTopics, listed
 from markovia.runtime.checks import Count, Whole, check

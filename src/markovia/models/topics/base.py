@@ -14,16 +14,15 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.corpus import Corpus
-from markovia.data.document_texts import Tokenizer
+from markovia.data.text.corpus import Corpus
+from markovia.data.text.document_texts import Tokenizer
 from markovia.errors import InvalidArgument, OutsideVocabularyWarning, UnknownVariable, outside
 from markovia.learning.latent.topic_coherence import Measure, coherence
 from markovia.learning.latent.topic_documents import average_proportions
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check, check_options
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import aligned, html_table
 

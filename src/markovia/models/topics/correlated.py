@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.learning.latent.correlated_topics import (
     LogisticNormal,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.learning.latent.dynamic_topics import learn_dynamic, log_words
 from markovia.learning.latent.topic_em import gibbs_start, normalised

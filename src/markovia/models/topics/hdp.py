@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable

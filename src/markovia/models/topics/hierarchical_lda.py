@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.nested_topics import NestedTopics
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.models.topics.sampled import SampledTopics, listed
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import FromZero

@@ -12,13 +12,12 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
-from markovia.data.corpus import BATCH, Corpus, CorpusStream
+from markovia.data.text.corpus import BATCH, Corpus, CorpusStream
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
 from markovia.inference.collapsed.topic_gibbs import CollapsedTopics
 from markovia.inference.collapsed.topic_uncollapsed import UncollapsedTopics
 from markovia.learning.latent.topic_variational import BoundedTopics, DocumentSteps, climbed, online_step
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.models.topics.base import read_documents, seed_of
 from markovia.models.topics.lda_priors import prior_counts, seeded_places, word_priors
 from markovia.models.topics.lda_questions import TopicQuestions
@@ -35,6 +34,7 @@ from markovia.runtime.checks import (
     check_options,
 )
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import kept_on_failure
 from markovia.runtime.seeds import Seed, generator
 
 SAMPLED = ("gibbs", "uncollapsed")

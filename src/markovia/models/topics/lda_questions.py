@@ -19,7 +19,7 @@ from markovia.runtime.seeds import Seed, generator
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from markovia.data.corpus import Corpus
+    from markovia.data.text.corpus import Corpus
     from markovia.models.graphical.bayesian_network import BayesianNetwork
 
 

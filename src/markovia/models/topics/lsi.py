@@ -6,8 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.corpus import Corpus
-from markovia.data.tf_idf import tf_idf_matrix
+from markovia.data.text.corpus import Corpus
+from markovia.data.text.tf_idf import tf_idf_matrix
 from markovia.errors import InvalidArgument
 from markovia.models.topics.base import TopicModel
 from markovia.runtime.array_types import Array

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.learning.latent.topic_em import TopicTraining, fold_in, learn_plsi, tempering
 from markovia.models.topics.climbing import ClimbingTopics
 from markovia.runtime.array_types import Array

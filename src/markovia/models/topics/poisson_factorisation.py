@@ -10,18 +10,17 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
 from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
 from markovia.learning.latent.gamma_poisson_vb import expected_activities, first_fit, step
 from markovia.models.classifiers.feature_rows import check_counts, numbers
-from markovia.models.classifiers.input_checks import kept_on_failure
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit, Tolerance, check_options
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import Seed, generator
 
 TRUNCATION = 30

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.token_samplers import WatchedTopics
 from markovia.learning.latent.topic_responses import ClassResponse, NumberResponse

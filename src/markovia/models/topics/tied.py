@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.token_samplers import Ties, TokenTopics
 from markovia.models.topics.lda_priors import prior_counts

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.models.mixtures.mixture import Mixture
 from markovia.models.topics.climbing import ClimbingTopics

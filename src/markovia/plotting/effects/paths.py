@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from markovia.causal.identification.effect_paths import EffectPaths, effect_paths
 from markovia.causal.problem import Problem
-from markovia.graphs.mixed import Mark
-from markovia.graphs.named import Names
-from markovia.graphs.plot_options import Positions
+from markovia.graphs.kinds.mixed import Mark
+from markovia.graphs.kinds.named import Names
+from markovia.graphs.kinds.plot_options import Positions
 from markovia.plotting import style
 from markovia.plotting.drawing import draw
 from markovia.plotting.graph_plot import graph_scene

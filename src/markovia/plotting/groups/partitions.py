@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.models.mixtures.partitions import PartitionPosterior
+from markovia.inference.collapsed.partition_posterior import PartitionPosterior
 from markovia.plotting import style
 from markovia.plotting.matplotlib_axes import check_axes, plain_axes
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.corpus import Corpus
+from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.models.topics.base import TopicModel
 from markovia.plotting import style

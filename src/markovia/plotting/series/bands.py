@@ -299,7 +299,7 @@ def _spread(found: Any, sequence: int) -> Any:
 
 def _seen(observed: Any, names: list[str], sequence: int) -> dict[str, Array]:
     """Return the observed columns by the names of the forecast."""
-    from markovia.data.sequences import read_sequences
+    from markovia.data.sequences.sequences import read_sequences
 
     rows = read_sequences(observed)
     check_sequence(sequence, len(rows.offsets) - 1)

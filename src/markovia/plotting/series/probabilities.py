@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.sequences import read_sequences
+from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument
 from markovia.plotting import style
 from markovia.plotting.labels import shorten

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.graphs.plot_options import Highlight, Positions
+from markovia.graphs.kinds.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.plotting.edge_labels import points_along
 from markovia.plotting.edge_routes import CLEARANCE, rounded
 from markovia.plotting.graph_plot import draw_scene, model_scene
-from markovia.plotting.layout import Layout, arrange
+from markovia.plotting.layout import GraphLayout, arrange
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.plate_layout import Plate
 from markovia.plotting.scene import Scene
@@ -80,7 +80,7 @@ def plot_dynamic(
     return draw_scene(scene, ax, observed, highlight, layout, seed, progress, placed=placed)
 
 
-def sliced(scene: Scene) -> Layout:
+def sliced(scene: Scene) -> GraphLayout:
     """Frame the steps of a scene whose nodes are called `"x@t"`, name the nodes without their steps, and place them."""
     parts = [node.name.rpartition("@") for node in scene.nodes]
     names = list(dict.fromkeys(name for name, _, _ in parts))
@@ -100,7 +100,7 @@ def sliced(scene: Scene) -> Layout:
     at[order, 1] = -np.cumsum(heights) + heights / 2
     width = float((at[:, 0] + largest[:, 0] / 2).max() - (at[:, 0] - largest[:, 0] / 2).min())
     centres = at[row] + np.outer(step * (width + STEP_GAP), [1.0, 0.0])
-    return Layout(centres, tuple(_around(centres, sizes, e.a, e.b) for e in scene.edges))
+    return GraphLayout(centres, tuple(_around(centres, sizes, e.a, e.b) for e in scene.edges))
 
 
 def _around(centres: Array, sizes: Array, a: int, b: int) -> Array | None:

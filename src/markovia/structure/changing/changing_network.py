@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array
-from markovia.structure.task.result import Found, LearnedStructure
+from markovia.structure.task.result import FoundGraph, LearnedStructure
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules
 from markovia.structure.undirected.sparse_logistic import Spins, read_spins
@@ -146,7 +146,7 @@ def changing_result(
     rule: str,
     details: Callable[..., ChangingDetails],
     notes: list[str],
-) -> Found:
+) -> FoundGraph:
     """Return one graph a time from `thetas[t, k, j]`, the parameter of j in the regression of k at time t.
 
     The result's graph is their union, its weights the strongest coupling of each pair over time.
@@ -166,7 +166,7 @@ def changing_result(
             i, j = spins.names.index(a), spins.names.index(b)
             union[i, j] = union[j, i] = True
     strongest = np.take_along_axis(stack, np.abs(stack).argmax(axis=0)[None], axis=0)[0]
-    return Found(
+    return FoundGraph(
         undirected_graph(spins.names, union),
         weights=strongest,
         notes=notes,

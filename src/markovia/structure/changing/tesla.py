@@ -33,7 +33,7 @@ from markovia.structure.changing.changing_network import (
     condition_spins,
     timed_spins,
 )
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined
 from markovia.structure.undirected.sparse_logistic import (
@@ -89,7 +89,7 @@ def tesla(
     field: str = "penalised",
     tolerance: float = 1e-5,
     max_steps: int = 20_000,
-) -> Found:
+) -> FoundGraph:
     """Learn Ising models whose parameters are fused over time.
 
     Parameters

@@ -21,7 +21,7 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_number
 from markovia.runtime.threads import in_parallel
 from markovia.structure.changing.changing_network import ChangingDetails, changing_result, timed_spins
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined
 from markovia.structure.undirected.sparse_logistic import (
@@ -57,7 +57,7 @@ def kernel_weighted(
     level: float = 0.05,
     rule: str = "or",
     field: str = "penalised",
-) -> Found:
+) -> FoundGraph:
     """Learn the graph of an Ising model at several times.
 
     Parameters

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.graphs.directed import DAG
-from markovia.graphs.masks import mask_of, members, turned
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.named import Names, as_names
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.masks import mask_of, members, turned
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.named import Names, as_names
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice, check_level
 from markovia.runtime.clock import Clock, now

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
-from markovia.data.unit_scaling import check_spread, unit_scaled
+from markovia.data.tables.reading_mixed import MixedTable
+from markovia.data.tables.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.sequences import read_sequences
+from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_level
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
-from markovia.data.unit_scaling import check_spread, unit_scaled
+from markovia.data.tables.reading_mixed import MixedTable
+from markovia.data.tables.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count

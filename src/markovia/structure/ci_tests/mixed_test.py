@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import CONTINUOUS, DISCRETE, MixedTable
-from markovia.data.unit_scaling import check_spread, unit_scaled
+from markovia.data.tables.reading_mixed import CONTINUOUS, DISCRETE, MixedTable
+from markovia.data.tables.unit_scaling import check_spread, unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.structure.ci_tests.ci_tests import CITest, Measured, Query, one_blas_thread

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count

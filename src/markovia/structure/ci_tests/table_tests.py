@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import MixedTable
-from markovia.data.row_sources import CodedTable, RowSource
+from markovia.data.tables.reading_mixed import MixedTable
+from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice
@@ -183,7 +183,7 @@ class TableTest(CITest):
         self, kernel: Any, table: CodedTable, xs: Ints, ys: Ints, starts: Ints, given: Ints
     ) -> tuple[Array, Array]:
         if self._packed is None:
-            self._packed = kernel.Tables([table.column(n) for n in self.names], self.cards, table.weights)
+            self._packed = kernel.TestTables([table.column(n) for n in self.names], self.cards, table.weights)
         sizes = np.append(np.log(self.cards[given], dtype=np.float64), 0.0)
         strata = np.add.reduceat(sizes, starts[:-1]) * (np.diff(starts) > 0)
         strata = np.exp(np.minimum(strata, 60.0))

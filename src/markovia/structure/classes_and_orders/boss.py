@@ -16,17 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.graphs.masks import mask_of
+from markovia.graphs.kinds.masks import mask_of
 from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 from markovia.structure.classes_and_orders.cpdag_masks import topological
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
-from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees, Order
+from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkOrder, GrowShrinkTrees
 from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.acyclicity import reachable
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 COMPILED_FROM = 12
@@ -55,7 +55,7 @@ def boss(
     kicks: int = 10,
     order: str | Sequence[str] = "both",
     backward: bool = True,
-) -> Found:
+) -> FoundGraph:
     """Search over orders by best moves of single variables.
 
     Knowledge: a variable's parents are taken from the allowed ones, its required parents are always among them, and orders
@@ -94,21 +94,21 @@ def boss(
     check_count("kicks", kicks)
     score = score_for(task)
     _, trees, class_rows = order_tools(task, score)
-    path: list[Step] = []
+    path: list[SearchStep] = []
     best: ClassSearch | None = None
     first: str | Sequence[str] = order
     if isinstance(order, str) and order == "both":
         first = [task.names[k] for k in _better_start(task, trees, class_rows, path)]
     for begin in starting_orders(task, first, starts, class_rows, path):
-        state = Order(trees, begin)
-        path.append(Step("start", state.value, task.clock.seconds))
+        state = GrowShrinkOrder(trees, begin)
+        path.append(SearchStep("start", state.value, task.clock.seconds))
         search = climb_orders(task, state, class_rows, path, kicks, backward)
         if best is None or search.value > best.value + LEAST_GAIN:
             best = search
     assert best is not None
     graph, value = best.answer()
     details = OrderDetails(starts, score.n_computed, trees.n_nodes)
-    return Found(graph, score=value, path=path, details=details)
+    return FoundGraph(graph, score=value, path=path, details=details)
 
 
 def order_tools(task: Task, score: object) -> tuple[FamilyRows, GrowShrinkTrees, FamilyRows]:
@@ -125,7 +125,12 @@ def order_tools(task: Task, score: object) -> tuple[FamilyRows, GrowShrinkTrees,
 
 
 def climb_orders(
-    task: Task, state: Order, class_rows: FamilyRows, path: list[Step], kicks: int, backward: bool
+    task: Task,
+    state: GrowShrinkOrder,
+    class_rows: FamilyRows,
+    path: list[SearchStep],
+    kicks: int,
+    backward: bool,
 ) -> ClassSearch:
     """Move variables until no move gains, then delete edges of the class, and again while that gains."""
     best_moves(task, state, path)
@@ -138,29 +143,29 @@ def climb_orders(
         if not backward or task.clock.over() or not search.backward():
             return search
         _, dag = search.finish()
-        again = Order(state.trees, required_first(topological(dag), task.rules))
+        again = GrowShrinkOrder(state.trees, required_first(topological(dag), task.rules))
         best_moves(task, again, path)
         if again.value <= search.value + LEAST_GAIN:
             return search
         state = again
 
 
-def _kicked(task: Task, state: Order, path: list[Step]) -> Order:
+def _kicked(task: Task, state: GrowShrinkOrder, path: list[SearchStep]) -> GrowShrinkOrder:
     """Move a few variables at random and climb from there; return the better order."""
     order = list(state.order)
     for v in task.rng.choice(len(order), min(KICKED, len(order)), replace=False).tolist():
         order.remove(v)
         order.insert(int(task.rng.integers(len(order) + 1)), v)
-    steps: list[Step] = []
-    other = Order(state.trees, required_first(order, task.rules))
+    steps: list[SearchStep] = []
+    other = GrowShrinkOrder(state.trees, required_first(order, task.rules))
     best_moves(task, other, steps)
     if other.value <= state.value + LEAST_GAIN:
         return state
-    path.append(Step("kick", other.value, task.clock.seconds))
+    path.append(SearchStep("kick", other.value, task.clock.seconds))
     return other
 
 
-def best_moves(task: Task, state: Order, path: list[Step]) -> None:
+def best_moves(task: Task, state: GrowShrinkOrder, path: list[SearchStep]) -> None:
     """Move each variable to its best place, in turn, until a whole sweep gains nothing."""
     if len(state.order) >= COMPILED_FROM and not task.rules.required.any():
         _compiled_sweeps(task, state, path)
@@ -168,7 +173,7 @@ def best_moves(task: Task, state: Order, path: list[Step]) -> None:
         _plain_sweeps(task, state, path)
 
 
-def _compiled_sweeps(task: Task, state: Order, path: list[Step]) -> None:
+def _compiled_sweeps(task: Task, state: GrowShrinkOrder, path: list[SearchStep]) -> None:
     from markovia.kernels.structure.order_moves import next_move
 
     n, clock, trees = len(state.order), task.clock, state.trees
@@ -191,7 +196,7 @@ def _compiled_sweeps(task: Task, state: Order, path: list[Step]) -> None:
             queue, at = np.concatenate([queue[at + 1 :], queue[: at + 1]]), 0
             value = state.value + float(totals.max() - totals[state.place[x]])
             state.settle(order.tolist(), value)
-            path.append(Step(f"move {task.names[x]}", value, clock.seconds))
+            path.append(SearchStep(f"move {task.names[x]}", value, clock.seconds))
             clock.advance(note=f"{value:.6g}")
         else:
             break
@@ -199,7 +204,7 @@ def _compiled_sweeps(task: Task, state: Order, path: list[Step]) -> None:
         state.refresh()
 
 
-def _plain_sweeps(task: Task, state: Order, path: list[Step]) -> None:
+def _plain_sweeps(task: Task, state: GrowShrinkOrder, path: list[SearchStep]) -> None:
     n, clock = len(state.order), task.clock
     above, below = _required_ancestors(task.rules)
     quiet = 0
@@ -219,13 +224,13 @@ def _plain_sweeps(task: Task, state: Order, path: list[Step]) -> None:
             if totals[best] > totals[here - low] + LEAST_GAIN:
                 _place(state, x, others, low + best)
                 quiet = 0
-                path.append(Step(f"move {task.names[x]}", state.value, clock.seconds))
+                path.append(SearchStep(f"move {task.names[x]}", state.value, clock.seconds))
                 clock.advance(note=f"{state.value:.6g}")
             if quiet >= n:
                 return
 
 
-def _place(state: Order, x: int, others: list[int], to: int) -> None:
+def _place(state: GrowShrinkOrder, x: int, others: list[int], to: int) -> None:
     here = state.place[x]
     wanted = [*others[:to], x, *others[to:]]
     start, end = min(here, to), max(here, to) + 1
@@ -285,18 +290,20 @@ def _plain_moves(
     return found
 
 
-def _better_start(task: Task, trees: GrowShrinkTrees, class_rows: FamilyRows, path: list[Step]) -> list[int]:
+def _better_start(
+    task: Task, trees: GrowShrinkTrees, class_rows: FamilyRows, path: list[SearchStep]
+) -> list[int]:
     """Return the order with the higher score after climbing from that of the columns and that of a greedy search."""
     found = []
     for order in ("data", "ges"):
-        state = Order(trees, required_first(given_order(task, order, class_rows, path), task.rules))
+        state = GrowShrinkOrder(trees, required_first(given_order(task, order, class_rows, path), task.rules))
         best_moves(task, state, path)
         found.append(state)
     return max(found, key=lambda state: state.value).order
 
 
 def starting_orders(
-    task: Task, order: str | Sequence[str], starts: int, class_rows: FamilyRows, path: list[Step]
+    task: Task, order: str | Sequence[str], starts: int, class_rows: FamilyRows, path: list[SearchStep]
 ) -> Iterator[list[int]]:
     """Yield the orders to begin with, required parents first: the given one, then random ones until time is over."""
     yield required_first(given_order(task, order, class_rows, path), task.rules)
@@ -307,7 +314,7 @@ def starting_orders(
 
 
 def given_order(
-    task: Task, order: str | Sequence[str], class_rows: FamilyRows, path: list[Step]
+    task: Task, order: str | Sequence[str], class_rows: FamilyRows, path: list[SearchStep]
 ) -> list[int]:
     """Return the order to begin with, as numbers."""
     n = len(task.names)

@@ -12,7 +12,7 @@ Cost: the undirected parts at the nodes that are looked at, whatever the size of
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from markovia.graphs.masks import members
+from markovia.graphs.kinds.masks import members
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
 
 

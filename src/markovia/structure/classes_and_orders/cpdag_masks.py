@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from markovia.graphs.masks import PartlyDirected, members, turned
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.masks import PartlyDirected, members, turned
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.structure.task.knowledge import Rules
 
 

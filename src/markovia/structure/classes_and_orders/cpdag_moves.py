@@ -13,7 +13,7 @@ graph, so that is looked at last.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from markovia.graphs.masks import members
+from markovia.graphs.kinds.masks import members
 from markovia.structure.classes_and_orders.cpdag_changes import Change, LocalMember
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph
 from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows

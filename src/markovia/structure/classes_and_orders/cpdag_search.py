@@ -9,9 +9,9 @@ and one set of parents at once, and of a row only what gains is kept.
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
-from markovia.graphs.equivalence import extend
-from markovia.graphs.masks import mask_of, masks_of, members
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.equivalence import extend
+from markovia.graphs.kinds.masks import mask_of, masks_of, members
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.structure.classes_and_orders.cpdag_changes import Change, put
 from markovia.structure.classes_and_orders.cpdag_masks import ClassGraph, extension
 from markovia.structure.classes_and_orders.cpdag_moves import (
@@ -25,7 +25,7 @@ from markovia.structure.classes_and_orders.cpdag_moves import (
     turns,
 )
 from markovia.structure.scores.family_rows import FamilyRows
-from markovia.structure.task.result import Step
+from markovia.structure.task.result import SearchStep
 from markovia.structure.task.task import Task
 
 Entry = tuple[float, int, int, int, int, int, float]
@@ -53,7 +53,7 @@ class ClassSearch:
         Its score.
     """
 
-    def __init__(self, task: Task, rows: FamilyRows, start: Sequence[int], path: list[Step]) -> None:
+    def __init__(self, task: Task, rows: FamilyRows, start: Sequence[int], path: list[SearchStep]) -> None:
         self.task = task
         self.rows = rows
         self.rules = task.rules
@@ -131,7 +131,9 @@ class ClassSearch:
                 heappush(heap, entry)
             self.value += move.gain
             made += 1
-            self.path.append(Step(f"{kind} {names[move.x]} -> {names[move.y]}", self.value, clock.seconds))
+            self.path.append(
+                SearchStep(f"{kind} {names[move.x]} -> {names[move.y]}", self.value, clock.seconds)
+            )
             clock.advance(note=f"{self.value:.6g}")
             again, pairs = _stale(old, self.graph, kind, move.x, move.y)
             heads = members(again)

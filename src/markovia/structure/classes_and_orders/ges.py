@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.masks import masks_of
+from markovia.graphs.kinds.masks import masks_of
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
 from markovia.structure.scores.family_rows import FamilyRows
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 PHASES = ("forward", "backward", "turning")
@@ -30,7 +30,7 @@ class ClassDetails:
     families: int
 
 
-def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> Found:
+def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> FoundGraph:
     """Search greedily over equivalence classes.
 
     Knowledge is obeyed by the class as a whole: a move is made only if some member of the class it leads to has every
@@ -69,9 +69,9 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
     rules = task.rules
     rows = FamilyRows(score, rules.pairs)
     start = masks_of(rules.required.T)
-    path: list[Step] = []
+    path: list[SearchStep] = []
     search = ClassSearch(task, rows, start, path)
-    path.append(Step("start", search.value, task.clock.seconds))
+    path.append(SearchStep("start", search.value, task.clock.seconds))
     moves = dict.fromkeys(chosen, 0)
     rounds = 0
     while True:
@@ -84,4 +84,4 @@ def ges(task: Task, *, phases: Sequence[str] = PHASES, repeat: bool = True) -> F
         if not made or not repeat or task.clock.over():
             break
     graph, value = search.answer()
-    return Found(graph, score=value, path=path, details=ClassDetails(moves, rounds, score.n_computed))
+    return FoundGraph(graph, score=value, path=path, details=ClassDetails(moves, rounds, score.n_computed))

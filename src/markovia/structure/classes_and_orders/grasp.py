@@ -12,14 +12,14 @@ Use it on small and dense graphs; BOSS is faster on large ones.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markovia.graphs.masks import is_above, mask_of, members
+from markovia.graphs.kinds.masks import is_above, mask_of, members
 from markovia.runtime.checks import check_count
 from markovia.structure.classes_and_orders.boss import OrderDetails, order_tools, starting_orders
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
-from markovia.structure.classes_and_orders.grow_shrink import Order
+from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkOrder
 from markovia.structure.scores.family_rows import LEAST_GAIN
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 
@@ -32,7 +32,7 @@ def grasp(
     order: str | Sequence[str] = "ges",
     starts: int = 1,
     backward: bool = False,
-) -> Found:
+) -> FoundGraph:
     """Search over orders by tucks, depth first.
 
     Knowledge is obeyed as in `boss`; a tuck that would put a variable before a required parent is not made.
@@ -71,11 +71,11 @@ def grasp(
     check_count("starts", starts, 1)
     score = score_for(task)
     _, trees, class_rows = order_tools(task, score)
-    path: list[Step] = []
-    best: Order | None = None
+    path: list[SearchStep] = []
+    best: GrowShrinkOrder | None = None
     for begin in starting_orders(task, order, starts, class_rows, path):
-        state = Order(trees, begin)
-        path.append(Step("start", state.value, task.clock.seconds))
+        state = GrowShrinkOrder(trees, begin)
+        path.append(SearchStep("start", state.value, task.clock.seconds))
         tucks = _Tucks(task, state, depth, max(singular_depth, any_depth), any_depth, path)
         while not task.clock.over() and tucks.improve():
             pass
@@ -87,7 +87,7 @@ def grasp(
         search.backward()
     graph, value = search.answer()
     details = OrderDetails(starts, score.n_computed, trees.n_nodes)
-    return Found(graph, score=value, path=path, details=details)
+    return FoundGraph(graph, score=value, path=path, details=details)
 
 
 @dataclass
@@ -95,11 +95,11 @@ class _Tucks:
     """A depth-first search for tucks that gain."""
 
     task: Task
-    state: Order
+    state: GrowShrinkOrder
     depth: int
     singular_depth: int
     any_depth: int
-    path: list[Step]
+    path: list[SearchStep]
 
     def improve(self) -> bool:
         """Make tucks until the score is better; say whether it is, and otherwise leave the order as it was."""
@@ -107,7 +107,7 @@ class _Tucks:
         self._seen = {self._shape()}
         if not self._deeper(1, start):
             return False
-        self.path.append(Step("tuck", self.state.value, self.task.clock.seconds))
+        self.path.append(SearchStep("tuck", self.state.value, self.task.clock.seconds))
         self.task.clock.advance(note=f"{self.state.value:.6g}")
         return True
 

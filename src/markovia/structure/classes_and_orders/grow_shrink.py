@@ -11,7 +11,7 @@ costs a look at each branch.
 
 import numpy as np
 
-from markovia.graphs.masks import mask_of, members
+from markovia.graphs.kinds.masks import mask_of, members
 from markovia.runtime.array_types import Array, Ints
 from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.task.knowledge import Rules
@@ -140,7 +140,7 @@ class GrowShrinkTrees:
             self.origin = np.concatenate([self.origin, np.zeros_like(self.origin)])
 
 
-class Order:
+class GrowShrinkOrder:
     """An order of the variables and the directed graph it stands for: the parents that each climb finds.
 
     Attributes

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from markovia.graphs.masks import mask_of
+from markovia.graphs.kinds.masks import mask_of
 from markovia.runtime.checks import check_choice, check_count
 from markovia.structure.classes_and_orders.boss import OrderDetails, order_tools, starting_orders
 from markovia.structure.classes_and_orders.cpdag_search import ClassSearch
@@ -22,7 +22,7 @@ from markovia.structure.classes_and_orders.grow_shrink import GrowShrinkTrees
 from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 LISTED_PARENTS = 3
@@ -38,7 +38,7 @@ def order_search(
     families: str = "grow-shrink",
     candidates: int = 10,
     order: str | Sequence[str] = "data",
-) -> Found:
+) -> FoundGraph:
     """Search over orders by swaps of neighbours.
 
     Knowledge is obeyed as in `boss`; a swap that would put a variable before a required parent is not made.
@@ -79,11 +79,11 @@ def order_search(
     score = score_for(task)
     rows, trees, class_rows = order_tools(task, score)
     source = _Trees(trees) if families == "grow-shrink" else _Lists(rows, task.rules, candidates)
-    path: list[Step] = []
+    path: list[SearchStep] = []
     best: _Line | None = None
     for begin in starting_orders(task, order, starts, class_rows, path):
         line = _Line(source, begin, task.rules)
-        path.append(Step("start", line.value, task.clock.seconds))
+        path.append(SearchStep("start", line.value, task.clock.seconds))
         line = _climbed(task, line, tabu, patience, path)
         if best is None or line.value > best.value + LEAST_GAIN:
             best = line
@@ -91,7 +91,7 @@ def order_search(
     graph, value = ClassSearch(task, class_rows, best.parents, path).answer()
     order = tuple(task.names[v] for v in best.order)
     details = OrderDetails(starts, score.n_computed, trees.n_nodes, order)
-    return Found(graph, score=value, path=path, details=details)
+    return FoundGraph(graph, score=value, path=path, details=details)
 
 
 class _Trees:
@@ -175,7 +175,7 @@ class _Line:
                 self.gains[j] = self._gain(j)
 
 
-def _climbed(task: Task, line: _Line, tabu: int, patience: int, path: list[Step]) -> _Line:
+def _climbed(task: Task, line: _Line, tabu: int, patience: int, path: list[SearchStep]) -> _Line:
     """Make the best swap that is not forbidden until nothing better is found for a while; return the best order."""
     best, until = list(line.order), 0
     value = line.value
@@ -198,6 +198,6 @@ def _climbed(task: Task, line: _Line, tabu: int, patience: int, path: list[Step]
             value, until = line.value, 0
             best = list(line.order)
             names = task.names
-            path.append(Step(f"swap {names[a]}, {names[b]}", value, task.clock.seconds))
+            path.append(SearchStep(f"swap {names[a]}, {names[b]}", value, task.clock.seconds))
             task.clock.advance(note=f"{value:.6g}")
     return _Line(line.source, best, line.rules)

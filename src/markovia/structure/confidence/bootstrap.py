@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed, generator
 from markovia.structure.ci_tests.ci_tests import CITest
 from markovia.structure.confidence.model_averaging import LEVELS, EdgeConfidence, edge_flags, is_ancestral
-from markovia.structure.learn import Search, counts_do, plan_search
+from markovia.structure.learn import StructureSearch, counts_do, plan_search
 from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.task.settings import sorted_settings
 
@@ -132,7 +132,7 @@ def _compact(mixed: MixedTable) -> MixedTable:
 
 
 def _results(
-    search: Search,
+    search: StructureSearch,
     mixed: MixedTable,
     streams: Iterator[np.random.Generator],
     level: str,
@@ -169,7 +169,7 @@ def _results(
 
 
 def _replicate(
-    search: Search, mixed: MixedTable, rng: np.random.Generator, level: str, deadline: float | None
+    search: StructureSearch, mixed: MixedTable, rng: np.random.Generator, level: str, deadline: float | None
 ) -> Mapping[str, Any] | None:
     """Learn from one sample; None where time was up before the end."""
     left = None if deadline is None else max(1e-9, deadline - time())

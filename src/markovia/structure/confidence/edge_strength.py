@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State
-from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import extend
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import extend
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.runtime.shown import html_table

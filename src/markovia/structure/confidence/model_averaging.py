@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
-from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import cpdag, extend, meek, reversible_edges
-from markovia.graphs.mixed import Mark, MixedGraph
-from markovia.graphs.plot_options import Positions
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import cpdag, extend, meek, reversible_edges
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.plot_options import Positions
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import html_table

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import (
     ConvergenceWarning,
     InvalidArgument,
@@ -21,7 +21,7 @@ from markovia.errors import (
     UnknownArgument,
     did_you_mean,
 )
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count

@@ -12,7 +12,7 @@ from math import exp
 
 import numpy as np
 
-from markovia.graphs.masks import is_above, mask_of, members
+from markovia.graphs.kinds.masks import is_above, mask_of, members
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 from markovia.structure.scores.local_score import LocalScore
@@ -53,7 +53,7 @@ def run_chain(
 ) -> GraphChain:
     """Run one chain from a random graph; keep every `thin`-th graph after the warm-up."""
     n = score.n
-    chain = _Chain(score, rules, _start(rules, rng))
+    chain = _GraphChain(score, rules, _start(rules, rng))
     graphs: list[tuple[int, ...]] = []
     scores: list[float] = []
     accepted, tried, block = 0, 0, 4096
@@ -80,7 +80,7 @@ def run_chain(
     return GraphChain(graphs, np.array(scores), accepted / max(1, tried), whole)
 
 
-class _Chain:
+class _GraphChain:
     """The graph a chain is at, as masks of parents, with the score of each family; moves say whether they were accepted."""
 
     def __init__(self, score: LocalScore, rules: Rules, parents: list[int]) -> None:

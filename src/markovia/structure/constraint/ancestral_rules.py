@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.runtime.array_types import Flags
 from markovia.structure.task.knowledge import Rules
 

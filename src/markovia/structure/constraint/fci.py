@@ -20,7 +20,7 @@ from markovia.structure.constraint.adjacency_search import NamedSeparators, adja
 from markovia.structure.constraint.ancestral_rules import Ancestral, orient, orient_colliders
 from markovia.structure.constraint.possible_d_sep import search_possible_d_sep
 from markovia.structure.constraint.visible_edges import visible_edges
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 STOPPED = "stopped before all tests were made: the orientations are only those that are known"
@@ -57,7 +57,7 @@ def fci(
     pds_depth: int | None = None,
     max_path_length: int | None = None,
     selection_bias: bool = True,
-) -> Found:
+) -> FoundGraph:
     """Learn a partial ancestral graph by FCI.
 
     Knowledge is about causes: a required edge is an adjacency x --> y; a forbidden edge, and an edge against the tiers, says
@@ -127,10 +127,12 @@ def fci(
     return as_found(task, test, pag, notes, details)
 
 
-def as_found(task: Task, test: CITest, pag: Ancestral, notes: list[str], details: AncestralDetails) -> Found:
+def as_found(
+    task: Task, test: CITest, pag: Ancestral, notes: list[str], details: AncestralDetails
+) -> FoundGraph:
     """Return what FCI and RFCI hand back."""
     names = task.names
-    return Found(
+    return FoundGraph(
         graph=pag.graph(names),
         tests=test.kept(True),
         n_tests=test.n_made,

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.runtime.array_types import Flags
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query
@@ -34,7 +34,7 @@ Triple = tuple[int, int, int]
 """x, z, y: the one in the middle is in the middle, x < y."""
 
 
-class Conflict(NamedTuple):
+class OrientationConflict(NamedTuple):
     """A direction that was concluded and could not be had: tail, head, and why."""
 
     tail: str
@@ -129,7 +129,7 @@ class Orientation:
         self.rules = rules
         self.names = names
         self.heads: Flags = np.zeros_like(adjacent)
-        self.conflicts: list[Conflict] = []
+        self.conflicts: list[OrientationConflict] = []
         self.ambiguous: set[Triple] = set()
         self._direct_known()
 
@@ -222,7 +222,7 @@ class Orientation:
         return f"{self.names[node]} would have more than {self.rules.max_parents} parents"
 
     def _conflict(self, tail: int, head: int, why: str) -> None:
-        found = Conflict(self.names[tail], self.names[head], why)
+        found = OrientationConflict(self.names[tail], self.names[head], why)
         if found not in self.conflicts:
             self.conflicts.append(found)
 

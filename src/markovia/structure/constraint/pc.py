@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from markovia.errors import InvalidGraph
-from markovia.graphs.equivalence import extend
-from markovia.graphs.mixed import MixedGraph
+from markovia.graphs.kinds.equivalence import extend
+from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.runtime.checks import check_choice
 from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
 from markovia.structure.constraint.adjacency_search import NamedSeparators, Skeleton, adjacency_search
-from markovia.structure.constraint.orientation import Conflict, Orientation, decide_triples
-from markovia.structure.task.result import Found
+from markovia.structure.constraint.orientation import Orientation, OrientationConflict, decide_triples
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 NOTED = 8
@@ -33,7 +33,7 @@ class PCDetails:
     """For each edge the largest p-value of its tests, directions that could not be had, triples that settle nothing."""
 
     edge_p_values: dict[tuple[str, str], float]
-    conflicts: list[Conflict]
+    conflicts: list[OrientationConflict]
     ambiguous: list[tuple[str, ...]]
 
 
@@ -46,7 +46,7 @@ def pc(
     conflicts: str = "strongest",
     keep_tests: bool | int = True,
     parallel: bool = True,
-) -> Found:
+) -> FoundGraph:
     """Learn a completed partially directed graph by the PC algorithm.
 
     Parameters
@@ -103,7 +103,7 @@ def pc(
             0,
             "the search stopped before all sets were tried: edges may be there that some set would take away",
         )
-    return Found(
+    return FoundGraph(
         graph,
         tests=test.kept(keep_tests),
         n_tests=test.n_made,

@@ -19,7 +19,7 @@ from markovia.structure.ci_tests.ci_tests import CITest, ci_test_for
 from markovia.structure.constraint.adjacency_search import adjacency_search
 from markovia.structure.constraint.ancestral_rules import Ancestral, orient
 from markovia.structure.constraint.fci import STOPPED, AncestralDetails, as_found, check_limits
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 Triple = tuple[int, int, int]
@@ -32,7 +32,9 @@ class _Stopped(Exception):
     """The clock ended the search within the tests of triples and paths."""
 
 
-def rfci(task: Task, *, depth: int | None = None, stable: bool = True, selection_bias: bool = True) -> Found:
+def rfci(
+    task: Task, *, depth: int | None = None, stable: bool = True, selection_bias: bool = True
+) -> FoundGraph:
     """Learn a partial ancestral graph by RFCI; knowledge means what it means for FCI.
 
     Parameters

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import now
 from markovia.structure.scores.local_score import Family, LocalScore
@@ -38,7 +38,7 @@ COMPILE_SECONDS = 3.0
 _plain_spent = 0.0
 
 
-class Move(NamedTuple):
+class EdgeMove(NamedTuple):
     """What is done to the edge tail -> head, and what it gains."""
 
     gain: float
@@ -197,7 +197,7 @@ class EdgeMoves:
             at += len(own)
             self._note((child, own), float(values[k]), *found, removes)
 
-    def gains(self) -> "Gains":
+    def gains(self) -> "MoveGains":
         """Return what each move gains; minus infinity where it is not legal or gains no more than `least`."""
         blocked = self.blocked
         adds = np.full((self.n, self.n), -np.inf)
@@ -212,9 +212,9 @@ class EdgeMoves:
         lone = [not any(blocked[p, t] for p in self.parents[h] if p != t) for t, h in ends]
         turns = np.where(np.array(lone, dtype=bool), removes + adds[heads, tails], -np.inf)
         adds[blocked] = -np.inf
-        return Gains(adds, tails, heads, removes, turns)
+        return MoveGains(adds, tails, heads, removes, turns)
 
-    def best(self) -> Move | None:
+    def best(self) -> EdgeMove | None:
         """Return the move that gains most, or None where no move is legal; of those equal but for rounding the first."""
         self.settle()
         kernel = _kernel()
@@ -234,14 +234,14 @@ class EdgeMoves:
             self._pool_gains,
             self.rounding,
         )
-        return None if what < 0 else Move(gain, what, tail, head)
+        return None if what < 0 else EdgeMove(gain, what, tail, head)
 
     @property
     def rounding(self) -> float:
         """What counts as no gain."""
         return TINY * max(1.0, abs(self.total) * 1e-3)
 
-    def apply(self, move: Move) -> None:
+    def apply(self, move: EdgeMove) -> None:
         """Make a move."""
         self.settle()
         _, what, tail, head = move
@@ -346,7 +346,7 @@ class EdgeMoves:
                 return
             what = kinds[int(rng.integers(len(kinds)))]
             tail, head = choices[what][int(rng.integers(len(choices[what])))].tolist()
-            self.apply(Move(self._gain(what, tail, head), what, tail, head))
+            self.apply(EdgeMove(self._gain(what, tail, head), what, tail, head))
 
     def _gain(self, what: int, tail: int, head: int) -> float:
         own = self.parents[head]
@@ -387,7 +387,7 @@ class EdgeMoves:
 
 
 @dataclass
-class Gains:
+class MoveGains:
     """What each move gains: `adds[i, j]` for i -> j; for the edges tails -> heads what removing and reversing them does."""
 
     adds: Array
@@ -396,9 +396,9 @@ class Gains:
     removes: Array
     turns: Array
 
-    def best(self, rounding: float) -> Move | None:
+    def best(self, rounding: float) -> EdgeMove | None:
         """Return the move that gains most, or None where no move is legal; of those equal but for rounding the first."""
-        found: Move | None = None
+        found: EdgeMove | None = None
         for what, gains in enumerate((self.adds, self.removes, self.turns)):
             if not gains.size:
                 continue
@@ -409,7 +409,7 @@ class Gains:
                     tail, head = divmod(at, len(gains))
                 else:
                     tail, head = int(self.tails[at]), int(self.heads[at])
-                found = Move(float(gains.flat[at]), what, tail, head)
+                found = EdgeMove(float(gains.flat[at]), what, tail, head)
         return found
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.checks import check_count
 from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 LEAST_TRIES, MOST_TRIES = 10, 500
@@ -51,7 +51,7 @@ def hill_climb(
     climbs: int | None = None,
     walks: int = 10,
     max_steps: int | None = None,
-) -> Found:
+) -> FoundGraph:
     """Climb to a graph that no single edge improves.
 
     Parameters
@@ -91,7 +91,7 @@ def hill_climb(
     score, clock = score_for(task), task.clock
     begin = start_parents(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, begin)
-    path = [Step("start", moves.total, clock.seconds)]
+    path = [SearchStep("start", moves.total, clock.seconds)]
     climb = Climb(task, moves, path, walks, max_steps)
     best, best_score = climb.often(begin, climbs)
     made = 0
@@ -99,12 +99,12 @@ def hill_climb(
         made += 1
         moves.restart(best)
         moves.disturb(perturbations or max(4, sum(map(len, best)) // 10), task.rng)
-        path.append(Step(f"restart {made}", moves.total, clock.seconds))
+        path.append(SearchStep(f"restart {made}", moves.total, clock.seconds))
         climb.run()
         if moves.total > best_score + moves.rounding:
             best, best_score = moves.copy(), moves.total
     details = ClimbDetails(climb.steps, score.n_computed, climb.walked, made)
-    return Found(graph_of(best, task.names), score=best_score, path=path, details=details)
+    return FoundGraph(graph_of(best, task.names), score=best_score, path=path, details=details)
 
 
 class Climb:
@@ -121,7 +121,7 @@ class Climb:
     """
 
     def __init__(
-        self, task: Task, moves: EdgeMoves, path: list[Step], walks: int, max_steps: int | None
+        self, task: Task, moves: EdgeMoves, path: list[SearchStep], walks: int, max_steps: int | None
     ) -> None:
         self.task, self.moves, self.path = task, moves, path
         self.walks, self.max_steps = walks if moves.score.equivalent else 0, max_steps
@@ -144,7 +144,7 @@ class Climb:
             if self.over():
                 break
             moves.restart(begin)
-            self.path.append(Step(f"climb {again}", moves.total, self.task.clock.seconds))
+            self.path.append(SearchStep(f"climb {again}", moves.total, self.task.clock.seconds))
             self.run()
             if moves.total > best_score + moves.rounding:
                 best, best_score = moves.copy(), moves.total
@@ -172,7 +172,7 @@ class Climb:
             done += 1
             self.steps += 1
             edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
-            self.path.append(Step(edge, moves.total, task.clock.seconds))
+            self.path.append(SearchStep(edge, moves.total, task.clock.seconds))
             task.clock.advance(note=f"{moves.total:.6g}")
             if self.walks:
                 moves.walk_in_class(max(LEAST_TRIES, min(MOST_TRIES, moves.n_edges)), self.rng)

@@ -13,11 +13,11 @@ from markovia.structure.dag_search.edge_moves import TINY
 from markovia.structure.dag_search.hill_climbing import ClimbDetails
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.acyclicity import directed_graph
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 
-def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
+def k2(task: Task, *, order: Sequence[str] | None = None) -> FoundGraph:
     """Choose parents greedily along an order; with the score "k2" unless another is asked for.
 
     Parameters
@@ -47,7 +47,7 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
             )
     edges = rules.required.copy()
     now = score.many([(j, tuple(np.flatnonzero(edges[:, j]).tolist())) for j in range(score.n)])
-    path = [Step("start", float(now.sum()), clock.seconds)]
+    path = [SearchStep("start", float(now.sum()), clock.seconds)]
     for child in sequence:
         while edges[:, child].sum() < rules.max_parents and not clock.over():
             free = np.flatnonzero(rules.allowed[:, child] & ~edges[:, child] & (place < place[child]))
@@ -60,10 +60,10 @@ def k2(task: Task, *, order: Sequence[str] | None = None) -> Found:
             edges[free[at], child] = True
             now[child] += gains[at]
             move = f"add {task.names[free[at]]} -> {task.names[child]}"
-            path.append(Step(move, float(now.sum()), clock.seconds))
+            path.append(SearchStep(move, float(now.sum()), clock.seconds))
         clock.advance(note=task.names[child])
     details = ClimbDetails(len(path), score.n_computed)
-    return Found(directed_graph(edges, task.names), score=float(now.sum()), path=path, details=details)
+    return FoundGraph(directed_graph(edges, task.names), score=float(now.sum()), path=path, details=details)
 
 
 def _numbers(names: Sequence[str], order: Sequence[str] | None) -> list[int]:

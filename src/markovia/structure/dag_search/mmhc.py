@@ -17,21 +17,21 @@ from itertools import combinations
 
 import numpy as np
 
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 from markovia.runtime.clock import Clock
 from markovia.structure.ci_tests.ci_tests import CITest, Query, ci_test_for
 from markovia.structure.dag_search.hill_climbing import hill_climb
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 TESTING = 0.7
 """The share of a time limit that the tests may take; the rest is for the climb."""
 
 
-def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) -> Found:
+def mmhc(task: Task, *, depth: int | None = 3, keep_tests: bool | int = True) -> FoundGraph:
     """Learn a directed graph by max-min hill climbing.
 
     Parameters

@@ -16,7 +16,7 @@ from markovia.runtime.checks import check_count
 from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
 from markovia.structure.dag_search.hill_climbing import LONG_WALK, Climb, ClimbDetails
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 
@@ -29,7 +29,7 @@ def tabu(
     climbs: int | None = None,
     walks: int = 10,
     max_steps: int | None = None,
-) -> Found:
+) -> FoundGraph:
     """Search until no better graph was found for a while.
 
     Parameters
@@ -64,7 +64,7 @@ def tabu(
     score, clock = score_for(task), task.clock
     begin = start_parents(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, begin, least=-np.inf)
-    path = [Step("start", moves.total, clock.seconds)]
+    path = [SearchStep("start", moves.total, clock.seconds)]
     best: Parents
     best, best_score = moves.copy(), moves.total
     climb = Climb(task, moves, path, walks, max_steps)
@@ -92,7 +92,7 @@ def tabu(
         steps += 1
         free_from[move.tail, move.head] = free_from[move.head, move.tail] = steps + length
         edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
-        path.append(Step(edge, moves.total, clock.seconds))
+        path.append(SearchStep(edge, moves.total, clock.seconds))
         if moves.total > best_score + moves.rounding:
             best, best_score, worse = moves.copy(), moves.total, 0
         else:
@@ -101,4 +101,4 @@ def tabu(
                 moves.walk_in_class(LONG_WALK * moves.n_edges, climb.rng)
         clock.advance(note=f"{best_score:.6g}")
     details = ClimbDetails(steps, score.n_computed)
-    return Found(graph_of(best, task.names), score=best_score, path=path, details=details)
+    return FoundGraph(graph_of(best, task.names), score=best_score, path=path, details=details)

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.checks import check_choice
 from markovia.structure.dag_search.hill_climbing import hill_climb
 from markovia.structure.exact import dynamic_programming, shortest_path_search
 from markovia.structure.exact.order_problem import OrderProblem, order_problems
 from markovia.structure.scores.parent_set_scores import scored_parent_sets
 from markovia.structure.scores.scores import score_for
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 ALGORITHMS = ("auto", "dynamic-programming", "a-star")
@@ -61,7 +61,7 @@ def exact(
     max_families: int = 20_000_000,
     max_nodes: int = 20_000_000,
     max_gigabytes: float = 4.0,
-) -> Found:
+) -> FoundGraph:
     """Find the best graph.
 
     Parameters
@@ -112,7 +112,7 @@ def exact(
         parents.update(problem.parents(order))
         starts.append((order, loss))
     now = score.total([parents[x] for x in range(score.n)])
-    path = [Step(f"scored {sets.n_scored} families, searched orders", now, clock.seconds)]
+    path = [SearchStep(f"scored {sets.n_scored} families, searched orders", now, clock.seconds)]
     optimal = sets.complete
     bound = 0.0
     expanded = 0
@@ -137,21 +137,23 @@ def exact(
             expanded += search.expanded
         now = score.total([parents[x] for x in range(score.n)])
         path.append(
-            Step(f"settled {problem.m} variables from {names[problem.variables[0]]}", now, clock.seconds)
+            SearchStep(
+                f"settled {problem.m} variables from {names[problem.variables[0]]}", now, clock.seconds
+            )
         )
         clock.advance(note=f"{now:.6g}")
     graph = DAG([(names[p], names[x]) for x in range(score.n) for p in parents[x]], nodes=names)
     if climbed is not None and not optimal and climbed.score is not None and climbed.score > now:
         assert isinstance(climbed.graph, DAG)
         graph, now = climbed.graph, climbed.score
-        path.append(Step("hill climbing had found a better graph", now, clock.seconds))
+        path.append(SearchStep("hill climbing had found a better graph", now, clock.seconds))
     notes = []
     bound = now if optimal else max(bound, now)
     if not sets.complete:
         notes.append("stopped while parent sets were scored: no bound is known")
     elif not optimal:
         notes.append(f"not proven best: some graph may score up to {bound:.10g}, {bound - now:.4g} more")
-    return Found(
+    return FoundGraph(
         graph,
         score=now,
         path=path,

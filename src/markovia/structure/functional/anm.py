@@ -25,7 +25,7 @@ from markovia.structure.functional.linear_effects import known_before
 from markovia.structure.functional.pairwise_direction import directed_pair
 from markovia.structure.functional.smooth_regression import smooth_fit
 from markovia.structure.task.acyclicity import directed_graph
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 
@@ -37,7 +37,7 @@ class AdditiveNoiseDetails:
     residual_p_values: Array
 
 
-def anm(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
+def anm(task: Task, *, alpha: float = 0.05, decide: str = "test") -> FoundGraph:
     """Learn a graph of additive-noise models.
 
     Parameters
@@ -84,10 +84,10 @@ class _Tried(NamedTuple):
     test: HsicTest
 
 
-def _resit(task: Task, rows: Array, alpha: float) -> Found:
+def _resit(task: Task, rows: Array, alpha: float) -> FoundGraph:
     clock, rules = task.clock, task.rules
     made = 0
-    path: list[Step] = []
+    path: list[SearchStep] = []
 
     def tried(child: int, parents: list[int], against: Array) -> _Tried:
         nonlocal made
@@ -111,7 +111,9 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
                     best, least = k, found.test.log_p
         last.append(best)
         left.remove(best)
-        path.append(Step(f"last {task.names[best]}", least if math.isfinite(least) else 0.0, clock.seconds))
+        path.append(
+            SearchStep(f"last {task.names[best]}", least if math.isfinite(least) else 0.0, clock.seconds)
+        )
         clock.advance(note=f"{len(last)} of {rows.shape[1]} ordered")
     while left:  # one variable; or, stopped early, all that were not reached
         sink = next(k for k in left if not before[k, left].any())
@@ -158,7 +160,7 @@ def _resit(task: Task, rows: Array, alpha: float) -> Found:
         clock.advance(note=f"{place + 1} of {len(order)} pruned")
     if skipped:
         notes.append(f"stopped before the parents of {', '.join(map(repr, skipped))} were looked for")
-    return Found(
+    return FoundGraph(
         directed_graph(edges, task.names),
         path=path,
         n_tests=made,

@@ -11,19 +11,19 @@ import numpy as np
 
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
-from markovia.structure.task.result import Step
+from markovia.structure.task.result import SearchStep
 
 Objective = Callable[[Array], tuple[float, Array, float, Array]]
 """θ to f, its gradient, h and its gradient."""
 
 
-class Minimum(NamedTuple):
+class LagrangianMinimum(NamedTuple):
     """Where the series ended: θ, f and h there, the steps, and whether h is as small as was asked."""
 
     theta: Array
     value: float
     h: float
-    path: list[Step]
+    path: list[SearchStep]
     converged: bool
 
 
@@ -37,7 +37,7 @@ def minimise_acyclic(
     h_tolerance: float,
     rho_max: float,
     inner_iterations: int,
-) -> Minimum:
+) -> LagrangianMinimum:
     """Solve the series of problems; where the clock ends it early, the last point is returned.
 
     Parameters
@@ -88,8 +88,8 @@ def minimise_acyclic(
             rho *= 10.0
         theta, h = found.x, now
         alpha += rho * h
-        path.append(Step(f"rho {rho:.0e}, h {h:.3e}", -value, clock.seconds))
+        path.append(SearchStep(f"rho {rho:.0e}, h {h:.3e}", -value, clock.seconds))
         clock.advance(note=f"h {h:.2e}")
         if h <= h_tolerance or rho >= rho_max:
             break
-    return Minimum(theta, float(value), float(h), path, bool(h <= h_tolerance))
+    return LagrangianMinimum(theta, float(value), float(h), path, bool(h <= h_tolerance))

@@ -32,7 +32,7 @@ from markovia.structure.functional.linear_effects import (
 )
 from markovia.structure.functional.residual_independence import independence_p_values
 from markovia.structure.task.acyclicity import directed_graph
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 REFRESHED = 16
@@ -75,7 +75,7 @@ def direct_lingam(
     prune: str = "adaptive-lasso",
     threshold: float = 0.05,
     alpha: float = 0.05,
-) -> Found:
+) -> FoundGraph:
     """Learn a linear non-Gaussian model.
 
     Parameters
@@ -123,7 +123,7 @@ Choice = Callable[[Array, Array, list[int], list[int]], tuple[int, int]]
 """Standardised columns (one row a variable), their correlations, members and candidates, to the first and comparisons."""
 
 
-def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[Step], int]:
+def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[SearchStep], int]:
     """Return the variables, causes first; fewer of them where the clock ended the search."""
     before, may = known_before(task.rules)
     columns = np.ascontiguousarray((rows - rows.mean(axis=0)).T)
@@ -131,7 +131,7 @@ def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[Ste
     n = columns.shape[1]
     left = list(range(len(columns)))
     order: list[int] = []
-    path: list[Step] = []
+    path: list[SearchStep] = []
     made = 0
     correlations = columns @ columns.T / n
     while left:
@@ -144,7 +144,7 @@ def _order(task: Task, rows: Array, choose: Choice) -> tuple[list[int], list[Ste
             made += count
         order.append(first)
         left.remove(first)
-        path.append(Step(f"next {task.names[first]}", float(made), task.clock.seconds))
+        path.append(SearchStep(f"next {task.names[first]}", float(made), task.clock.seconds))
         task.clock.advance(note=f"{len(order)} of {len(columns)} ordered")
         if left:
             members = np.array(left)
@@ -168,13 +168,13 @@ def linear_result(
     task: Task,
     rows: Array,
     order: list[int],
-    path: list[Step],
+    path: list[SearchStep],
     notes: list[str],
     prune: str,
     threshold: float,
     alpha: float,
     **more: Any,
-) -> Found:
+) -> FoundGraph:
     """Estimate the coefficients along an order and gather what LiNGAM methods report."""
     full = _with_rest(order, task)
     effects = effects_along(
@@ -202,7 +202,7 @@ def linear_result(
             f"the noises of {names[i]!r} and {names[j]!r} are dependent (p = {p_values[i, j]:.2g}): a hidden cause, a "
             "nonlinear effect, or a wrong order"
         )
-    return Found(
+    return FoundGraph(
         directed_graph(edges, names), path=path, weights=matrix.T.copy(), notes=notes, details=details
     )
 

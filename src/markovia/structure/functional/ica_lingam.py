@@ -23,7 +23,7 @@ from markovia.structure.functional.linear_effects import (
     triangular_order,
 )
 from markovia.structure.task.acyclicity import possible_edges
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 
@@ -37,7 +37,7 @@ def ica_lingam(
     prune: str = "adaptive-lasso",
     threshold: float = 0.05,
     alpha: float = 0.05,
-) -> Found:
+) -> FoundGraph:
     """Learn a linear non-Gaussian model by independent components.
 
     Parameters
@@ -90,7 +90,7 @@ def ica_lingam(
     noise = 1.0 / np.abs(np.diag(square))
     square /= np.diag(square)[:, None]
     order = _order((np.eye(p) - square) * noise / noise[:, None], task)
-    path = [Step("components", 0.0, task.clock.seconds)]
+    path = [SearchStep("components", 0.0, task.clock.seconds)]
     return linear_result(task, rows, order, path, notes, prune, threshold, alpha, W=square)
 
 

@@ -21,7 +21,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Array], Array], float]] = {
 """FastICA's functions by name, each with its mean over a standard normal variable."""
 
 
-class Components(NamedTuple):
+class UnmixedComponents(NamedTuple):
     """An unmixing matrix, how far its components are from Gaussian ones, whether and when FastICA converged."""
 
     unmixing: Array
@@ -40,9 +40,9 @@ def independent_components(
     *,
     starts: int,
     clock: Clock,
-) -> Components:
+) -> UnmixedComponents:
     """Return n components of rows whose columns have mean 0, the best of some starts."""
-    best: Components | None = None
+    best: UnmixedComponents | None = None
     for _ in range(starts):
         if best is not None and clock.over():
             break
@@ -56,7 +56,7 @@ def independent_components(
 
 def _found(
     rows: Array, n: int, contrast: str, max_iterations: int, tolerance: float, seed: int
-) -> Components:
+) -> UnmixedComponents:
     from sklearn.decomposition import FastICA
     from sklearn.exceptions import ConvergenceWarning
 
@@ -75,4 +75,4 @@ def _found(
     parts /= parts.std(axis=0)
     function, of_gaussian = FUNCTIONS[contrast]
     distance = float(((function(parts).mean(axis=0) - of_gaussian) ** 2).sum())
-    return Components(ica.components_, distance, converged, int(ica.n_iter_))
+    return UnmixedComponents(ica.components_, distance, converged, int(ica.n_iter_))

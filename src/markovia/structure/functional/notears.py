@@ -20,7 +20,7 @@ from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_number
 from markovia.structure.ci_tests.ci_tests import one_blas_thread
-from markovia.structure.functional.augmented_lagrangian import Minimum, Objective, minimise_acyclic
+from markovia.structure.functional.augmented_lagrangian import LagrangianMinimum, Objective, minimise_acyclic
 from markovia.structure.functional.checked_matrix import measured_columns
 from markovia.structure.task.acyclicity import (
     acyclic_edges,
@@ -29,7 +29,7 @@ from markovia.structure.task.acyclicity import (
     possible_edges,
     varsortability,
 )
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 FEW_COLUMNS = 100
@@ -62,7 +62,7 @@ def notears(
     h_tolerance: float = 1e-8,
     rho_max: float = 1e16,
     inner_iterations: int = 15_000,
-) -> Found:
+) -> FoundGraph:
     """Learn a linear (or logistic) model with an acyclic graph.
 
     Parameters
@@ -140,13 +140,13 @@ def notears(
 
 def finished(
     task: Task,
-    end: Minimum,
+    end: LagrangianMinimum,
     weights: Array,
     threshold: float,
     rows: Array,
     scaled: bool,
     **more: Any,
-) -> Found:
+) -> FoundGraph:
     """Cut small weights, and return the graph with notes about the way to it; `notears_mlp` ends the same way."""
     cut = acyclic_edges(weights, task.rules, threshold, task.names)
     notes = list(cut.notes)
@@ -159,7 +159,7 @@ def finished(
             "(varsortability): near 100% the scale of the columns may have decided the directions; compare "
             "standardise=True"
         )
-    return Found(
+    return FoundGraph(
         directed_graph(cut.edges, task.names),
         score=-end.value if math.isfinite(end.value) else None,
         path=end.path,

@@ -13,11 +13,11 @@ import numpy as np
 
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_number
-from markovia.structure.functional.augmented_lagrangian import Minimum, Objective, minimise_acyclic
+from markovia.structure.functional.augmented_lagrangian import LagrangianMinimum, Objective, minimise_acyclic
 from markovia.structure.functional.checked_matrix import measured_columns
 from markovia.structure.functional.notears import finished
 from markovia.structure.task.acyclicity import possible_edges, squared_acyclicity
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 
@@ -34,7 +34,7 @@ def notears_mlp(
     rho_max: float = 1e16,
     inner_iterations: int = 500,
     restarts: int = 0,
-) -> Found:
+) -> FoundGraph:
     """Learn a nonlinear model with an acyclic graph.
 
     Parameters
@@ -89,7 +89,7 @@ def notears_mlp(
     bounds[: 2 * first, 0] = 0.0
     shut = ~np.repeat(free.T[:, None, :], hidden, axis=1).ravel()
     bounds[: 2 * first, 1] = np.where(np.tile(shut, 2), 0.0, np.inf)
-    ends: list[Minimum] = []
+    ends: list[LagrangianMinimum] = []
     for _ in range(1 + restarts):
         if ends and task.clock.over():
             break

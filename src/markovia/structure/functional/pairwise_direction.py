@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.unit_scaling import unit_scaled
+from markovia.data.tables.unit_scaling import unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_level
@@ -21,7 +21,7 @@ from markovia.structure.ci_tests.gamma_hsic import HsicTest, gamma_hsic
 from markovia.structure.functional.pnl import post_nonlinear_noise
 from markovia.structure.functional.smooth_regression import smooth_fit
 from markovia.structure.task.acyclicity import directed_graph
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 EXACT = 1e-11
@@ -176,14 +176,14 @@ def _noise(residuals: Array, effect: Array) -> Array:
     return residuals if residuals.std() > EXACT * effect.std() else np.zeros_like(residuals)
 
 
-def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str) -> Found:
+def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str) -> FoundGraph:
     """Return the graph of two columns within the rules: a required edge stays, a forbidden direction is not chosen."""
     rules = task.rules
     edges = rules.required.copy()
     found = _compared(rows[:, 0], rows[:, 1], model, alpha, decide, task.names, task.clock.over)
     if found is None:
         notes = ["stopped before both directions were tried; edges are only the required ones"]
-        return Found(directed_graph(edges, task.names), notes=notes)
+        return FoundGraph(directed_graph(edges, task.names), notes=notes)
     notes = [] if found.direction else [f"no direction: {found.reason}"]
     if not edges.any() and rules.max_parents > 0:
         ways = [(0, 1, found.forward), (1, 0, found.backward)]
@@ -203,7 +203,7 @@ def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str
                 ]
     statistics = np.zeros((2, 2))
     statistics[0, 1], statistics[1, 0] = found.forward.p_value, found.backward.p_value
-    return Found(
+    return FoundGraph(
         directed_graph(edges, task.names),
         n_tests=3,
         notes=notes,

@@ -22,13 +22,13 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.structure.functional.checked_matrix import measured_columns
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 
 GRID, WIDEST = 401, 8.0
 
 
-def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> Found:
+def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> FoundGraph:
     """Say which of two columns is the cause of the other, by the post-nonlinear model.
 
     Parameters

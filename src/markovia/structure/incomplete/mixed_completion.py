@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import DISCRETE, MixedTable
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading_mixed import DISCRETE, MixedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Ints
@@ -28,7 +28,7 @@ ROUNDS = 200
 
 
 @dataclass
-class Regression:
+class CompletingRegression:
     """A continuous variable given others: one intercept, slopes and variance for each configuration of discrete parents."""
 
     discrete: tuple[int, ...]
@@ -39,11 +39,11 @@ class Regression:
 
 
 @dataclass
-class Fitted:
+class FittedMixed:
     """Parameters of a network: a table for discrete, a regression for continuous variables."""
 
     parents: list[tuple[int, ...]]
-    pieces: list[Array | Regression]
+    pieces: list[Array | CompletingRegression]
     log_likelihood: float
     converged: bool
 
@@ -108,7 +108,7 @@ class MixedCompletion:
         _, self.pattern = np.unique(self.gaps, axis=0, return_inverse=True)
         self.pattern = self.pattern.ravel()
 
-    def start(self, parents: Parents, random: bool) -> Fitted:
+    def start(self, parents: Parents, random: bool) -> FittedMixed:
         """Return parameters to begin with: gaps filled by means and equal or random weights of the completions."""
         filled = np.where(self.gaps, self.mean, self.matrix)
         share = (
@@ -121,13 +121,13 @@ class MixedCompletion:
             parents, self._table(self.codes, filled[self.owner], share * self.weights[self.owner])
         )
 
-    def improved(self, now: Fitted) -> Fitted:
+    def improved(self, now: FittedMixed) -> FittedMixed:
         """Run EM from some parameters."""
         data, before = self._expected(now)
         for _ in range(ROUNDS):
             after = self.estimated(now.parents, data)
             data, value = self._expected(after)
-            now = Fitted(after.parents, after.pieces, value, False)
+            now = FittedMixed(after.parents, after.pieces, value, False)
             # a cell: log densities have any size, by the unit of the columns
             if value - before <= self.tolerance * max(1.0, float(self.weights.sum()) * self.matrix.shape[1]):
                 now.converged = True
@@ -135,17 +135,17 @@ class MixedCompletion:
             before = value
         return now
 
-    def completed(self, now: Fitted) -> MixedTable:
+    def completed(self, now: FittedMixed) -> MixedTable:
         """Return weighted complete rows with the posterior moments of the missing cells."""
         return self._expected(now)[0]
 
-    def estimated(self, parents: Parents, data: MixedTable) -> Fitted:
+    def estimated(self, parents: Parents, data: MixedTable) -> FittedMixed:
         """Return the parameters of a graph by maximum likelihood from completed rows."""
         codes = np.empty((0, 0), dtype=np.int64) if data.table is None else data.table.in_memory().codes
         matrix, weights = data.matrix, data.weights
         assert matrix is not None
         assert weights is not None
-        pieces: list[Array | Regression] = []
+        pieces: list[Array | CompletingRegression] = []
         for child, ps in enumerate(parents):
             split = [int(self.place[p]) for p in ps if self.kinds[p] == DISCRETE]
             shape = self.cards[split].tolist()
@@ -167,7 +167,7 @@ class MixedCompletion:
                         int(self.place[child]), tuple(split), tuple(inner), at, size, matrix, weights
                     )
                 )
-        return Fitted([tuple(p) for p in parents], pieces, -np.inf, False)
+        return FittedMixed([tuple(p) for p in parents], pieces, -np.inf, False)
 
     def complete_log_likelihood(self, parents: Parents, data: MixedTable) -> float:
         """Return the log likelihood of completed rows under the parameters that fit them best."""
@@ -177,7 +177,7 @@ class MixedCompletion:
         assert data.weights is not None
         total = self._log_discrete(now, codes, len(data.weights))
         for k, piece in enumerate(now.pieces):
-            if isinstance(piece, Regression):
+            if isinstance(piece, CompletingRegression):
                 at = self._configurations(piece.discrete, codes, len(data.weights))
                 mean = piece.intercept[at] + (piece.slope[at] * data.matrix[:, list(piece.continuous)]).sum(
                     axis=1
@@ -195,8 +195,10 @@ class MixedCompletion:
         size: int,
         matrix: Array,
         weights: Array,
-    ) -> Regression:
-        found = Regression(split, inner, np.zeros(size), np.zeros((size, len(inner))), np.zeros(size))
+    ) -> CompletingRegression:
+        found = CompletingRegression(
+            split, inner, np.zeros(size), np.zeros((size, len(inner))), np.zeros(size)
+        )
         for k in range(size):
             rows = at == k
             w = weights[rows]
@@ -218,21 +220,21 @@ class MixedCompletion:
         found: Ints = np.ravel_multi_index(tuple(codes[k] for k in split), self.cards[list(split)].tolist())
         return found
 
-    def _log_discrete(self, now: Fitted, codes: Ints, n: int) -> Array:
+    def _log_discrete(self, now: FittedMixed, codes: Ints, n: int) -> Array:
         logs = np.zeros(n)
         for k, piece in enumerate(now.pieces):
-            if not isinstance(piece, Regression):
+            if not isinstance(piece, CompletingRegression):
                 split = [int(self.place[p]) for p in now.parents[k]]
                 with np.errstate(divide="ignore"):
                     logs += np.log(piece)[self._configurations(split, codes, n), codes[self.place[k]]]
         return logs
 
-    def _joint(self, now: Fitted, codes: Ints) -> tuple[Array, Array]:
+    def _joint(self, now: FittedMixed, codes: Ints) -> tuple[Array, Array]:
         """Return the mean and covariance of the continuous variables for one configuration of the discrete ones."""
         m = self.n_measured
         base, pull, noise = np.zeros(m), np.zeros((m, m)), np.zeros(m)
         for k, piece in enumerate(now.pieces):
-            if isinstance(piece, Regression):
+            if isinstance(piece, CompletingRegression):
                 at = int(self._configurations(piece.discrete, codes[:, None], 1)[0])
                 c = int(self.place[k])
                 base[c], noise[c] = piece.intercept[at], piece.variance[at]
@@ -240,11 +242,13 @@ class MixedCompletion:
         spread = np.linalg.inv(np.eye(m) - pull)
         return spread @ base, (spread * noise) @ spread.T
 
-    def _expected(self, now: Fitted) -> tuple[MixedTable, float]:
+    def _expected(self, now: FittedMixed) -> tuple[MixedTable, float]:
         """Return the completed rows and the log likelihood of the observed cells."""
         n = len(self.owner)
         logs = self._log_discrete(now, self.codes, n)
-        needed = sorted({d for piece in now.pieces if isinstance(piece, Regression) for d in piece.discrete})
+        needed = sorted(
+            {d for piece in now.pieces if isinstance(piece, CompletingRegression) for d in piece.discrete}
+        )
         config = self._configurations(needed, self.codes, n)
         pattern = self.pattern[self.owner]
         group, where = np.unique(np.stack([config, pattern]), axis=1, return_inverse=True)

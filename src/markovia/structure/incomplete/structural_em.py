@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import DISCRETE, MixedTable
+from markovia.data.tables.reading_mixed import DISCRETE, MixedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State, Variable
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.checks import check_count
 from markovia.structure.dag_search.hill_climbing import hill_climb
 from markovia.structure.incomplete.mixed_completion import MixedCompletion
 from markovia.structure.incomplete.table_completion import TableCompletion
 from markovia.structure.scores.scores import bind_score
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 
 PENALISED = ("bic", "aic", "log-likelihood", "gaussian-bic", "cg-bic")
@@ -67,7 +67,7 @@ def structural_em(
     restarts: int = 1,
     draws: int | None = None,
     tolerance: float = 1e-6,
-) -> Found:
+) -> FoundGraph:
     """Learn a graph from incomplete rows.
 
     Parameters
@@ -122,9 +122,9 @@ def structural_em(
             )
         rows = MixedCompletion(mixed, hidden, task.rng, tolerance)
     first = _first_parents(start, names, rules, len(hidden))
-    best: _Run | None = None
+    best: _StructuralRun | None = None
     for number in range(restarts):
-        run = _Run(task, rows, names, rules)
+        run = _StructuralRun(task, rows, names, rules)
         run.go(first, number > 0 or bool(hidden), max_iterations)
         if best is None or run.score > best.score:
             best = run
@@ -137,7 +137,7 @@ def structural_em(
         notes.append(f"each incomplete row was completed by {rows.draws} draws, so scores are estimates")
     if not best.settled and not task.clock.over():
         notes.append(f"the graph still changed after max_iterations={max_iterations}")
-    return Found(
+    return FoundGraph(
         _dag(best.parents, names),
         score=best.score,
         path=best.path,
@@ -153,14 +153,14 @@ def structural_em(
     )
 
 
-class _Run:
+class _StructuralRun:
     """One run from a start."""
 
     def __init__(
         self, task: Task, rows: TableCompletion | MixedCompletion, names: tuple[str, ...], rules: Rules
     ) -> None:
         self.task, self.rows, self.names, self.rules = task, rows, names, rules
-        self.path: list[Step] = []
+        self.path: list[SearchStep] = []
         self.score = self.expected = self.log_likelihood = -np.inf
         self.parents: list[tuple[int, ...]] = []
         self.iterations = 0
@@ -201,7 +201,7 @@ class _Run:
             penalty = rows.complete_log_likelihood(self.parents, data) - self.expected
             self.score = now.log_likelihood - penalty
         edges = sum(map(len, self.parents))
-        self.path.append(Step(f"graph with {edges} edges", self.score, self.task.clock.seconds))
+        self.path.append(SearchStep(f"graph with {edges} edges", self.score, self.task.clock.seconds))
         self.task.clock.advance(note=f"{self.score:.6g}")
 
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.reading_mixed import DISCRETE, MixedTable
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.reading_mixed import DISCRETE, MixedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.incomplete.em import EM, run_em, starting_tables
-from markovia.learning.tables.table_learner import Family, TableLearner, weighted_log
+from markovia.learning.tables.table_learner import NodeFamily, TableLearner, weighted_log
 from markovia.runtime.array_types import Array, Ints
 
 Parents = Sequence[Sequence[int]]
@@ -29,7 +29,7 @@ DEFAULT_DRAWS = 20
 
 
 @dataclass
-class Fitted:
+class FittedTables:
     """Tables of a network, the log likelihood of the observed cells, and whether EM converged."""
 
     parents: list[tuple[int, ...]]
@@ -86,25 +86,25 @@ class TableCompletion:
         """Whether rows are completed in every way."""
         return self.draws is None
 
-    def start(self, parents: Parents, random: bool) -> Fitted:
+    def start(self, parents: Parents, random: bool) -> FittedTables:
         """Return tables to begin with: from the rows that show a family whole, or random ones."""
         learner, counter = self._learner(parents)
         tables = starting_tables(learner, counter, "random" if random else "auto", self.rng)
-        return Fitted([tuple(p) for p in parents], tables, -np.inf, False)
+        return FittedTables([tuple(p) for p in parents], tables, -np.inf, False)
 
-    def improved(self, now: Fitted) -> Fitted:
+    def improved(self, now: FittedTables) -> FittedTables:
         """Run EM from some tables."""
         learner, counter = self._learner(now.parents)
         run = run_em(learner, counter, now.tables, self.settings)
-        return Fitted(now.parents, run.tables, run.expectation.log_likelihood, run.converged)
+        return FittedTables(now.parents, run.tables, run.expectation.log_likelihood, run.converged)
 
-    def estimated(self, parents: Parents, data: MixedTable) -> Fitted:
+    def estimated(self, parents: Parents, data: MixedTable) -> FittedTables:
         """Return the tables of another graph by maximum likelihood from completed rows."""
         families = self._families(parents)
         assert data.table is not None
         counts = data.table.counts([f.scope for f in families])
         tables = TableLearner(families).estimate(counts)
-        return Fitted([tuple(p) for p in parents], tables, -np.inf, False)
+        return FittedTables([tuple(p) for p in parents], tables, -np.inf, False)
 
     def complete_log_likelihood(self, parents: Parents, data: MixedTable) -> float:
         """Return the log likelihood of completed rows under the tables that fit them best."""
@@ -114,13 +114,13 @@ class TableCompletion:
         tables = TableLearner(families).estimate(counts)
         return float(sum(weighted_log(n, t.values) for n, t in zip(counts, tables, strict=True)))
 
-    def completed(self, now: Fitted) -> MixedTable:
+    def completed(self, now: FittedTables) -> MixedTable:
         """Return weighted complete rows with the posterior of the missing cells under some tables."""
         codes, weights = self._drawn(now) if self.draws is not None else self._in_every_way(now)
         table = CodedTable(self.variables, codes.astype(np.int32), weights)
         return MixedTable([v.name for v in self.variables], [DISCRETE] * len(self.variables), table, None)
 
-    def _in_every_way(self, now: Fitted) -> tuple[Ints, Array]:
+    def _in_every_way(self, now: FittedTables) -> tuple[Ints, Array]:
         if self._all is None:
             self._all = every_completion(self.codes, self.cards)
         codes, owner = self._all
@@ -142,7 +142,7 @@ class TableCompletion:
         weights: Array = (share * self.weights[owner])[keep]
         return codes[:, keep], weights
 
-    def _drawn(self, now: Fitted) -> tuple[Ints, Array]:
+    def _drawn(self, now: FittedTables) -> tuple[Ints, Array]:
         assert self.draws is not None
         _, counter = self._learner(now.parents)
         if len(counter.rows.wide):
@@ -156,16 +156,16 @@ class TableCompletion:
             weights.append(self.weights[gaps] / self.draws)
         return np.concatenate(parts, axis=1), np.concatenate(weights)
 
-    def _log_joint(self, now: Fitted, codes: Ints) -> Array:
+    def _log_joint(self, now: FittedTables, codes: Ints) -> Array:
         logs = np.zeros(codes.shape[1])
         for child, (parents, table) in enumerate(zip(now.parents, now.tables, strict=True)):
             with np.errstate(divide="ignore"):
                 logs += np.log(table.values)[tuple(codes[v] for v in (*parents, child))]
         return logs
 
-    def _families(self, parents: Parents) -> list[Family]:
+    def _families(self, parents: Parents) -> list[NodeFamily]:
         own = self.variables
-        return [Family(v, tuple(own[p] for p in ps)) for v, ps in zip(own, parents, strict=True)]
+        return [NodeFamily(v, tuple(own[p] for p in ps)) for v, ps in zip(own, parents, strict=True)]
 
     def _learner(self, parents: Parents) -> tuple[TableLearner, ExpectedCounter]:
         families = self._families(parents)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import DISCRETE, MixedTable
+from markovia.data.tables.reading_mixed import DISCRETE, MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.graphs.masks import members
+from markovia.graphs.kinds.masks import members
 from markovia.runtime.array_types import Array, Flags
 from markovia.structure.scores.local_score import Gainful, LocalScore
 

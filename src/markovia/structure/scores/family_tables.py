@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import CodedTable, RowSource
+from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.moments import checked_moments
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.moments import checked_moments
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_number

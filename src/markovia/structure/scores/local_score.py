@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.runtime.array_types import Array
 
 Family = tuple[int, tuple[int, ...]]

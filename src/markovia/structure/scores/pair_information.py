@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
-from markovia.data.row_sources import CodedTable, RowSource
+from markovia.data.tables.reading_mixed import MixedTable
+from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.structure.scores.family_tables import LIKELIHOOD, NO_CHILD, NOTHING, FamilyTables

@@ -13,7 +13,7 @@ from math import exp, lgamma, log, log1p, sqrt
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.runtime.array_types import Array
 from markovia.structure.scores.local_score import LocalScore
 from markovia.structure.scores.table_scores import TableScore

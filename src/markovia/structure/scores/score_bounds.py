@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.structure.scores.local_score import Family, LocalScore
 from markovia.structure.scores.subset_likelihoods import SetSums, fits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 from typing import Any
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.checks import check_number
 from markovia.runtime.registry import named

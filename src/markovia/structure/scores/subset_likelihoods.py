@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 

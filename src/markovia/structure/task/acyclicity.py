@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Array, Flags
 from markovia.structure.task.knowledge import Rules
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import CycleError, InvalidArgument, UnknownVariable
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import InvalidArgument
-from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import cpdag, extend
-from markovia.graphs.mixed import Mark, MixedGraph, edge_string
-from markovia.graphs.plot_options import Highlight, Positions
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import cpdag, extend
+from markovia.graphs.kinds.mixed import Mark, MixedGraph, edge_string
+from markovia.graphs.kinds.plot_options import Highlight, Positions
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import html_picture, html_table
@@ -24,7 +24,7 @@ SHOWN = 40
 Graph = DAG | MixedGraph | UndirectedGraph
 
 
-class Step(NamedTuple):
+class SearchStep(NamedTuple):
     """One step of a search: what it did, the score after it, and when (seconds since the start)."""
 
     move: str
@@ -43,12 +43,12 @@ class TestMade(NamedTuple):
 
 
 @dataclass
-class Found:
+class FoundGraph:
     """What one algorithm hands back; `LearnedStructure` says what the fields mean."""
 
     graph: Graph
     score: float | None = None
-    path: list[Step] = field(default_factory=list)
+    path: list[SearchStep] = field(default_factory=list)
     tests: Sequence[TestMade] = field(default_factory=list)
     n_tests: int = 0
     separating_sets: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class LearnedStructure:
     score: float | None = None
     score_name: str | None = None
     test_name: str | None = None
-    path: Sequence[Step] = ()
+    path: Sequence[SearchStep] = ()
     tests: Sequence[TestMade] = ()
     n_tests: int = 0
     separating_sets: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class LearnedStructure:
 
     def compare(self, truth: Any) -> Any:
         """Compare with another graph or model; see `mk.graphs.compare_graphs`."""
-        from markovia.graphs.comparison import compare_graphs
+        from markovia.graphs.comparison.comparison import compare_graphs
 
         return compare_graphs(self.graph, truth)
 
@@ -202,7 +202,7 @@ class LearnedStructure:
         """Return the steps of the search as a table."""
         import pandas as pd
 
-        return pd.DataFrame(list(self.path), columns=list(Step._fields))
+        return pd.DataFrame(list(self.path), columns=list(SearchStep._fields))
 
     def test_frame(self) -> "pd.DataFrame":
         """Return the tests that were kept as a table."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from markovia.data.reading_mixed import MixedTable, read_mixed
+from markovia.data.tables.reading_mixed import MixedTable, read_mixed
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
 from markovia.runtime.checks import check_choice

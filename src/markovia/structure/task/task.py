@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Rules

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import check_choice
 from markovia.structure.task.knowledge import Rules

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Array
 from markovia.structure.scores.pair_information import pair_information
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 from markovia.structure.trees.spanning_trees import maximum_branching, maximum_spanning_tree, root_place
 
@@ -29,7 +29,7 @@ class TreeDetails:
     gain: float
 
 
-def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = None) -> Found:
+def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = None) -> FoundGraph:
     """Learn a tree, or a forest.
 
     Parameters
@@ -71,9 +71,9 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
             weights[p, k] = information[p, k]
     value = float(sum(gain[p, k] for k, p in enumerate(parents) if p >= 0))
     task.clock.advance(note=f"{len(edges)} edges")
-    return Found(
+    return FoundGraph(
         DAG(edges, nodes=names),
-        path=[Step(f"tree of {len(edges)} edges", value, task.clock.seconds)],
+        path=[SearchStep(f"tree of {len(edges)} edges", value, task.clock.seconds)],
         weights=weights,
         notes=["stopped before all pairs were looked at"] if task.clock.reason else [],
         details=TreeDetails(information, value),

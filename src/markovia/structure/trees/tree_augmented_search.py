@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.row_sources import RowSource
+from markovia.data.tables.row_sources import RowSource
 from markovia.errors import InvalidArgument, UnknownVariable
-from markovia.graphs.directed import DAG
+from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Array
 from markovia.structure.scores.pair_information import table_information
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found, Step
+from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
 from markovia.structure.trees.chow_liu import best_tree
 from markovia.structure.trees.spanning_trees import maximum_spanning_tree, root_place
@@ -33,7 +33,7 @@ class AugmentedTreeDetails:
     conditional_mutual_information: Array
 
 
-def tree_augmented(task: Task, *, target: str | None = None, root: str | int | None = None) -> Found:
+def tree_augmented(task: Task, *, target: str | None = None, root: str | int | None = None) -> FoundGraph:
     """Learn a tree-augmented naive Bayes graph.
 
     Parameters
@@ -90,9 +90,9 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
         if p >= 0:
             weights[features[p], features[k]] = information[p, k]
     value = float(sum(information[p, k] for k, p in enumerate(parents) if p >= 0) * mixed.total)
-    return Found(
+    return FoundGraph(
         DAG([(target, n) for n in own] + tree, nodes=names),
-        path=[Step(f"tree of {len(tree)} edges", value, task.clock.seconds)],
+        path=[SearchStep(f"tree of {len(tree)} edges", value, task.clock.seconds)],
         weights=weights,
         notes=["stopped before all pairs were looked at"] if task.clock.reason else [],
         details=AugmentedTreeDetails(tree, target, information),

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.moments import moments
+from markovia.data.tables.moments import moments
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import check_number
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import (
     partial_correlations_of,
@@ -308,7 +308,7 @@ def graphical_lasso(
     gamma: float = 0.5,
     subsampling: Subsampling = SUBSAMPLING,
     tolerance: float = 1e-8,
-) -> Found:
+) -> FoundGraph:
     """Learn a Gaussian graph by the graphical lasso.
 
     Parameters
@@ -377,7 +377,7 @@ def graphical_lasso(
     strength = partial_correlations_of(found.precision)
     keep = within_rules(found.precision != 0 if stable is None else stable, strength, task.rules)
     units = np.outer(deviations, deviations)
-    return Found(
+    return FoundGraph(
         undirected_graph(task.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,

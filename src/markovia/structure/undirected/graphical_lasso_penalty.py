@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.moments import moments_of
+from markovia.data.tables.moments import moments_of
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import Clock

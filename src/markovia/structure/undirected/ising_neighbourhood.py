@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import penalty_given
 from markovia.runtime.threads import in_parallel
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules
 from markovia.structure.undirected.lasso_path import penalty_path
@@ -59,7 +59,7 @@ def ising(
     n_alphas: int = 24,
     smallest: float = 0.03,
     subsampling: Subsampling = SUBSAMPLING,
-) -> Found:
+) -> FoundGraph:
     """Learn the graph of an Ising model from two-state columns.
 
     Parameters
@@ -161,7 +161,7 @@ def ising(
     couplings = thetas[:, :n]
     strength = (couplings + couplings.T) / 2
     keep = within_rules(joined(couplings, rule) if stable is None else stable, strength, spins.rules)
-    return Found(
+    return FoundGraph(
         undirected_graph(spins.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.moments import moments_of
+from markovia.data.tables.moments import moments_of
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.moments import Moments, moments, moments_of
+from markovia.data.tables.moments import Moments, moments, moments_of
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import penalty_given
 from markovia.runtime.threads import in_parallel
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules
 from markovia.structure.undirected.lasso_path import MAX_SWEEPS, TOLERANCE, penalty_path
@@ -54,7 +54,7 @@ def neighbourhood(
     smallest: float = 0.02,
     folds: int = 5,
     subsampling: Subsampling = SUBSAMPLING,
-) -> Found:
+) -> FoundGraph:
     """Join each column to those that the lasso takes to predict it.
 
     Parameters
@@ -176,7 +176,7 @@ def neighbourhood(
     present = joined(coefficients, rule) if stable is None else stable
     strength = symmetric_strength(coefficients)
     keep = within_rules(present, strength, task.rules)
-    return Found(
+    return FoundGraph(
         undirected_graph(task.names, keep),
         weights=np.where(keep, strength, 0.0),
         notes=notes,

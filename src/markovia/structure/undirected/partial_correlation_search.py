@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.data.moments import Moments, moments
-from markovia.data.plain_columns import need_rows
+from markovia.data.tables.moments import Moments, moments
+from markovia.data.tables.plain_columns import need_rows
 from markovia.errors import InvalidArgument
 from markovia.learning.association.association_graphs import (
     PairCorrection,
@@ -22,7 +22,7 @@ from markovia.learning.association.association_graphs import (
     significant,
 )
 from markovia.runtime.array_types import Array
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import (
     partial_correlations_of,
@@ -51,7 +51,7 @@ def partial_correlations(
     alpha: float = 0.05,
     correction: PairCorrection = "benjamini-hochberg",
     threshold: float | None = None,
-) -> Found:
+) -> FoundGraph:
     """Join two columns where their partial correlation given all others differs from zero.
 
     Parameters
@@ -87,7 +87,7 @@ def partial_correlations(
     if precision is None:
         none = within_rules(np.zeros((n, n), dtype=bool), np.zeros((n, n)), task.rules)
         notes = ["stopped before the partial correlations were known; edges are only the required ones"]
-        return Found(undirected_graph(task.names, none), weights=np.zeros((n, n)), notes=notes)
+        return FoundGraph(undirected_graph(task.names, none), weights=np.zeros((n, n)), notes=notes)
     values = partial_correlations_of(precision)
     first, second = np.nonzero(np.triu(task.rules.pairs, 1))
     sizes = np.abs(values[first, second])
@@ -102,7 +102,7 @@ def partial_correlations(
     present = np.zeros((n, n), dtype=bool)
     present[first[accepted], second[accepted]] = True
     keep = within_rules(present | present.T, values, task.rules)
-    return Found(
+    return FoundGraph(
         undirected_graph(task.names, keep),
         weights=np.where(keep, values, 0.0),
         n_tests=0 if threshold is not None else len(first),

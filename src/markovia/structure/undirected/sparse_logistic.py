@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.data.reading_mixed import MixedTable
+from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array

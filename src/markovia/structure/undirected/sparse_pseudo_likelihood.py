@@ -21,12 +21,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.row_sources import CodedTable
+from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.checks import penalty_given
 from markovia.structure.task.knowledge import Rules
-from markovia.structure.task.result import Found
+from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import undirected_graph, within_rules
 from markovia.structure.undirected.lasso_path import penalty_path
@@ -71,7 +71,7 @@ def l1_pseudo_likelihood(
     smallest: float = 0.03,
     subsampling: Subsampling = SUBSAMPLING,
     tolerance: float = 1e-6,
-) -> Found:
+) -> FoundGraph:
     """Learn a sparse pairwise Markov network.
 
     Parameters
@@ -171,7 +171,7 @@ def l1_pseudo_likelihood(
         edge_tables={(names[i], names[j]): tables.get((i, j), empty[i, j]) for i, j in joined},
         choice=choice,
     )
-    return Found(
+    return FoundGraph(
         undirected_graph(names, keep), weights=np.where(keep, strength, 0.0), notes=notes, details=details
     )
 

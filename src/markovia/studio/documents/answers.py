@@ -10,10 +10,10 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
-from markovia.graphs.comparison import compare_graphs
-from markovia.graphs.mixed import MixedGraph
-from markovia.graphs.open_paths import open_paths
-from markovia.graphs.trails import trails
+from markovia.graphs.comparison.comparison import compare_graphs
+from markovia.graphs.kinds.mixed import MixedGraph
+from markovia.graphs.kinds.trails import trails
+from markovia.graphs.separation.open_paths import open_paths
 from markovia.inference.choosing.auto import Auto
 from markovia.inference.engine import Engine, engine_for, get_engine
 from markovia.inference.posterior import Posterior

@@ -173,8 +173,8 @@ def dashed(name: str) -> str:
 
 def as_document(found: Any, steps: int = 4) -> tuple[Any, str]:
     """Return the model to show for what a file held, and a sentence where it is not the same."""
-    from markovia.graphs.directed import DAG
-    from markovia.graphs.mixed import MixedGraph
+    from markovia.graphs.kinds.directed import DAG
+    from markovia.graphs.kinds.mixed import MixedGraph
     from markovia.models.graphical.bayesian_network import BayesianNetwork
     from markovia.models.graphical.model import Model
 

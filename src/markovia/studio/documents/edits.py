@@ -15,9 +15,9 @@ from markovia.factors.local_models.noisy import NoisyAnd, NoisyOr
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import Variable
-from markovia.graphs.directed import DAG
-from markovia.graphs.equivalence import extend, meek
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.equivalence import extend, meek
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
 from markovia.studio.documents.document import Point, Snapshot

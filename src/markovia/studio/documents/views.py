@@ -10,7 +10,7 @@ from markovia.factors.gaussian.linear_gaussian import GaussianConditional, Linea
 from markovia.factors.local_models.noisy import NoisyAndConditional, NoisyOrConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import ConditionalTable
-from markovia.graphs.mixed import Mark, MixedGraph
+from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.inference.choosing.auto import TREE_RATE, kernels_loaded
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.junction_tree import JunctionTree

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.quantities.quantity import Quantity
 from markovia.models.graphical.bayesian_network import BayesianNetwork

@@ -69,7 +69,7 @@ def identified(graph: Any, asked: AskIdentify) -> Identified:
 def effect(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
     """Estimate an effect from a table and the graph of a model, and put it to all tests; see `EstimateEffect`."""
     from markovia.causal.estimation.effect import effect as estimate
-    from markovia.data.frames import as_frame
+    from markovia.data.tables.frames import as_frame
 
     asked = EstimateEffect(**order)
     report.note("reading the table")

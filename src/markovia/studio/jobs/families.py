@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.document_texts import SUFFIXES
-from markovia.data.frames import as_frame
+from markovia.data.tables.frames import as_frame
+from markovia.data.text.document_texts import SUFFIXES
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
 from markovia.studio.jobs.orders import FindTopics, SmoothSeries
@@ -141,7 +141,7 @@ def posterior(
     draws, warmup, chains, seed, target_accept
         As for `mk.engines.NUTS`.
     """
-    from markovia.inference.density_engines.nuts import NUTS
+    from markovia.inference.densities.engines.nuts import NUTS
     from markovia.studio.jobs import bayesian_models
 
     model, given, targets, labels = bayesian_models.of(source)
@@ -230,7 +230,7 @@ def rank_histograms(draws: Array, bins: int = BINS) -> Any:
 
 def topics(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
     """Find the topics of texts by latent Dirichlet allocation, with their words and documents; see `FindTopics`."""
-    from markovia.data.corpus import Corpus
+    from markovia.data.text.corpus import Corpus
     from markovia.models.topics.lda import LDA
 
     asked = FindTopics(**order)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markovia.errors import InvalidArgument, MarkoviaError, UnsupportedModel
-from markovia.graphs.directed import DAG
-from markovia.graphs.mixed import Mark, edge_string
-from markovia.graphs.undirected import UndirectedGraph
+from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.mixed import Mark, edge_string
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime import ports, progress
 from markovia.studio.jobs.orders import LearnParameters
 
@@ -183,7 +183,7 @@ def batch(
     """Answer every row of a table: the posterior of each target, as columns of a CSV file."""
     import pandas as pd
 
-    from markovia.data.frames import as_frame
+    from markovia.data.tables.frames import as_frame
 
     opened = ports.call("loads", model, "json")
     report.note("reading the table")
@@ -204,7 +204,7 @@ def batch(
 
 def columns_model(data: Any, names: Sequence[str], numbers: Sequence[str] = ()) -> Any:
     """Return a network of columns without edges, each as it is distributed in the table: where to draw knowledge."""
-    from markovia.data.reading_mixed import read_mixed
+    from markovia.data.tables.reading_mixed import read_mixed
     from markovia.structure.task.result import LearnedStructure
 
     rows = read_mixed(data, names=list(names), continuous=list(numbers))
@@ -216,7 +216,7 @@ def edges_of(graph: Any) -> list[dict[str, str]]:
 
     Examples
     --------
-    >>> from markovia.graphs.mixed import MixedGraph
+    >>> from markovia.graphs.kinds.mixed import MixedGraph
     >>> edges_of(MixedGraph(["a --> b", "b o-> c"]))[1]
     {'from': 'b', 'to': 'c', 'kind': 'mixed', 'text': 'b o-> c'}
     """

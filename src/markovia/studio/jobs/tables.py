@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from markovia.data.data_files import names_data
-from markovia.data.document_texts import SUFFIXES
-from markovia.data.frames import as_frame
-from markovia.data.mixed_table import CONTINUOUS
-from markovia.data.reading_mixed import read_mixed
+from markovia.data.tables.data_files import names_data
+from markovia.data.tables.frames import as_frame
+from markovia.data.tables.mixed_table import CONTINUOUS
+from markovia.data.tables.reading_mixed import read_mixed
+from markovia.data.text.document_texts import SUFFIXES
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.studio.documents.endpoints import NotFound
 from markovia.studio.documents.model_files import unpacked
@@ -165,7 +165,7 @@ def _check_size(path: Path, name: str) -> None:
         return
     import duckdb
 
-    from markovia.data.data_files import open_rows, unreadable
+    from markovia.data.tables.data_files import open_rows, unreadable
 
     try:
         relation = open_rows(path).relation

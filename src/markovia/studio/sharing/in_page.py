@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.graphs.elimination import eliminate
+from markovia.graphs.triangulation.elimination import eliminate
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.studio.documents.views import state_labels
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.in_memory import eager_columns
-from markovia.data.reading import known_columns
+from markovia.data.tables.in_memory import eager_columns
+from markovia.data.tables.reading import known_columns
 from markovia.errors import ImpossibleEvidence, InvalidArgument, InvalidEvidence
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import is_missing
@@ -42,9 +42,9 @@ def has_functions(model: "GraphicalModel") -> bool:
 
 def log_prob(model: "GraphicalModel", values: Any, inputs: Mapping[str, Any] | None) -> Array:
     """Return the log density of each assignment: rows, draws as `sample` gives them, or one mapping (then a number)."""
-    from markovia.inference.differentiable.assignments import assignment_log_probs
-    from markovia.inference.differentiable.layout import lay_out
-    from markovia.inference.differentiable.program import program_of
+    from markovia.inference.densities.program.assignments import assignment_log_probs
+    from markovia.inference.densities.program.layout import lay_out
+    from markovia.inference.densities.program.program import program_of
 
     one = isinstance(values, Mapping) and not hasattr(values, "dims")
     one = one and bool(_plates(model) or any(np.ndim(v) == 0 for v in values.values()))

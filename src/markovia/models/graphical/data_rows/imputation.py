@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.frames import as_frame, decode_column
-from markovia.data.row_sources import CodedTable
-from markovia.data.state_codes import column_codes
+from markovia.data.tables.frames import as_frame, decode_column
+from markovia.data.tables.row_sources import CodedTable
+from markovia.data.tables.state_codes import column_codes
 from markovia.errors import InvalidArgument
 from markovia.inference.engine import get_engine
 from markovia.learning.incomplete.e_step import ExpectedCounter
-from markovia.learning.tables.table_learner import Family
+from markovia.learning.tables.table_learner import NodeFamily
 from markovia.models.graphical.data_rows import number_rows
 from markovia.runtime.seeds import Seed, generator
 
@@ -68,7 +68,7 @@ def _modes(model: "GraphicalModel", data: "pd.DataFrame", codes: Any, known: lis
 def _completed(model: "GraphicalModel", codes: Any, rng: np.random.Generator | None) -> Any:
     """Fill the cells of each row together."""
     tables: list[Any] = list(model.pieces())
-    families = [Family(t.variable, t.parents, t) for t in tables]
+    families = [NodeFamily(t.variable, t.parents, t) for t in tables]
     names = [t.variable.name for t in tables]
     order = [model.variables.index(n) for n in names]
     counter = ExpectedCounter(families, CodedTable([t.variable for t in tables], codes[order]))

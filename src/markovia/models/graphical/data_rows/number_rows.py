@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from markovia.data.frames import as_frame
-from markovia.data.in_memory import eager_columns, wanted_columns
-from markovia.data.number_columns import NumberRows, column_numbers, number_rows
-from markovia.data.row_sources import row_weights
+from markovia.data.tables.frames import as_frame
+from markovia.data.tables.in_memory import eager_columns, wanted_columns
+from markovia.data.tables.number_columns import NumberRows, column_numbers, number_rows
+from markovia.data.tables.row_sources import row_weights
 from markovia.errors import InvalidArgument, Unanswered, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from markovia.data.data_files import names_data
-from markovia.data.distant_rows import is_far, is_files
-from markovia.data.reading import OrderedRows, ordered_rows
-from markovia.data.row_sources import MISSING, CodedTable
+from markovia.data.tables.data_files import names_data
+from markovia.data.tables.distant_rows import is_far, is_files
+from markovia.data.tables.reading import OrderedRows, ordered_rows
+from markovia.data.tables.row_sources import MISSING, CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem

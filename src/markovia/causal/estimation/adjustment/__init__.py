@@ -1,0 +1,1 @@
+"""Estimators on arrays that adjust for what the graph says."""

@@ -1,0 +1,1 @@
+"""Whether an effect can be believed: refutation, sensitivity, falsification, the report."""

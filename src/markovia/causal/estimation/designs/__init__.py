@@ -1,0 +1,1 @@
+"""Effects from designs: discontinuities, differences, controls made of others."""

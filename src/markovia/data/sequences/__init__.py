@@ -1,0 +1,1 @@
+"""Sequences of observations in flat arrays."""

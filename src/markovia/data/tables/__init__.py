@@ -1,0 +1,1 @@
+"""Rows of any library or file as codes, counts, matrices."""

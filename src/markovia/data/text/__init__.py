@@ -1,0 +1,1 @@
+"""Texts as tokens and counts."""

@@ -1,0 +1,1 @@
+"""How far a graph is from another."""

@@ -1,0 +1,1 @@
+"""The kinds of graphs, and the maps between them."""

@@ -1,0 +1,1 @@
+"""What a graph says about independence."""

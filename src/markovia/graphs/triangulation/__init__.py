@@ -1,0 +1,1 @@
+"""Elimination orders, chordal graphs, junction trees, cutsets."""
